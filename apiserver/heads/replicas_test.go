@@ -41,7 +41,7 @@ func TestReplicasOf_AreThoseOfTheService(t *testing.T) {
 		service := &v1alpha1.ClusterService{}
 		service.Status.Active, service.Status.Candidate = c.active, c.candidate
 		var got []string
-		for _, one := range heads.ReplicasOf(service, "x", serving) {
+		for _, one := range heads.ReplicasOf(heads.DeploymentsOf(service, "x", serving)) {
 			got = append(got, fmt.Sprintf("%s/%s/%s", one.Application, one.Deployment, one.ID))
 			if one.Cluster != "x" || one.HasLog() == (one.ID == "b2") {
 				t.Errorf("%s: %+v", name, one)

@@ -32,7 +32,8 @@ func (b *bed) replica() heads.Replica {
 	service := &v1alpha1.ClusterService{}
 	service.Namespace = b.on.Namespace
 	service.Status.Active = &v1alpha1.ServiceVersion{ClusterName: "demo", Applications: []v1alpha1.ApplicationStatus{{Name: "first"}}}
-	all, err := b.heads.ListReplicas(b.t.Context(), service)
+	deployments, err := b.heads.ListDeployments(b.t.Context(), service)
+	all := heads.ReplicasOf(deployments)
 	if err != nil || len(all) != 1 || all[0].Application != "first" || !all[0].HasLog() {
 		b.t.Fatalf("the replicas are %+v, %v", all, err)
 	}

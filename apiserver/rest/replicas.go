@@ -22,26 +22,30 @@ func (p *portal) ListReplicas(
 	if err := p.permitAt(ctx, "ListReplicas", r, ""); err != nil {
 		return nil, err
 	}
-	all, err := replicasOf(ctx, p, r)
+	all, err := deploymentsOf(ctx, p, r)
 	if err != nil {
 		return nil, err
 	}
 	answer := &heliostatv1.ListReplicasResponse{}
 	for _, one := range all {
+		answer.Deployments = append(answer.Deployments, &heliostatv1.Deployment{Cluster: one.Cluster,
+			Application: valid(one.Application), Name: valid(one.Name)})
+	}
+	for _, one := range heads.ReplicasOf(all) {
 		answer.Replicas = append(answer.Replicas, &heliostatv1.Replica{Cluster: one.Cluster, Application: valid(one.Application),
 			Deployment: valid(one.Deployment), Id: valid(one.ID), State: valid(one.State), HasLog: one.HasLog()})
 	}
 	return answer, nil
 }
 
-// replicasOf returns the replicas of a service on each of its clusters.
-func replicasOf(ctx context.Context, p *portal, of place) ([]heads.Replica, error) {
+// deploymentsOf returns the deployments of a service on each of its clusters.
+func deploymentsOf(ctx context.Context, p *portal, of place) ([]heads.Deployment, error) {
 	object, _, _ := p.View.Find(view.Key{Kind: view.Services, Namespace: of.GetNamespace(), Name: of.GetName()})
 	service, is := object.(*v1alpha1.ClusterService)
 	if !is {
 		return nil, problem.New(http.StatusNotFound, "NotFound", "there is no such service", "check its name")
 	}
-	all, err := p.Heads.ListReplicas(ctx, service)
+	all, err := p.Heads.ListDeployments(ctx, service)
 	return all, ofHead(err)
 }
 
@@ -56,10 +60,11 @@ func (p *portal) ReadReplicaLog(
 func readReplica(
 	ctx context.Context, p *portal, r *heliostatv1.ReadReplicaLogRequest, options logs.Options, sink logs.Sink,
 ) error {
-	all, err := replicasOf(ctx, p, r)
+	deployments, err := deploymentsOf(ctx, p, r)
 	if err != nil {
 		return err
 	}
+	all := heads.ReplicasOf(deployments)
 	at := slices.IndexFunc(all, func(one heads.Replica) bool { return one.ID == r.GetId() && one.HasLog() })
 	if at < 0 {
 		return problem.New(http.StatusNotFound, "NotFound", "the service has no such replica, or it has no log yet",

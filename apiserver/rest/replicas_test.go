@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -74,6 +75,10 @@ func TestReplicas_AreTheServicesAlone(t *testing.T) {
 		all, _ := answer["replicas"].([]any)
 		if code != 200 || len(all) != 1 {
 			t.Fatalf("the replicas are %d, %v", code, answer)
+		}
+		deployments, _ := answer["deployments"].([]any)
+		if want := map[string]any{"application": "ours", "cluster": "demo", "name": "Model"}; len(deployments) != 1 || !reflect.DeepEqual(deployments[0], want) {
+			t.Errorf("the deployments are %v", deployments)
 		}
 		ours := all[0].(map[string]any)
 		want := map[string]any{"application": "ours", "deployment": "Model", "cluster": "demo", "hasLog": true, "state": "RUNNING"}

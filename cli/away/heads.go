@@ -21,8 +21,8 @@ import (
 type Heads interface {
 	// ReadOutput writes what follows in the output of an attempt. It ends with the output, or with what there is now.
 	ReadOutput(ctx context.Context, of Output, out io.Writer) error
-	// EachReplica visits the replicas of a service, with a way to read the log of each.
-	EachReplica(ctx context.Context, service *v1alpha1.ClusterService, visit Visit) error
+	// EachReplica visits the replicas of a service that have a log, and returns all deployments that Serve knows.
+	EachReplica(ctx context.Context, service *v1alpha1.ClusterService, visit Visit) ([]heads.Deployment, error)
 	// Call sends a request to a service. The caller closes the answer's body.
 	Call(ctx context.Context, service *v1alpha1.ClusterService, request *http.Request) (*http.Response, error)
 }
@@ -95,27 +95,35 @@ func (c *Clusters) ReadOutput(ctx context.Context, of Output, out io.Writer) err
 }
 
 // EachReplica implements Heads, in one conversation with each head.
-func (c *Clusters) EachReplica(ctx context.Context, service *v1alpha1.ClusterService, visit Visit) error {
+func (c *Clusters) EachReplica(
+	ctx context.Context, service *v1alpha1.ClusterService, visit Visit,
+) ([]heads.Deployment, error) {
+	var all []heads.Deployment
 	for _, cluster := range heads.ClustersOf(service) {
-		if err := c.eachReplicaOn(ctx, service, cluster, visit); err != nil {
-			return err
+		found, err := c.eachReplicaOn(ctx, service, cluster, visit)
+		if err != nil {
+			return nil, err
 		}
+		all = append(all, found...)
 	}
-	return nil
+	return all, nil
 }
 
-func (c *Clusters) eachReplicaOn(ctx context.Context, service *v1alpha1.ClusterService, cluster string, visit Visit) error {
+func (c *Clusters) eachReplicaOn(
+	ctx context.Context, service *v1alpha1.ClusterService, cluster string, visit Visit,
+) ([]heads.Deployment, error) {
 	head, err := c.Converse(ctx, cluster)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { _ = head.Close() }() // it was read, or the failure is another
 	serve := head.Serve()
 	serving, err := serve.Serving(ctx)
 	if err != nil {
-		return head.Explain(err)
+		return nil, head.Explain(err)
 	}
-	for _, replica := range heads.ReplicasOf(service, cluster, serving) {
+	deployments := heads.DeploymentsOf(service, cluster, serving)
+	for _, replica := range heads.ReplicasOf(deployments) {
 		if !replica.HasLog() {
 			continue
 		}
@@ -130,10 +138,10 @@ func (c *Clusters) eachReplicaOn(ctx context.Context, service *v1alpha1.ClusterS
 			return head.Explain(err)
 		}
 		if err := visit(replica, read); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return deployments, nil
 }
 
 // Call implements Heads: it sends the request to a pod that accepts requests.

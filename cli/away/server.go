@@ -162,16 +162,13 @@ func (s *Server) ReadOutput(ctx context.Context, of Output, out io.Writer) error
 }
 
 // EachReplica implements Heads. The server reads each log by itself, from an offset.
-func (s *Server) EachReplica(ctx context.Context, service *v1alpha1.ClusterService, visit Visit) error {
+func (s *Server) EachReplica(
+	ctx context.Context, service *v1alpha1.ClusterService, visit Visit,
+) ([]heads.Deployment, error) {
 	path := []string{"namespaces", service.Namespace, "services", service.Name, "replicas"}
-	var list struct {
-		Replicas []struct {
-			Cluster, Application, Deployment, ID, State string
-			HasLog                                      bool
-		}
-	}
+	var list saidReplicas
 	if err := s.decode(ctx, &list, path...); err != nil {
-		return err
+		return nil, err
 	}
 	for _, one := range list.Replicas {
 		if !one.HasLog {
@@ -181,12 +178,33 @@ func (s *Server) EachReplica(ctx context.Context, service *v1alpha1.ClusterServi
 			query := url.Values{"offset": {strconv.FormatInt(offset, 10)}}
 			return s.copy(ctx, out, query, append(slices.Clone(path), one.ID, "log")...)
 		}
-		replica := heads.Replica{Cluster: one.Cluster, Application: one.Application, Deployment: one.Deployment, ID: one.ID, State: one.State}
-		if err := visit(replica, read); err != nil {
-			return err
+		if err := visit(one.Replica, read); err != nil {
+			return nil, err
 		}
 	}
-	return nil
+	return list.deployments(), nil
+}
+
+// saidReplicas is what the server says of the replicas of a service.
+type saidReplicas struct {
+	Deployments []heads.Deployment
+	Replicas    []struct {
+		heads.Replica
+		HasLog bool
+	}
+}
+
+// deployments returns the deployments with their replicas.
+func (s *saidReplicas) deployments() []heads.Deployment {
+	for i := range s.Deployments {
+		of := &s.Deployments[i]
+		for _, one := range s.Replicas {
+			if one.Cluster == of.Cluster && one.Application == of.Application && one.Deployment == of.Name {
+				of.Replicas = append(of.Replicas, one.Replica)
+			}
+		}
+	}
+	return s.Deployments
 }
 
 // copy writes an answer that is text. Of a log that does not go on it says which way.

@@ -123,7 +123,7 @@ func TestServer_ReadsAnOutputFromAnOffset(t *testing.T) {
 }
 
 func TestServer_ReadsEachReplica(t *testing.T) {
-	const list = `{"replicas": [{"cluster": "c", "application": "a", "deployment": "Model", "id": "%s", "hasLog": true}, {"id": "starts", "hasLog": false}]}`
+	const list = `{"deployments": [{"cluster": "c", "application": "a", "name": "Model"}, {"cluster": "c", "application": "a", "name": "Sleeps"}], "replicas": [{"cluster": "c", "application": "a", "deployment": "Model", "id": "%s", "hasLog": true}, {"id": "starts", "hasLog": false}]}`
 	for id, c := range map[string]struct {
 		answer http.HandlerFunc
 		want   error
@@ -151,12 +151,15 @@ func TestServer_ReadsEachReplica(t *testing.T) {
 		var seen []string
 		var out bytes.Buffer
 		service := &v1alpha1.ClusterService{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "translate"}}
-		err = server.EachReplica(t.Context(), service, func(one heads.Replica, read away.ReadLogFrom) error {
+		deployments, err := server.EachReplica(t.Context(), service, func(one heads.Replica, read away.ReadLogFrom) error {
 			seen = append(seen, one.Cluster+"/"+one.Application+"/"+one.Deployment+"/"+one.ID)
 			return read(t.Context(), 7, &out)
 		})
 		if !errors.Is(err, c.want) || out.String() != c.out || !slices.Equal(seen, []string{"c/a/Model/" + id}) {
 			t.Errorf("%s: it prints %q of %v: %v", id, out.String(), seen, err)
+		}
+		if err == nil && (len(deployments) != 2 || len(deployments[0].Replicas) != 1 || deployments[1].Name != "Sleeps" || len(deployments[1].Replicas) != 0) {
+			t.Errorf("%s: the deployments are %+v", id, deployments)
 		}
 	}
 }

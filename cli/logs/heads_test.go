@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/heliostat-dev/heliostat/apiserver/heads"
 	"github.com/heliostat-dev/heliostat/cli/away"
 	"github.com/heliostat-dev/heliostat/cli/console"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
@@ -36,8 +37,8 @@ func (u *unreliable) ReadOutput(_ context.Context, of away.Output, out io.Writer
 }
 
 // EachReplica implements away.Heads.
-func (*unreliable) EachReplica(context.Context, *v1alpha1.ClusterService, away.Visit) error {
-	return errors.ErrUnsupported
+func (*unreliable) EachReplica(context.Context, *v1alpha1.ClusterService, away.Visit) ([]heads.Deployment, error) {
+	return nil, errors.ErrUnsupported
 }
 
 // Call implements away.Heads.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/heliostat-dev/heliostat/apiserver/heads"
@@ -20,9 +21,45 @@ import (
 // chosen is a deployment of a service, NAME or APPLICATION/NAME, or all of them where it is empty.
 type chosen string
 
-// takes reports whether a replica is of the deployment.
-func (c chosen) takes(one heads.Replica) bool {
-	return c == "" || string(c) == one.Deployment || string(c) == one.Application+"/"+one.Deployment
+// takes reports whether it is the deployment of an application.
+func (c chosen) takes(application, deployment string) bool {
+	return c == "" || string(c) == deployment || string(c) == application+"/"+deployment
+}
+
+// explainNone returns why there is no log of the deployment yet, or that the service has no such deployment.
+func (c chosen) explainNone(service *v1alpha1.ClusterService, all []heads.Deployment) (string, error) {
+	var names, states []string
+	isKnown := false
+	for _, one := range all {
+		name := one.Name
+		if strings.Contains(string(c), "/") {
+			name = one.Application + "/" + one.Name
+		}
+		names = append(names, name)
+		if !c.takes(one.Application, one.Name) {
+			continue
+		}
+		isKnown = true
+		for _, replica := range one.Replicas {
+			states = append(states, replica.State)
+		}
+	}
+	target, what := kube.TargetOf(service), "log"
+	if c != "" {
+		what = fmt.Sprintf("log of deployment %q", string(c))
+	}
+	switch {
+	case !isKnown && heads.IsDeployed(service, all):
+		slices.Sort(names)
+		return "", outcome.Errorf(outcome.Usage, "%s has no deployment %q; %s", target, string(c),
+			spelling.Remedy(string(c), slices.Compact(names)))
+	case !isKnown:
+		return fmt.Sprintf("%s has no %s yet: Serve builds its applications", target, what), nil
+	case len(states) == 0:
+		return fmt.Sprintf("%s has no %s now: it has no replica", target, what), nil
+	}
+	slices.Sort(states)
+	return fmt.Sprintf("%s has no %s yet: its replicas are %s", target, what, strings.Join(slices.Compact(states), ", ")), nil
 }
 
 // replicaOutput is what the replicas of a service write.
@@ -35,6 +72,8 @@ type replicaOutput struct {
 	heads away.Heads
 	// printed is how much of the log of each replica was printed.
 	printed map[string]int64
+	// said is why there was no log at the last look.
+	said string
 }
 
 // print prints the logs of all replicas, and again what is new in them where they are followed.
@@ -101,20 +140,20 @@ func (o *replicaOutput) look(ctx context.Context) error {
 
 // printAll prints what is new in the logs of the replicas of the deployment.
 func (o *replicaOutput) printAll(ctx context.Context, service *v1alpha1.ClusterService) error {
-	var others []string
-	isThere := false
-	err := o.heads.EachReplica(ctx, service, func(replica heads.Replica, read away.ReadLogFrom) error {
-		if !chosen(o.deployment).takes(replica) {
-			others = append(others, replica.Deployment)
+	all, err := o.heads.EachReplica(ctx, service, func(replica heads.Replica, read away.ReadLogFrom) error {
+		if !chosen(o.deployment).takes(replica.Application, replica.Deployment) {
 			return nil
 		}
-		isThere = true
 		return o.printLog(ctx, replica, read)
 	})
-	if err == nil && !isThere && len(o.printed) == 0 && len(others) > 0 { // later its replicas may only be restarting
-		return outcome.Errorf(outcome.Usage, "%s has no replica of a deployment %q now; %s", kube.TargetOf(service), o.deployment,
-			spelling.Remedy(o.deployment, slices.Compact(others)))
+	if err != nil || len(o.printed) > 0 { // later its replicas may only be restarting
+		return err
 	}
+	why, err := chosen(o.deployment).explainNone(service, all)
+	if err == nil && why != o.said {
+		o.clusters.Console.Note("%s; see %s", why, console.Again(service.Namespace, "why %s", kube.TargetOf(service)))
+	}
+	o.said = why
 	return err
 }
 

@@ -60,6 +60,12 @@ export interface CreateObjectResponse {
   warnings?: string[];
 }
 
+export interface Deployment {
+  application?: string;
+  cluster?: string;
+  name?: string;
+}
+
 export interface Event {
   count?: number;
   message?: string;
@@ -127,6 +133,7 @@ export interface ListPresetsResponse {
 }
 
 export interface ListReplicasResponse {
+  deployments?: Deployment[];
   replicas?: Replica[];
 }
 

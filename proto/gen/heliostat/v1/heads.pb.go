@@ -252,7 +252,9 @@ func (x *ListReplicasRequest) GetName() string {
 type ListReplicasResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// replicas are in the order of their clusters, applications and deployments.
-	Replicas      []*Replica `protobuf:"bytes,1,rep,name=replicas,proto3" json:"replicas,omitempty"`
+	Replicas []*Replica `protobuf:"bytes,1,rep,name=replicas,proto3" json:"replicas,omitempty"`
+	// deployments are all that Serve knows, those without a replica too.
+	Deployments   []*Deployment `protobuf:"bytes,2,rep,name=deployments,proto3" json:"deployments,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -294,6 +296,74 @@ func (x *ListReplicasResponse) GetReplicas() []*Replica {
 	return nil
 }
 
+func (x *ListReplicasResponse) GetDeployments() []*Deployment {
+	if x != nil {
+		return x.Deployments
+	}
+	return nil
+}
+
+// Deployment is one of an application of a service, as Ray Serve reports it.
+type Deployment struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Cluster       string                 `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	Application   string                 `protobuf:"bytes,2,opt,name=application,proto3" json:"application,omitempty"`
+	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Deployment) Reset() {
+	*x = Deployment{}
+	mi := &file_heliostat_v1_heads_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Deployment) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Deployment) ProtoMessage() {}
+
+func (x *Deployment) ProtoReflect() protoreflect.Message {
+	mi := &file_heliostat_v1_heads_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Deployment.ProtoReflect.Descriptor instead.
+func (*Deployment) Descriptor() ([]byte, []int) {
+	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Deployment) GetCluster() string {
+	if x != nil {
+		return x.Cluster
+	}
+	return ""
+}
+
+func (x *Deployment) GetApplication() string {
+	if x != nil {
+		return x.Application
+	}
+	return ""
+}
+
+func (x *Deployment) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
 // Replica is a process of a deployment of a service, as Ray Serve reports it.
 type Replica struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
@@ -312,7 +382,7 @@ type Replica struct {
 
 func (x *Replica) Reset() {
 	*x = Replica{}
-	mi := &file_heliostat_v1_heads_proto_msgTypes[4]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -324,7 +394,7 @@ func (x *Replica) String() string {
 func (*Replica) ProtoMessage() {}
 
 func (x *Replica) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_v1_heads_proto_msgTypes[4]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -337,7 +407,7 @@ func (x *Replica) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Replica.ProtoReflect.Descriptor instead.
 func (*Replica) Descriptor() ([]byte, []int) {
-	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{4}
+	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Replica) GetCluster() string {
@@ -400,7 +470,7 @@ type ReadReplicaLogRequest struct {
 
 func (x *ReadReplicaLogRequest) Reset() {
 	*x = ReadReplicaLogRequest{}
-	mi := &file_heliostat_v1_heads_proto_msgTypes[5]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -412,7 +482,7 @@ func (x *ReadReplicaLogRequest) String() string {
 func (*ReadReplicaLogRequest) ProtoMessage() {}
 
 func (x *ReadReplicaLogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_v1_heads_proto_msgTypes[5]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -425,7 +495,7 @@ func (x *ReadReplicaLogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadReplicaLogRequest.ProtoReflect.Descriptor instead.
 func (*ReadReplicaLogRequest) Descriptor() ([]byte, []int) {
-	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{5}
+	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ReadReplicaLogRequest) GetNamespace() string {
@@ -487,7 +557,7 @@ type LogEvent struct {
 
 func (x *LogEvent) Reset() {
 	*x = LogEvent{}
-	mi := &file_heliostat_v1_heads_proto_msgTypes[6]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -499,7 +569,7 @@ func (x *LogEvent) String() string {
 func (*LogEvent) ProtoMessage() {}
 
 func (x *LogEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_v1_heads_proto_msgTypes[6]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -512,7 +582,7 @@ func (x *LogEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogEvent.ProtoReflect.Descriptor instead.
 func (*LogEvent) Descriptor() ([]byte, []int) {
-	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{6}
+	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *LogEvent) GetOffset() int64 {
@@ -589,7 +659,7 @@ type LogNotice struct {
 
 func (x *LogNotice) Reset() {
 	*x = LogNotice{}
-	mi := &file_heliostat_v1_heads_proto_msgTypes[7]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -601,7 +671,7 @@ func (x *LogNotice) String() string {
 func (*LogNotice) ProtoMessage() {}
 
 func (x *LogNotice) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_v1_heads_proto_msgTypes[7]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -614,7 +684,7 @@ func (x *LogNotice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogNotice.ProtoReflect.Descriptor instead.
 func (*LogNotice) Descriptor() ([]byte, []int) {
-	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{7}
+	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *LogNotice) GetCode() string {
@@ -648,7 +718,7 @@ type LogEnd struct {
 
 func (x *LogEnd) Reset() {
 	*x = LogEnd{}
-	mi := &file_heliostat_v1_heads_proto_msgTypes[8]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -660,7 +730,7 @@ func (x *LogEnd) String() string {
 func (*LogEnd) ProtoMessage() {}
 
 func (x *LogEnd) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_v1_heads_proto_msgTypes[8]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -673,7 +743,7 @@ func (x *LogEnd) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogEnd.ProtoReflect.Descriptor instead.
 func (*LogEnd) Descriptor() ([]byte, []int) {
-	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{8}
+	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *LogEnd) GetOutcome() string {
@@ -721,7 +791,7 @@ type ListSubmissionsRequest struct {
 
 func (x *ListSubmissionsRequest) Reset() {
 	*x = ListSubmissionsRequest{}
-	mi := &file_heliostat_v1_heads_proto_msgTypes[9]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -733,7 +803,7 @@ func (x *ListSubmissionsRequest) String() string {
 func (*ListSubmissionsRequest) ProtoMessage() {}
 
 func (x *ListSubmissionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_v1_heads_proto_msgTypes[9]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -746,7 +816,7 @@ func (x *ListSubmissionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSubmissionsRequest.ProtoReflect.Descriptor instead.
 func (*ListSubmissionsRequest) Descriptor() ([]byte, []int) {
-	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{9}
+	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListSubmissionsRequest) GetNamespace() string {
@@ -772,7 +842,7 @@ type ListSubmissionsResponse struct {
 
 func (x *ListSubmissionsResponse) Reset() {
 	*x = ListSubmissionsResponse{}
-	mi := &file_heliostat_v1_heads_proto_msgTypes[10]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -784,7 +854,7 @@ func (x *ListSubmissionsResponse) String() string {
 func (*ListSubmissionsResponse) ProtoMessage() {}
 
 func (x *ListSubmissionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_v1_heads_proto_msgTypes[10]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -797,7 +867,7 @@ func (x *ListSubmissionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSubmissionsResponse.ProtoReflect.Descriptor instead.
 func (*ListSubmissionsResponse) Descriptor() ([]byte, []int) {
-	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{10}
+	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ListSubmissionsResponse) GetSubmissions() []*Submission {
@@ -818,7 +888,7 @@ type GetSubmissionRequest struct {
 
 func (x *GetSubmissionRequest) Reset() {
 	*x = GetSubmissionRequest{}
-	mi := &file_heliostat_v1_heads_proto_msgTypes[11]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -830,7 +900,7 @@ func (x *GetSubmissionRequest) String() string {
 func (*GetSubmissionRequest) ProtoMessage() {}
 
 func (x *GetSubmissionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_v1_heads_proto_msgTypes[11]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -843,7 +913,7 @@ func (x *GetSubmissionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSubmissionRequest.ProtoReflect.Descriptor instead.
 func (*GetSubmissionRequest) Descriptor() ([]byte, []int) {
-	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{11}
+	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *GetSubmissionRequest) GetNamespace() string {
@@ -887,7 +957,7 @@ type CreateSubmissionRequest struct {
 
 func (x *CreateSubmissionRequest) Reset() {
 	*x = CreateSubmissionRequest{}
-	mi := &file_heliostat_v1_heads_proto_msgTypes[12]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -899,7 +969,7 @@ func (x *CreateSubmissionRequest) String() string {
 func (*CreateSubmissionRequest) ProtoMessage() {}
 
 func (x *CreateSubmissionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_v1_heads_proto_msgTypes[12]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -912,7 +982,7 @@ func (x *CreateSubmissionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateSubmissionRequest.ProtoReflect.Descriptor instead.
 func (*CreateSubmissionRequest) Descriptor() ([]byte, []int) {
-	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{12}
+	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *CreateSubmissionRequest) GetNamespace() string {
@@ -996,7 +1066,7 @@ type StopSubmissionRequest struct {
 
 func (x *StopSubmissionRequest) Reset() {
 	*x = StopSubmissionRequest{}
-	mi := &file_heliostat_v1_heads_proto_msgTypes[13]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1008,7 +1078,7 @@ func (x *StopSubmissionRequest) String() string {
 func (*StopSubmissionRequest) ProtoMessage() {}
 
 func (x *StopSubmissionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_v1_heads_proto_msgTypes[13]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1021,7 +1091,7 @@ func (x *StopSubmissionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopSubmissionRequest.ProtoReflect.Descriptor instead.
 func (*StopSubmissionRequest) Descriptor() ([]byte, []int) {
-	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{13}
+	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *StopSubmissionRequest) GetNamespace() string {
@@ -1066,7 +1136,7 @@ type Submission struct {
 
 func (x *Submission) Reset() {
 	*x = Submission{}
-	mi := &file_heliostat_v1_heads_proto_msgTypes[14]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1078,7 +1148,7 @@ func (x *Submission) String() string {
 func (*Submission) ProtoMessage() {}
 
 func (x *Submission) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_v1_heads_proto_msgTypes[14]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1091,7 +1161,7 @@ func (x *Submission) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Submission.ProtoReflect.Descriptor instead.
 func (*Submission) Descriptor() ([]byte, []int) {
-	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{14}
+	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Submission) GetId() string {
@@ -1185,9 +1255,15 @@ const file_heliostat_v1_heads_proto_rawDesc = "" +
 	"\x06follow\x18\x06 \x01(\bR\x06follow\"G\n" +
 	"\x13ListReplicasRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\"I\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\x85\x01\n" +
 	"\x14ListReplicasResponse\x121\n" +
-	"\breplicas\x18\x01 \x03(\v2\x15.heliostat.v1.ReplicaR\breplicas\"\xa4\x01\n" +
+	"\breplicas\x18\x01 \x03(\v2\x15.heliostat.v1.ReplicaR\breplicas\x12:\n" +
+	"\vdeployments\x18\x02 \x03(\v2\x18.heliostat.v1.DeploymentR\vdeployments\"\\\n" +
+	"\n" +
+	"Deployment\x12\x18\n" +
+	"\acluster\x18\x01 \x01(\tR\acluster\x12 \n" +
+	"\vapplication\x18\x02 \x01(\tR\vapplication\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\"\xa4\x01\n" +
 	"\aReplica\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12 \n" +
 	"\vapplication\x18\x02 \x01(\tR\vapplication\x12\x1e\n" +
@@ -1289,45 +1365,47 @@ func file_heliostat_v1_heads_proto_rawDescGZIP() []byte {
 	return file_heliostat_v1_heads_proto_rawDescData
 }
 
-var file_heliostat_v1_heads_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_heliostat_v1_heads_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_heliostat_v1_heads_proto_goTypes = []any{
 	(*ReadLogRequest)(nil),           // 0: heliostat.v1.ReadLogRequest
 	(*ReadSubmissionLogRequest)(nil), // 1: heliostat.v1.ReadSubmissionLogRequest
 	(*ListReplicasRequest)(nil),      // 2: heliostat.v1.ListReplicasRequest
 	(*ListReplicasResponse)(nil),     // 3: heliostat.v1.ListReplicasResponse
-	(*Replica)(nil),                  // 4: heliostat.v1.Replica
-	(*ReadReplicaLogRequest)(nil),    // 5: heliostat.v1.ReadReplicaLogRequest
-	(*LogEvent)(nil),                 // 6: heliostat.v1.LogEvent
-	(*LogNotice)(nil),                // 7: heliostat.v1.LogNotice
-	(*LogEnd)(nil),                   // 8: heliostat.v1.LogEnd
-	(*ListSubmissionsRequest)(nil),   // 9: heliostat.v1.ListSubmissionsRequest
-	(*ListSubmissionsResponse)(nil),  // 10: heliostat.v1.ListSubmissionsResponse
-	(*GetSubmissionRequest)(nil),     // 11: heliostat.v1.GetSubmissionRequest
-	(*CreateSubmissionRequest)(nil),  // 12: heliostat.v1.CreateSubmissionRequest
-	(*StopSubmissionRequest)(nil),    // 13: heliostat.v1.StopSubmissionRequest
-	(*Submission)(nil),               // 14: heliostat.v1.Submission
-	nil,                              // 15: heliostat.v1.CreateSubmissionRequest.MetadataEntry
-	nil,                              // 16: heliostat.v1.CreateSubmissionRequest.EntrypointResourcesEntry
-	nil,                              // 17: heliostat.v1.Submission.MetadataEntry
-	(*structpb.Struct)(nil),          // 18: google.protobuf.Struct
-	(*timestamppb.Timestamp)(nil),    // 19: google.protobuf.Timestamp
+	(*Deployment)(nil),               // 4: heliostat.v1.Deployment
+	(*Replica)(nil),                  // 5: heliostat.v1.Replica
+	(*ReadReplicaLogRequest)(nil),    // 6: heliostat.v1.ReadReplicaLogRequest
+	(*LogEvent)(nil),                 // 7: heliostat.v1.LogEvent
+	(*LogNotice)(nil),                // 8: heliostat.v1.LogNotice
+	(*LogEnd)(nil),                   // 9: heliostat.v1.LogEnd
+	(*ListSubmissionsRequest)(nil),   // 10: heliostat.v1.ListSubmissionsRequest
+	(*ListSubmissionsResponse)(nil),  // 11: heliostat.v1.ListSubmissionsResponse
+	(*GetSubmissionRequest)(nil),     // 12: heliostat.v1.GetSubmissionRequest
+	(*CreateSubmissionRequest)(nil),  // 13: heliostat.v1.CreateSubmissionRequest
+	(*StopSubmissionRequest)(nil),    // 14: heliostat.v1.StopSubmissionRequest
+	(*Submission)(nil),               // 15: heliostat.v1.Submission
+	nil,                              // 16: heliostat.v1.CreateSubmissionRequest.MetadataEntry
+	nil,                              // 17: heliostat.v1.CreateSubmissionRequest.EntrypointResourcesEntry
+	nil,                              // 18: heliostat.v1.Submission.MetadataEntry
+	(*structpb.Struct)(nil),          // 19: google.protobuf.Struct
+	(*timestamppb.Timestamp)(nil),    // 20: google.protobuf.Timestamp
 }
 var file_heliostat_v1_heads_proto_depIdxs = []int32{
-	4,  // 0: heliostat.v1.ListReplicasResponse.replicas:type_name -> heliostat.v1.Replica
-	7,  // 1: heliostat.v1.LogEvent.notice:type_name -> heliostat.v1.LogNotice
-	8,  // 2: heliostat.v1.LogEvent.end:type_name -> heliostat.v1.LogEnd
-	14, // 3: heliostat.v1.ListSubmissionsResponse.submissions:type_name -> heliostat.v1.Submission
-	18, // 4: heliostat.v1.CreateSubmissionRequest.runtime_env:type_name -> google.protobuf.Struct
-	15, // 5: heliostat.v1.CreateSubmissionRequest.metadata:type_name -> heliostat.v1.CreateSubmissionRequest.MetadataEntry
-	16, // 6: heliostat.v1.CreateSubmissionRequest.entrypoint_resources:type_name -> heliostat.v1.CreateSubmissionRequest.EntrypointResourcesEntry
-	19, // 7: heliostat.v1.Submission.started:type_name -> google.protobuf.Timestamp
-	19, // 8: heliostat.v1.Submission.ended:type_name -> google.protobuf.Timestamp
-	17, // 9: heliostat.v1.Submission.metadata:type_name -> heliostat.v1.Submission.MetadataEntry
-	10, // [10:10] is the sub-list for method output_type
-	10, // [10:10] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	5,  // 0: heliostat.v1.ListReplicasResponse.replicas:type_name -> heliostat.v1.Replica
+	4,  // 1: heliostat.v1.ListReplicasResponse.deployments:type_name -> heliostat.v1.Deployment
+	8,  // 2: heliostat.v1.LogEvent.notice:type_name -> heliostat.v1.LogNotice
+	9,  // 3: heliostat.v1.LogEvent.end:type_name -> heliostat.v1.LogEnd
+	15, // 4: heliostat.v1.ListSubmissionsResponse.submissions:type_name -> heliostat.v1.Submission
+	19, // 5: heliostat.v1.CreateSubmissionRequest.runtime_env:type_name -> google.protobuf.Struct
+	16, // 6: heliostat.v1.CreateSubmissionRequest.metadata:type_name -> heliostat.v1.CreateSubmissionRequest.MetadataEntry
+	17, // 7: heliostat.v1.CreateSubmissionRequest.entrypoint_resources:type_name -> heliostat.v1.CreateSubmissionRequest.EntrypointResourcesEntry
+	20, // 8: heliostat.v1.Submission.started:type_name -> google.protobuf.Timestamp
+	20, // 9: heliostat.v1.Submission.ended:type_name -> google.protobuf.Timestamp
+	18, // 10: heliostat.v1.Submission.metadata:type_name -> heliostat.v1.Submission.MetadataEntry
+	11, // [11:11] is the sub-list for method output_type
+	11, // [11:11] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_heliostat_v1_heads_proto_init() }
@@ -1335,20 +1413,20 @@ func file_heliostat_v1_heads_proto_init() {
 	if File_heliostat_v1_heads_proto != nil {
 		return
 	}
-	file_heliostat_v1_heads_proto_msgTypes[6].OneofWrappers = []any{
+	file_heliostat_v1_heads_proto_msgTypes[7].OneofWrappers = []any{
 		(*LogEvent_Data)(nil),
 		(*LogEvent_Notice)(nil),
 		(*LogEvent_End)(nil),
 	}
-	file_heliostat_v1_heads_proto_msgTypes[8].OneofWrappers = []any{}
-	file_heliostat_v1_heads_proto_msgTypes[14].OneofWrappers = []any{}
+	file_heliostat_v1_heads_proto_msgTypes[9].OneofWrappers = []any{}
+	file_heliostat_v1_heads_proto_msgTypes[15].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heliostat_v1_heads_proto_rawDesc), len(file_heliostat_v1_heads_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   18,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
