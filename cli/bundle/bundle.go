@@ -225,7 +225,7 @@ func (b *bundle) learnSecrets(ctx context.Context, namespace string, names []str
 			return false
 		}
 		for _, value := range secret.Data {
-			b.redactor.add(string(value))
+			b.redactor.addSecret(string(value))
 		}
 	}
 	return true

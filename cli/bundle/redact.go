@@ -49,6 +49,13 @@ func (r *redactor) add(value string) {
 	}
 }
 
+// addSecret adds the value of a Secret, and the values that stand in it.
+func (r *redactor) addSecret(value string) {
+	for _, one := range append(partsOf(value), value) {
+		r.add(one)
+	}
+}
+
 // formsOf returns how programs write a value: as it is, in quotes of several languages, in base64, and in an address.
 func formsOf(value string) []string {
 	text := []byte(value)

@@ -1,0 +1,88 @@
+package bundle
+
+import (
+	"encoding/json"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// assignment is a line of a file of variables, such as those of dotenv, shells and INI.
+var assignment = regexp.MustCompile(`(?m)^[ \t]*(?:export[ \t]+)?[A-Za-z_][\w.-]*[ \t]*=[ \t]*(\S.*?)[ \t\r]*$`)
+
+// partsOf returns the values that stand in a value, at any depth: of variables, of fields of JSON and YAML, and the password of
+// an address. Programs write each of them alone.
+func partsOf(value string) []string {
+	var parts []string
+	for _, line := range assignment.FindAllStringSubmatch(value, -1) {
+		parts = append(parts, unquoted(line[1])...)
+	}
+	parts = append(parts, fieldsOf(value)...)
+	if address, err := url.Parse(strings.TrimSpace(value)); err == nil && address.User != nil {
+		password, _ := address.User.Password()
+		parts = append(parts, password)
+	}
+	for _, part := range parts {
+		if len(part) < len(value) {
+			parts = append(parts, partsOf(part)...)
+		}
+	}
+	return parts
+}
+
+// unquoted returns what the right side of an assignment may mean: in quotes, and before a comment.
+func unquoted(right string) []string {
+	if text, err := strconv.Unquote(right); err == nil && right[0] == '"' {
+		return []string{text}
+	}
+	if quote := right[0]; quote == '\'' || quote == '"' {
+		inside, _, _ := strings.Cut(right[1:], right[:1])
+		return []string{inside}
+	}
+	before, _, isCommented := strings.Cut(right, " #")
+	if isCommented {
+		return []string{right, strings.TrimSpace(before)}
+	}
+	return []string{right}
+}
+
+// fieldsOf returns the texts and numbers in an object or a list of JSON or YAML.
+func fieldsOf(value string) []string {
+	text, err := yaml.YAMLToJSON([]byte(value))
+	if err != nil {
+		return nil
+	}
+	decoder := json.NewDecoder(strings.NewReader(string(text)))
+	decoder.UseNumber() // a number stays as it was written
+	var fields any
+	if err := decoder.Decode(&fields); err != nil {
+		return nil
+	}
+	if _, isText := fields.(string); isText {
+		return nil // it is the value itself
+	}
+	return leavesOf(fields)
+}
+
+// leavesOf returns the texts and numbers at the ends of fields.
+func leavesOf(fields any) []string {
+	var leaves []string
+	switch fields := fields.(type) {
+	case string:
+		return []string{fields}
+	case json.Number:
+		return []string{fields.String()}
+	case []any:
+		for _, one := range fields {
+			leaves = append(leaves, leavesOf(one)...)
+		}
+	case map[string]any:
+		for _, one := range fields {
+			leaves = append(leaves, leavesOf(one)...)
+		}
+	}
+	return leaves
+}
