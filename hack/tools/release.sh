@@ -9,13 +9,14 @@ out=$(realpath -m "$1")
 shift
 [ $# != 0 ] || set -- linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 project=https://github.com/heliostat-dev/heliostat
+export CGO_ENABLED=0 # with cgo, the program would differ with this machine's C libraries
 committed=$(git log -1 --format=%ct)
 rm -rf "$out"
 mkdir -p "$out"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/man"
-go run ./cli/app/print man "$work/man"
+go run -trimpath ./cli/app/print man "$work/man"
 
 manifest=$out/heliostat.yaml
 cat >"$manifest" <<END
@@ -39,7 +40,7 @@ for platform in "$@"; do
   archive=heliostat_${VERSION}_${os}_$arch.tar.gz
   rm -rf "$work/files"
   mkdir "$work/files"
-  GOOS=$os GOARCH=$arch go build -ldflags "-s -w -X github.com/heliostat-dev/heliostat/cli/about.release=$VERSION" -o "$work/files/$program" ./cli/cmd/heliostat
+  GOOS=$os GOARCH=$arch go build -trimpath -ldflags "-s -w -X github.com/heliostat-dev/heliostat/cli/about.release=$VERSION" -o "$work/files/$program" ./cli/cmd/heliostat
   cp -r "$work/man" LICENSE "$work/files"
   tar -C "$work/files" --sort=name --mtime="@$committed" --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX -cf - . |
     gzip -n9 >"$out/$archive"

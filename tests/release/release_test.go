@@ -6,6 +6,7 @@ package release
 
 import (
 	"archive/tar"
+	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
@@ -48,7 +49,10 @@ func release(t *testing.T) string {
 	out := filepath.Join(t.TempDir(), "release")
 	command := exec.CommandContext(t.Context(), "hack/tools/release.sh", out, runtime.GOOS+"/"+runtime.GOARCH)
 	command.Dir = "../.."
-	command.Env = append(os.Environ(), "VERSION="+version)
+	isOfBuild := func(variable string) bool {
+		return strings.HasPrefix(variable, "GOFLAGS=") || strings.HasPrefix(variable, "CGO_ENABLED=")
+	}
+	command.Env = append(slices.DeleteFunc(os.Environ(), isOfBuild), "VERSION="+version) // as a user's shell that sets neither
 	if said, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("make a release: %v\n%s", err, said)
 	}
@@ -172,7 +176,7 @@ func unpack(t *testing.T, file string, from io.Reader) {
 	}
 }
 
-// checkProgram runs a program, and looks for paths of this machine in how it was built.
+// checkProgram runs a program, and looks for paths of this machine in it and in how it was built.
 func checkProgram(t *testing.T, program string) {
 	t.Helper()
 	if said, err := exec.CommandContext(t.Context(), program, "--help").CombinedOutput(); err != nil || !strings.Contains(string(said), "job") {
@@ -190,6 +194,29 @@ func checkProgram(t *testing.T, program string) {
 	if !strings.Contains(settings, "-trimpath=true") || regexp.MustCompile(`[ =]/(root|home|tmp)/`).MatchString(settings) {
 		t.Errorf("it was built with\n%s", settings)
 	}
+	text, err := os.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, directory := range directories(t) {
+		if at := bytes.Index(text, []byte(directory)); at >= 0 {
+			t.Errorf("it holds a path of this machine: %q", text[at:min(at+200, len(text))])
+		}
+	}
+}
+
+// directories returns those of this machine that a build reads sources from: the repository, modules and Go itself.
+func directories(t *testing.T) []string {
+	t.Helper()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, err := exec.CommandContext(t.Context(), "go", "env", "GOMODCACHE", "GOROOT").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(strings.Fields(string(said)), root)
 }
 
 func TestRelease_RefusesWhatIsNoVersion(t *testing.T) {
