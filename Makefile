@@ -62,8 +62,8 @@ test-one: ## Run one test of any layer: make test-one NAME=TestX or NAME="text o
 	@tests/one.sh
 
 test-one-down: bin/localkube ## Take down what KEEP=1 left up
-	@bin/localkube down --name one-api
-	@bin/localkube down --name one-ray
+	@bin/localkube down --name $(if $(INSTANCE),$(INSTANCE)-)one-api
+	@bin/localkube down --name $(if $(INSTANCE),$(INSTANCE)-)one-ray
 
 deps: ## Install the Debian packages that the tests need
 	@tests/run.sh deps
@@ -98,7 +98,7 @@ e2e: ## Run the tests on real kubelets with real Ray
 e2e-existing: ## Run those that any Kubernetes can show on one that you have: make e2e-existing KUBECONFIG=FILE
 	@KUBECONFIG="$(KUBECONFIG)" tests/run.sh e2e-existing
 
-accept: ## Run the full counts and measure the promised times: make accept AREA=first-light [SCENARIOS=up-down,start]
+accept: ## Run the full counts and measure the promised times: make accept AREA=first-light [SCENARIOS=up-down,start] [INSTANCE=mine]
 	@AREA="$(AREA)" SCENARIOS="$(SCENARIOS)" tests/run.sh accept
 
 bench: ## Measure against the same pods applied by hand

@@ -126,9 +126,10 @@ step_chart() {
 
 status() { bin/localkube status --name "$1" | awk -v key="$2" 'index($0, key) == 1 { print $NF }'; }
 
-# instance NAME OPTIONS...: a local Kubernetes. It is fresh and ends with the step, unless KEEP is set.
+# instance NAME OPTIONS...: a local Kubernetes. It is fresh and ends with the step, unless KEEP is set. Names are the machine's:
+# INSTANCE=mine makes mine-NAME of them, for a second checkout.
 instance() {
-  local name=$1
+  local name=${INSTANCE:+$INSTANCE-}$1
   shift
   if [ -z "${KEEP:-}" ]; then
     trap "instance_down $name" EXIT

@@ -88,6 +88,9 @@ func statusCommand(o *options) *cobra.Command {
 
 func printStatus(s cluster.Status) {
 	fmt.Printf("instance    %s is %s\n", s.Name, s.State)
+	if s.Checkout != "" {
+		fmt.Printf("checkout    %s\n", s.Checkout)
+	}
 	fmt.Printf("kubeconfig  %s\nkubectl     %s\naudit log   %s\nlogs        %s\ncpu stat    %s\n",
 		s.Kubeconfig, s.Kubectl, s.AuditLog, s.Logs, s.CPUStat)
 	fmt.Printf("networks    nodes %s, pods %s, services %s; pods reach this host at %s\n", s.Network, s.Pods, s.Services, s.HostIP)

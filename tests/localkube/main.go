@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/heliostat-dev/heliostat/tests/localkube/internal/binaries"
 	"github.com/heliostat-dev/heliostat/tests/localkube/internal/cluster"
 	"github.com/heliostat-dev/heliostat/tests/localkube/internal/instance"
 	"github.com/heliostat-dev/heliostat/tests/localkube/internal/progress"
@@ -66,9 +67,28 @@ func (o *options) cluster() (*cluster.Cluster, error) {
 		return nil, fmt.Errorf("find the cache directory: %w: set HOME or XDG_CACHE_HOME", err)
 	}
 	return &cluster.Cluster{
-		Instance: i, Source: o.source, Cache: filepath.Join(cache, "heliostat", "localkube"),
+		Instance: i, Source: o.source, Checkout: o.checkout(), Cache: filepath.Join(cache, "heliostat", "localkube"),
 		Log: progress.New(os.Stderr, time.Now()),
 	}, nil
+}
+
+// checkout returns the directory of the repository that the command is for, empty where it runs outside of any.
+func (o *options) checkout() string {
+	source := o.source
+	if source == "" {
+		var err error
+		if source, err = binaries.FindSource(); err != nil {
+			return ""
+		}
+	}
+	source, err := filepath.Abs(source)
+	if err != nil {
+		return ""
+	}
+	if source, err = filepath.EvalSymlinks(source); err != nil { // one checkout, whichever way leads to it
+		return ""
+	}
+	return filepath.Dir(filepath.Dir(source)) // it is tests/localkube there
 }
 
 // with makes a command's action of a function of the instance.

@@ -155,6 +155,7 @@ func TestUpDown(t *testing.T) {
 		t.Fatal("the search finds nothing of an instance that runs: it would not find a leak either")
 	}
 	l.foreignNamespace()
+	l.refusesAnother("ab")
 	before := l.settled("ab")
 	for round := range rounds(t) {
 		up := []string{"up", "--name", "a", "--nodes", "1"}
@@ -171,6 +172,24 @@ func TestUpDown(t *testing.T) {
 	}
 	l.run("down", "--name", "ab")
 	l.nothingLeft("ab")
+}
+
+// refusesAnother runs commands on an instance from another checkout, which must leave it alone.
+func (l lab) refusesAnother(name string) {
+	l.t.Helper()
+	other := l.t.TempDir()
+	main := filepath.Join(other, "tests", "localkube", "kube", "cmd", "kube", "main.go")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(main), 0o755), os.WriteFile(main, nil, 0o600)); err != nil {
+		l.t.Fatal(err)
+	}
+	for _, args := range [][]string{{"up", "--name", name, "--control-plane-only"}, {"down", "--name", name}} {
+		cmd := l.command(args...)
+		cmd.Dir = other
+		out, err := cmd.CombinedOutput()
+		if err == nil || !strings.Contains(string(out), "checkout "+l.status(name).Checkout+" holds it") {
+			l.t.Errorf("localkube %s of another checkout: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	}
 }
 
 // foreignNamespace makes a network namespace beside those of instances, as any other program may: that mounts /run/netns

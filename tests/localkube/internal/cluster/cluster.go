@@ -41,6 +41,7 @@ const limit = 3 * time.Minute
 type Cluster struct {
 	Instance instance.Instance
 	Source   string // of the programs; empty: looked for when needed
+	Checkout string // of the repository, which alone may change its instances; empty: any may
 	Cache    string // directory for programs and base images
 	Log      *progress.Log
 
@@ -54,8 +55,30 @@ type Wanted struct {
 	Images []string // paths of image archives
 }
 
+// lock keeps other commands out of the instance, and this one out of another checkout's.
 func (c *Cluster) lock() (*instance.Lock, error) {
-	return c.Instance.Lock(func() { c.Log.Step("waiting for another command on instance %s", c.Instance.Name) })
+	lock, err := c.Instance.Lock(func() { c.Log.Step("waiting for another command on instance %s", c.Instance.Name) })
+	if err != nil {
+		return nil, err
+	}
+	if err := c.checkOwner(); err != nil {
+		lock.Release()
+		return nil, err
+	}
+	return lock, nil
+}
+
+// checkOwner refuses an instance of another checkout that is still there. A state that cannot be read names none.
+func (c *Cluster) checkOwner() error {
+	state, err := c.Instance.Load()
+	if err != nil || c.Checkout == "" || state.Checkout == "" || state.Checkout == c.Checkout {
+		return nil
+	}
+	if _, err := os.Stat(state.Checkout); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return fmt.Errorf("change instance %s: checkout %s holds it: give another name (--name NAME; of make, INSTANCE=NAME), "+
+		"or run localkube down --name %s there", c.Instance.Name, state.Checkout, c.Instance.Name)
 }
 
 // Up brings the instance to what is wanted. On one that runs it starts what has
@@ -153,7 +176,7 @@ func (c *Cluster) begin(ctx context.Context, spec instance.Spec) (instance.State
 	if err != nil {
 		return instance.State{}, err
 	}
-	state := instance.State{Spec: spec, Index: index, Programs: programs}
+	state := instance.State{Spec: spec, Index: index, Programs: programs, Checkout: c.Checkout}
 	return state, c.Instance.Store(state)
 }
 

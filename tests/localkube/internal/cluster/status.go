@@ -21,6 +21,7 @@ const (
 type Status struct {
 	Name         string       `json:"name"`
 	State        string       `json:"state"`
+	Checkout     string       `json:"checkout,omitempty"` // that brought it up
 	Kubeconfig   string       `json:"kubeconfig"`
 	Kubectl      string       `json:"kubectl"`
 	AuditLog     string       `json:"auditLog"`
@@ -62,7 +63,7 @@ func (c *Cluster) Status() (Status, error) {
 	}
 	a, programs := plan.Addresses{Index: c.set.State.Index}, c.set.Programs()
 	s := Status{
-		Name: c.Instance.Name, Kubeconfig: c.Instance.Kubeconfig(), Kubectl: c.set.Kubectl(),
+		Name: c.Instance.Name, Checkout: c.set.State.Checkout, Kubeconfig: c.Instance.Kubeconfig(), Kubectl: c.set.Kubectl(),
 		AuditLog: c.Instance.AuditLog(), Logs: c.Instance.Path("log"),
 		CPUStat: groups.CPUStat(c.Instance.Names.Cgroup()), HostIP: a.Host().String(),
 		Network: a.Network().String(), Pods: a.Pods().String(), Services: a.Services().String(),

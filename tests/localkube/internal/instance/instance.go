@@ -36,6 +36,8 @@ type State struct {
 	Spec
 	Index    int      `json:"index"` // of plan.Addresses
 	Programs Programs `json:"programs"`
+	// Checkout is the directory of the repository that brought it up; empty where none is known.
+	Checkout string `json:"checkout,omitempty"`
 }
 
 // Programs are paths of the programs that the instance runs.
