@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -227,8 +228,8 @@ func findGroup(cluster *v1alpha1.ComputeCluster, name string) (int, error) {
 		return 0, forbid("NoGroups", "the cluster has no worker group", "add one to spec.workerGroups")
 	case name == "":
 		return 0, problem.Bad("group", "must be given, as the cluster has several groups",
-			fmt.Sprintf("give one of %q", names))
+			"give one of "+strings.Join(names, ", "))
 	}
 	return 0, problem.Bad("group", fmt.Sprintf("must be a group of the cluster, and %q is none", name),
-		fmt.Sprintf("give one of %q", names))
+		"give one of "+strings.Join(names, ", "))
 }

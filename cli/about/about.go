@@ -164,7 +164,7 @@ func version(c *console.Console) *cobra.Command {
 		},
 	}
 	command.Flags().BoolVar(&isClient, "client", false, "ask no API server")
-	out.Add(command.Flags())
+	out.AddFormat(command.Flags())
 	return command
 }
 

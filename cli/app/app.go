@@ -101,37 +101,56 @@ func Command(settings Settings) *cobra.Command {
 		object.Commands(c), overview.Commands(c), session.Commands(c)} {
 		root.AddCommand(commands...)
 	}
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, one := range root.Commands() {
+		switch one.Name() {
+		case "help":
+			one.Args = knownTopic
+		case "completion":
+			one.Args, one.RunE = console.UnknownCommand, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		}
+	}
 	return root
 }
 
+// knownTopic refuses help about a command that is not there.
+func knownTopic(cmd *cobra.Command, args []string) error {
+	found, rest, err := cmd.Root().Find(args)
+	if err != nil || !found.HasSubCommands() {
+		return err
+	}
+	return console.UnknownCommand(found, rest)
+}
+
 // forward returns a way to ports of pods, by the kubeconfig that the flags name when it is needed.
-func forward(access genericclioptions.RESTClientGetter) console.Forward {
+func forward(access *genericclioptions.ConfigFlags) console.Forward {
 	return func(ctx context.Context, pod types.NamespacedName, port int) (net.Conn, error) {
-		config, err := access.ToRESTConfig()
+		config, err := kube.ReadConfig(access)
 		if err != nil {
-			return nil, outcome.Errorf(outcome.Usage, "read the kubeconfig: %w", err)
+			return nil, err
 		}
 		return away.Forward(config)(ctx, pod, port)
 	}
 }
 
 // readLog returns a way to logs of containers, by the kubeconfig that the flags name when it is needed.
-func readLog(access genericclioptions.RESTClientGetter) console.ReadLog {
+func readLog(access *genericclioptions.ConfigFlags) console.ReadLog {
 	return func(ctx context.Context, of console.Container, isPrevious bool, lines int64) (string, error) {
-		config, err := access.ToRESTConfig()
+		config, err := kube.ReadConfig(access)
 		if err != nil {
-			return "", outcome.Errorf(outcome.Usage, "read the kubeconfig: %w", err)
+			return "", err
 		}
 		return away.ReadLog(config)(ctx, of, isPrevious, lines)
 	}
 }
 
 // streamLog returns a way to whole logs of containers, by the kubeconfig that the flags name when it is needed.
-func streamLog(access genericclioptions.RESTClientGetter) console.StreamLog {
+func streamLog(access *genericclioptions.ConfigFlags) console.StreamLog {
 	return func(ctx context.Context, of console.Container, after time.Time, isFollowed bool) (io.ReadCloser, error) {
-		config, err := access.ToRESTConfig()
+		config, err := kube.ReadConfig(access)
 		if err != nil {
-			return nil, outcome.Errorf(outcome.Usage, "read the kubeconfig: %w", err)
+			return nil, err
 		}
 		return away.StreamLog(config)(ctx, of, after, isFollowed)
 	}
@@ -149,14 +168,39 @@ func kubeconfig() *genericclioptions.ConfigFlags {
 
 func usage(text string) error { return &outcome.Error{Code: outcome.Usage, Err: errors.New(text)} }
 
-// badFlag says which flag was probably meant.
+// badFlag says what is wrong with a flag, and what was probably meant.
 func badFlag(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
-	if !errors.As(err, &unknown) {
+	var bad *pflag.InvalidValueError
+	var empty *pflag.ValueRequiredError
+	switch {
+	case errors.As(err, &bad):
+		return usage(fmt.Sprintf("--%s %q is no %s", bad.GetFlag().Name, bad.GetValue(), describe(bad.GetFlag().Value.Type())))
+	case errors.As(err, &empty):
+		return usage(fmt.Sprintf("--%s lacks its value; see %s --help", empty.GetFlag().Name, cmd.CommandPath()))
+	case !errors.As(err, &unknown):
 		return &outcome.Error{Code: outcome.Usage, Err: err}
+	}
+	if name := unknown.GetSpecifiedName(); name != "" && strings.Trim(name, "0123456789") == "" {
+		return usage(fmt.Sprintf("-%s is no flag, and no number is negative here; give 0 or more", name))
 	}
 	var known []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, "--"+f.Name) })
 	name := "--" + strings.TrimLeft(unknown.GetSpecifiedName(), "-")
 	return usage(fmt.Sprintf("%s has no such flag; %s", cmd.CommandPath(), spelling.Remedy(name, known)))
+}
+
+// describe returns what a value of a type of flags is, and how to write one.
+func describe(kind string) string {
+	switch kind {
+	case "duration":
+		return "duration; write one such as 30s, 10m or 8h"
+	case "int", "int32", "int64":
+		return "whole number; write one such as 4"
+	case "float64":
+		return "number; write one such as 0.5"
+	case "bool":
+		return "truth value; write true or false"
+	}
+	return kind
 }

@@ -68,9 +68,9 @@ func FindServer(c *console.Console) (*Server, error) {
 	if c.Server.Token != "" {
 		return NewServer(nil, c.Server)
 	}
-	config, err := c.Access.ToRESTConfig()
+	config, err := kube.ReadConfig(c.Access)
 	if err != nil {
-		return nil, outcome.Errorf(outcome.Usage, "read the kubeconfig: %w", err)
+		return nil, err
 	}
 	return NewServer(config, c.Server)
 }

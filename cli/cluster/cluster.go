@@ -74,7 +74,8 @@ Another call replaces the time; --for 0s ends it.`,
 		Args:    console.Arguments(1, 1, "NAME"), ValidArgsFunction: object.Complete(c, kube.Cluster),
 	}
 	verb := object.NewVerb(c, command, "", "has no idle policy that acts")
-	during := command.Flags().Duration("for", 0, "how long to keep it, such as 8h")
+	var during time.Duration
+	console.AddDuration(command.Flags(), &during, "for", "how long to keep it, such as 8h")
 	command.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := verb.Check(); err != nil {
 			return err
@@ -95,11 +96,11 @@ Another call replaces the time; --for 0s ends it.`,
 			return err
 		}
 		now := c.Clock.Now()
-		if verb.Did = "kept no longer"; *during > 0 {
-			verb.Did = "kept until " + now.Add(*during).UTC().Format(time.RFC3339)
+		if verb.Did = "kept no longer"; during > 0 {
+			verb.Did = "kept until " + now.Add(during).UTC().Format(time.RFC3339)
 		}
 		verb.Decide = func(object verbs.Object) (verbs.Change, error) {
-			return verbs.Keep(object, *during, objects.UserName(cmd.Context()), now)
+			return verbs.Keep(object, during, objects.UserName(cmd.Context()), now)
 		}
 		return verb.Do(cmd.Context(), objects, found)
 	}

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/heliostat-dev/heliostat/cli/console"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
@@ -47,7 +48,7 @@ func (s *Shape) Add(flags *pflag.FlagSet) {
 	flags.StringVar(&s.image, "image", "", "image with Ray and your dependencies; default: Ray's own of that version")
 	flags.StringVar(&s.ray, "ray-version", defaultRay, "version of Ray in the image")
 	flags.StringVar(&s.autoscale, "autoscale", "", "MIN:MAX workers, as demand asks for them, in place of --workers")
-	flags.DurationVar(&s.idle, "idle", 0, "suspend the cluster when nobody has used it for that long, such as 1h")
+	console.AddDuration(flags, &s.idle, "idle", "suspend the cluster when nobody has used it for that long, such as 1h")
 }
 
 // Given returns the names of the flags of a shape that a user gave.

@@ -57,10 +57,10 @@ Exit code: as of heliostat wait. Ctrl-C ends the wait, and the cluster goes on c
 	flags := command.Flags()
 	r.shape.Add(flags)
 	r.preset.Add(flags)
-	r.out.Add(flags)
+	r.out.AddFormat(flags)
 	r.dryRun.Add(flags)
 	flags.BoolVar(&r.isDetached, "detach", false, "do not wait until the cluster is ready")
-	flags.DurationVar(&r.timeout, "timeout", 0, "how long to wait; 0 is as long as it takes")
+	console.AddDuration(flags, &r.timeout, "timeout", "how long to wait; 0 is as long as it takes")
 	return command
 }
 

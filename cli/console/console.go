@@ -75,7 +75,7 @@ type Container struct {
 // Console is what commands share.
 type Console struct {
 	genericiooptions.IOStreams
-	Access genericclioptions.RESTClientGetter
+	Access *genericclioptions.ConfigFlags
 	Clock  clock.WithTicker
 	// Width returns how many columns the terminal of standard error has; nil where that is no terminal.
 	Width func() int

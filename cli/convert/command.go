@@ -42,7 +42,7 @@ type request struct {
 }
 
 // Command returns the command.
-func Command(access genericclioptions.RESTClientGetter, streams genericiooptions.IOStreams) *cobra.Command {
+func Command(access *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	var wanted request
 	command := &cobra.Command{
 		Use:   "convert (-f FILE|DIR|- | rayclusters,rayjobs,rayservices [NAME...])",
@@ -95,7 +95,7 @@ func (r *request) read(args []string) error {
 	return nil
 }
 
-func (r *request) run(ctx context.Context, access genericclioptions.RESTClientGetter,
+func (r *request) run(ctx context.Context, access *genericclioptions.ConfigFlags,
 	streams genericiooptions.IOStreams) error {
 	if r.explain != "" {
 		return explain(streams.Out, r.explain)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/heliostat-dev/heliostat/apiserver/spelling"
+	"github.com/heliostat-dev/heliostat/cli/kube"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
 	"github.com/heliostat-dev/heliostat/ray-operator/convert/document"
 )
@@ -45,10 +46,10 @@ func readResources(text string) ([]string, error) {
 }
 
 // list reads live objects.
-func (r *request) list(ctx context.Context, access genericclioptions.RESTClientGetter) ([]input, error) {
-	config, err := access.ToRESTConfig()
+func (r *request) list(ctx context.Context, access *genericclioptions.ConfigFlags) ([]input, error) {
+	config, err := kube.ReadConfig(access)
 	if err != nil {
-		return nil, fmt.Errorf("read the kubeconfig: %w", err)
+		return nil, err
 	}
 	namespace, _, err := access.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
@@ -129,6 +130,6 @@ func whyNot(resource string, err error) error {
 		return &outcome.Error{Code: outcome.Usage, Err: fmt.Errorf("list %s: the API server has no such kind in ray.io/v1; "+
 			"choose another --context, or give -f FILE", resource)}
 	default:
-		return fmt.Errorf("list %s: %w", resource, err)
+		return kube.Because(fmt.Errorf("list %s: %w", resource, err))
 	}
 }

@@ -63,7 +63,7 @@ it. Exit code: 0 succeeded; 1 failed; 3 stopped; 5 refused.`,
 	flags := command.Flags()
 	s.wish.add(flags)
 	s.preset.Add(flags)
-	s.out.Add(flags)
+	s.out.AddFormat(flags)
 	s.dryRun.Add(flags)
 	c.AddServer(flags)
 	flags.BoolVar(&s.isDetached, "detach", false, "create the job, and follow nothing")

@@ -102,7 +102,7 @@ func ParseTarget(text string, of ...Kind) (Target, error) {
 			return Target{}, outcome.Errorf(outcome.Usage, "%q lacks its kind; write it as cluster/%s, job/%s, service/%s or schedule/%s",
 				text, text, text, text, text)
 		}
-		return Target{of[0], text}, checkName(text)
+		return Target{of[0], text}, checkName(text, "NAME")
 	}
 	kind, err := ParseKind(word)
 	if err != nil {
@@ -111,7 +111,7 @@ func ParseTarget(text string, of ...Kind) (Target, error) {
 	if len(of) > 0 && !slices.ContainsFunc(of, func(one Kind) bool { return one.Word == kind.Word }) {
 		return Target{}, outcome.Errorf(outcome.Usage, "%s is a %s; give a %s", text, kind.Word, words(of))
 	}
-	return Target{kind, name}, checkName(name)
+	return Target{kind, name}, checkName(name, "KIND/NAME")
 }
 
 func words(of []Kind) string {
@@ -125,9 +125,10 @@ func words(of []Kind) string {
 	return strings.Join(all, "")
 }
 
-func checkName(name string) error {
+// checkName refuses what cannot be the name of an object, and says how to write one.
+func checkName(name, how string) error {
 	if name == "" || strings.ContainsAny(name, "/ ") {
-		return outcome.Errorf(outcome.Usage, "%q is no name of an object; write KIND/NAME", name)
+		return outcome.Errorf(outcome.Usage, "%q is no name of an object; write %s", name, how)
 	}
 	return nil
 }

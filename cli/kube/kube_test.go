@@ -1,8 +1,11 @@
 package kube_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -59,6 +62,9 @@ func TestBecause_SaysWhatHelps(t *testing.T) {
 		"a bad argument":   {problem.Bad("replicas", "must not be negative", "give 0"), outcome.Usage, "give 0"},
 		"a state":          {problem.New(409, "JobEnded", "the job has ended", "retry it"), outcome.Refused, "the job has ended; retry it"},
 		"no answer":        {errors.New("connection refused"), outcome.Failed, "connection refused"},
+		"no API server": {&url.Error{Op: "Get", URL: "http://localhost:8080/api", Err: &net.OpError{Op: "dial", Err: errors.New("refused")}}, outcome.Failed,
+			"do it: the API server http://localhost:8080 cannot be reached: refused; no kubeconfig names another one: set KUBECONFIG"},
+		"interrupted": {&url.Error{Op: "Get", URL: "http://a", Err: context.Canceled}, outcome.Failed, `do it: Get "http://a": context canceled`},
 	} {
 		err := kube.Because(fmt.Errorf("do it: %w", c.err))
 		if outcome.Code(err) != c.code || !strings.Contains(err.Error(), c.says) {

@@ -78,14 +78,14 @@ func mapper() meta.RESTMapper {
 }
 
 // Connect returns the objects of the API server and namespace that the flags name.
-func Connect(access genericclioptions.RESTClientGetter) (*Objects, error) {
+func Connect(access *genericclioptions.ConfigFlags) (*Objects, error) {
+	config, err := ReadConfig(access)
+	if err != nil {
+		return nil, err
+	}
 	namespace, _, err := access.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
 		return nil, outcome.Errorf(outcome.Usage, "read the namespace of the kubeconfig: %w", err)
-	}
-	config, err := access.ToRESTConfig()
-	if err != nil {
-		return nil, outcome.Errorf(outcome.Usage, "read the kubeconfig: %w", err)
 	}
 	if config.Timeout == 0 {
 		config.Timeout = answerWithin
@@ -123,6 +123,9 @@ func (o *Objects) Find(ctx context.Context, text string, kinds ...Kind) (verbs.O
 			return nil, err
 		}
 		return o.Read(ctx, target)
+	}
+	if err := checkName(text, "KIND/NAME"); err != nil {
+		return nil, err
 	}
 	found, err := o.findAll(ctx, text, kinds)
 	if err != nil {

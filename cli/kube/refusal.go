@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
+	"net/url"
 	"regexp"
 	"strings"
 
@@ -40,7 +42,34 @@ func Because(err error) error {
 	case apierrors.IsConflict(err):
 		return fmt.Errorf("%w; try again: somebody else changed it at the same time", err)
 	}
-	return err
+	return unreached(err)
+}
+
+// nobody is the API server that client-go asks where no kubeconfig names one.
+const nobody = "localhost:8080"
+
+// unreached returns an error of a request that had no answer, with the API server that was asked and what helps. Any other
+// error stays as it is.
+func unreached(err error) error {
+	var lost *url.Error
+	if !errors.As(err, &lost) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	at, parseErr := url.Parse(lost.URL)
+	if parseErr != nil {
+		return err
+	}
+	cause := lost.Err
+	var connection *net.OpError
+	if errors.As(cause, &connection) {
+		cause = connection.Err // without the words of Go for a connection
+	}
+	remedy := "check the network and the kubeconfig (KUBECONFIG, --kubeconfig, --context)"
+	if at.Host == nobody {
+		remedy = "no kubeconfig names another one: set KUBECONFIG, or give --kubeconfig FILE"
+	}
+	act := strings.TrimSuffix(err.Error(), lost.Error())
+	return fmt.Errorf("%sthe API server %s://%s cannot be reached: %w; %s", act, at.Scheme, at.Host, cause, remedy)
 }
 
 // ofProblem returns what package verbs said. A bad argument is a usage; the rest is the object's state.

@@ -75,6 +75,9 @@ type Output struct {
 
 // Print prints the output of a job. An interruption detaches.
 func (o *Output) Print(ctx context.Context, object verbs.Object) error {
+	if o.Attempt < 0 {
+		return outcome.Errorf(outcome.Usage, "--attempt must not be negative; give 1 or more")
+	}
 	var err error
 	if o.heads, err = o.Clusters.Find(); err != nil {
 		return err

@@ -26,7 +26,7 @@ type Verb struct {
 // NewVerb returns a verb whose flags are those of the command.
 func NewVerb(c *console.Console, command *cobra.Command, did, was string) *Verb {
 	v := &Verb{Console: c, Did: did, Was: was, out: output.NewFlags()}
-	v.out.Add(command.Flags())
+	v.out.AddFormat(command.Flags())
 	v.dryRun.Add(command.Flags())
 	return v
 }

@@ -42,7 +42,7 @@ Ctrl-C ends the wait and nothing else.`,
 		},
 	}
 	command.Flags().StringVar(&w.Goal, "for", ForReady, "what to wait for: ready, which of a job is its end, or suspended")
-	command.Flags().DurationVar(&w.Timeout, "timeout", 0, "how long to wait; 0 is as long as it takes")
+	console.AddDuration(command.Flags(), &w.Timeout, "timeout", "how long to wait; 0 is as long as it takes")
 	return command
 }
 

@@ -47,7 +47,7 @@ for. What helps stands below a cause, behind an arrow. A name without a kind is 
 			return out.Answer(c.Out, "Explanation", answerOf(in))
 		},
 	}
-	out.Add(command.Flags())
+	out.AddFormat(command.Flags())
 	return command
 }
 

@@ -18,6 +18,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/printers"
 
+	"github.com/heliostat-dev/heliostat/apiserver/spelling"
 	"github.com/heliostat-dev/heliostat/cli/console"
 	"github.com/heliostat-dev/heliostat/cli/kube"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
@@ -40,13 +41,20 @@ func NewFlags() *Flags {
 	return &Flags{print: genericclioptions.NewPrintFlags("").WithTypeSetter(kube.Scheme())}
 }
 
-// Add adds the flags to those of a command.
+// Add adds the flags to those of a command that prints a table.
 func (f *Flags) Add(flags *pflag.FlagSet) {
-	formats := append([]string{wide}, f.print.AllowedFormats()...)
-	flags.StringVarP(f.print.OutputFormat, "output", "o", "", "format: "+strings.Join(formats, ", ")+
-		"; a template follows after =, as in jsonpath={.metadata.name}")
+	f.AddFormat(flags)
 	flags.BoolVar(&f.noHeaders, "no-headers", false, "print a table without its first line")
 }
+
+// AddFormat adds the flag of the format to those of a command.
+func (f *Flags) AddFormat(flags *pflag.FlagSet) {
+	flags.StringVarP(f.print.OutputFormat, "output", "o", "", "format: "+strings.Join(f.formats(), ", ")+
+		"; a template follows after =, as in jsonpath={.metadata.name}")
+}
+
+// formats returns the formats that there are.
+func (f *Flags) formats() []string { return append([]string{wide}, f.print.AllowedFormats()...) }
 
 // IsTable reports whether rows are wanted.
 func (f *Flags) IsTable() bool { return *f.print.OutputFormat == "" || f.IsWide() }
@@ -60,8 +68,12 @@ func (f *Flags) IsWide() bool { return *f.print.OutputFormat == wide }
 // printer returns what prints objects.
 func (f *Flags) printer() (printers.ResourcePrinter, error) {
 	printer, err := f.print.ToPrinter()
-	if err != nil {
-		return nil, &outcome.Error{Code: outcome.Usage, Err: err}
+	switch {
+	case genericclioptions.IsNoCompatiblePrinterError(err):
+		return nil, outcome.Errorf(outcome.Usage, "-o %q is no format; %s", *f.print.OutputFormat,
+			spelling.Remedy(*f.print.OutputFormat, f.formats()))
+	case err != nil:
+		return nil, outcome.Errorf(outcome.Usage, "-o has a template that cannot be read: %w", err)
 	}
 	return printer, nil
 }

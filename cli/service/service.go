@@ -74,7 +74,7 @@ failed; 3 suspended; 4 the time is over; 5 refused by the operator. Ctrl-C ends 
 			return wait.Until(cmd.Context(), service)
 		},
 	}
-	command.Flags().DurationVar(&wait.Timeout, "timeout", 0, "how long to wait; 0 is as long as it takes")
+	console.AddDuration(command.Flags(), &wait.Timeout, "timeout", "how long to wait; 0 is as long as it takes")
 	return command
 }
 

@@ -65,7 +65,7 @@ Python; heliostat job submit needs neither.`,
 			return nil
 		},
 	}
-	out.Add(command.Flags())
+	out.AddFormat(command.Flags())
 	return command
 }
 

@@ -29,9 +29,10 @@ func env(c *console.Console) *cobra.Command {
 	var form string
 	command := &cobra.Command{
 		Use: "env NAME", Short: "Print the variables by which Ray's programs sign in to a cluster",
-		Long: `Print the variables by which Ray's own programs sign in to a cluster, for a shell to read. They hold the cluster's token.
-Heliostat session gives the address. With --server they hold the address of the cluster at the server, and your own token: Ray's
-job client needs nothing else. With -o json it prints them as a list, with server and token beside them.`,
+		Long: `Print the variables by which Ray's own programs sign in to a cluster, for a shell to read. They hold the cluster's
+token and no address, which heliostat session gives. With --server they hold the address of the cluster at the server,
+and your own token: Ray's job client needs nothing else. With -o json it prints them as a list, with server and token
+beside them.`,
 		Example: "  eval \"$(heliostat env dev)\"\n  eval \"$(heliostat env dev --server https://heliostat.example.com)\" && ray job list",
 		Args:    console.Arguments(1, 1, "NAME"), ValidArgsFunction: object.Complete(c, kube.Cluster),
 		RunE: func(cmd *cobra.Command, args []string) error {
