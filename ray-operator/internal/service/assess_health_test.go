@@ -152,6 +152,25 @@ func TestOneProxyOfTwoFails(t *testing.T) {
 	}
 }
 
+// TestDrainedProxy_IsNoSickness: the last replica of a Ray node has moved, and the head does not name its new place yet.
+func TestDrainedProxy_IsNoSickness(t *testing.T) {
+	for why, back := range map[string]bool{"status 503: This node is being drained.": false, "status 503": true} {
+		s := serves(t)
+		s.service.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}}
+		for _, pod := range s.seen.Clusters[1].Pods[1:] { // the first is the head
+			s.seen.Clusters[1].answers(pod, false)
+		}
+		for probe, reply := range s.seen.Clusters[1].Answer.Probes {
+			reply.Why = why
+			s.seen.Clusters[1].Answer.Probes[probe] = reply
+		}
+		plan := s.decide()
+		if plan.Serving == back || (plan.Finding.Code == "ProxyFailing") != back {
+			t.Errorf("%s: serving is %v; %s: %s", why, plan.Serving, plan.Finding.Code, plan.Finding.Text)
+		}
+	}
+}
+
 // TestVersionWithoutAControllerIsNotTakenBack: Serve's controller may end and come back, which Ray tells as a Serve that
 // was never started. While the proxies answer, a version that was well goes on.
 func TestVersionWithoutAControllerIsNotTakenBack(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +19,10 @@ const failing = 3
 
 // idlePath is what Serve's proxies answer themselves. It is no request to an application, which would wake it.
 const idlePath = serving.IdlePath
+
+// drained is what Serve's proxy says of itself on a Ray node that its last replica has left. It goes on answering
+// requests, and the head names the proxy of the replica's new place a moment later.
+const drained = "This node is being drained."
 
 // prompt is how long after it was noted that nobody is led to a cluster any more that may still be
 // to be done.
@@ -34,7 +39,7 @@ func countAnswers(s *state, cluster *Cluster, pods []*corev1.Pod) (answering, fa
 		switch {
 		case known && reply.OK, known && s.hasRequests(pod) && reply.Times < failing: // one that serves is well until it is known better
 			answering++
-		case known && reply.Times >= failing:
+		case known && reply.Times >= failing && !strings.Contains(reply.Why, drained):
 			if failed++; finding.Code != reason.ProxyFailing.Code {
 				finding = reason.ProxyFailing.Of(pod.Name, healthPath(s), cut(reply.Why))
 			}
