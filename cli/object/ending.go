@@ -44,7 +44,7 @@ func Judge(in explain.Input, goal string) (end Ending, ok bool) {
 		return Ending{}, false // the status is of an earlier spec
 	case goal == ForSuspended:
 		return about.judgeSuspended(said)
-	case goal == ForRollout && (about.isTaken || about.isTrue(v1alpha1.ConditionRolledBack)):
+	case goal == ForRollout && about.isRolling():
 		return about.judgeRollout()
 	case about.phase == v1alpha1.PhaseStopped:
 		return Ending{outcome.Stopped, "was stopped: " + said}, true
@@ -101,6 +101,13 @@ func factsOf(object any) facts {
 
 func (f facts) isTrue(condition string) bool {
 	return meta.IsStatusConditionTrue(f.conditions, condition)
+}
+
+// isRolling reports whether the requests of a service have not all moved to the version of the spec. Where that comes on
+// the same cluster, the replicas of the former one answer meanwhile, and the service is ready.
+func (f facts) isRolling() bool {
+	isChanging := f.isTrue(v1alpha1.ConditionReady) && f.isTrue(v1alpha1.ConditionUpgrading)
+	return f.isTaken || isChanging || f.isTrue(v1alpha1.ConditionRolledBack)
 }
 
 // judgeRollout judges a service whose requests have not all moved to the version of the spec.

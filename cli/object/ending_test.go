@@ -49,6 +49,7 @@ const goesOn = -1
 
 func TestJudge_EndsAWait(t *testing.T) {
 	stalled := says(v1alpha1.ConditionStalled, isTrue, reason.HeadFailing.Of(3))
+	changing := says(v1alpha1.ConditionUpgrading, isTrue, reason.ConfigChanging.Of("2", "s", "x"))
 	rolledBack := says(v1alpha1.ConditionRolledBack, isTrue, reason.Finding{Code: "X", Text: "version 2 failed"})
 	later, ended := clusterWith(says(v1alpha1.ConditionReady, isTrue, reason.AllReady.Of(1, 1))), jobWith(v1alpha1.PhaseSucceeded,
 		says(v1alpha1.ConditionReady, isTrue, reason.JobSucceeded.Of(1)))
@@ -80,6 +81,8 @@ func TestJudge_EndsAWait(t *testing.T) {
 		"a job that was stopped":              {jobWith(v1alpha1.PhaseStopped, says(v1alpha1.ConditionFailed, isTrue, reason.EntrypointFailed.Of(1))), ForReady, outcome.Stopped, "stopped"},
 		"an ended job cannot be suspended":    {ended, ForSuspended, outcome.Failed, "has ended"},
 		"a service whose next version comes":  {serviceWith(true, says(v1alpha1.ConditionReady, isTrue, reason.AllReady.Of(1, 1))), ForRollout, goesOn, ""},
+		"a configuration on its way":          {serviceWith(false, says(v1alpha1.ConditionReady, isTrue, reason.ConfigChanging.Of("2", "s", "x")), changing), ForRollout, goesOn, ""},
+		"the former one still answers":        {serviceWith(false, says(v1alpha1.ConditionReady, isTrue, reason.ConfigChanging.Of("2", "s", "x")), changing), ForReady, outcome.Done, "is ready"},
 		"a service whose requests have moved": {serviceWith(false, says(v1alpha1.ConditionReady, isTrue, reason.AllReady.Of(1, 1))), ForRollout, outcome.Done, "is ready"},
 		"a version that was rolled back":      {serviceWith(false, says(v1alpha1.ConditionReady, isTrue, reason.AllReady.Of(1, 1)), rolledBack), ForRollout, outcome.Failed, "version 2 failed"},
 	} {
