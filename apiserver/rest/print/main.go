@@ -50,7 +50,7 @@ Each route of the [server for portals](../server.md), as proto/heliostat/v1 decl
 - **permission** is what Kubernetes must permit the caller in the object's namespace. KIND is ` + "`computeclusters`, `clusterjobs`, `clusterjobschedules` or `clusterservices`" + `.
   Lists have what the caller can list, namespace by namespace.
 - **codes** come beside 400 (what was sent cannot be read), 401 (no good token), 429 (too much at once), 500, 503 and 504, which every route has.
-- ` + "`{kind}`" + ` is ` + "`clusters`, `jobs` or `services`" + `.
+- ` + "`{kind}`" + ` is ` + "`clusters`, `jobs`, `schedules` or `services`" + `.
 - gRPC has the same calls by their names. Errors are a ` + "`Problem`" + `: the body in REST, a detail of the status in gRPC.
 
 | route | call | what it does | permission | codes |
