@@ -60,13 +60,7 @@ func TestFixtures(t *testing.T) {
 	for name, obj := range fixed() {
 		play(t,
 			testkit.Scenario{Name: "others-" + name, Run: func(w *testkit.World) { othersFixture(w, obj) }},
-			testkit.Scenario{Name: "deleted-" + name, Run: func(w *testkit.World) {
-				furnish(w)
-				w.Delete(copyOf(obj))
-				w.Settle()
-				w.Expect("demo", ready)
-				w.Read(copyOf(obj))
-			}},
+			testkit.Scenario{Name: "deleted-" + name, Run: losing(obj)},
 			testkit.Scenario{Name: "edited-" + name, Run: func(w *testkit.World) { editedFixture(w, obj) }},
 			testkit.Scenario{Name: "added-to-" + name, Run: func(w *testkit.World) { addedTo(w, obj) }},
 		)

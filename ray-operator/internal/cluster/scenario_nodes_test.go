@@ -40,19 +40,7 @@ func moved(w *testkit.World) {
 
 func TestNodes(t *testing.T) {
 	play(t,
-		testkit.Scenario{Name: "node-going", Run: func(w *testkit.World) {
-			move := spread(w)
-			w.Ray.Busy, w.Ray.WorkTakes = all, longer
-			started(w, "demo", testkit.Group("cpu", 2))
-			move()
-			w.Taint("old", "karpenter.sh/disrupted")
-			w.Settle()
-			draining(w, "cpu", 2)
-			sizes(w, "demo", map[string]int{"cpu": 4})
-			w.Ray.WorkTakes = 0
-			w.After(10 * time.Second)
-			moved(w)
-		}},
+		testkit.Scenario{Name: "node-going", Run: nodeGoing},
 		testkit.Scenario{Name: "node-cordoned", Run: func(w *testkit.World) {
 			spread(w)
 			started(w, "demo", testkit.Group("cpu", 2))
@@ -207,4 +195,19 @@ func ownMetadata(w *testkit.World) {
 	w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Finalizers = nil })
 	w.Settle()
 	nothingLeft(w)
+}
+
+// nodeGoing has the old node of two busy workers about to go: they are replaced, and drained when their work is done.
+func nodeGoing(w *testkit.World) {
+	move := spread(w)
+	w.Ray.Busy, w.Ray.WorkTakes = all, longer
+	started(w, "demo", testkit.Group("cpu", 2))
+	move()
+	w.Taint("old", "karpenter.sh/disrupted")
+	w.Settle()
+	draining(w, "cpu", 2)
+	sizes(w, "demo", map[string]int{"cpu": 4})
+	w.Ray.WorkTakes = 0
+	w.After(10 * time.Second)
+	moved(w)
 }

@@ -385,14 +385,7 @@ func TestManagedStore(t *testing.T) {
 				}
 			}
 		}},
-		testkit.Scenario{Name: "set-deleted", Run: func(w *testkit.World) {
-			keeping(w, managedRedis())
-			pods := testkit.UIDs(w.Pods("demo"))
-			w.Delete(&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: testkit.Namespace, Name: naming.Store("demo")}})
-			w.Settle()
-			w.Must(w.Client.Get(w.Ctx, clientKey(naming.Store("demo")), &appsv1.StatefulSet{}))
-			untouched(w, pods, w.Pods("demo"))
-		}},
+		testkit.Scenario{Name: "set-deleted", Run: setDeleted},
 		testkit.Scenario{Name: "retained", Run: func(w *testkit.World) {
 			keeping(w, managedRedis())
 			w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Spec.ControlStore.ManagedRedis.Retain = true })
@@ -468,4 +461,14 @@ func TestStoreIsTold(t *testing.T) {
 			t.Errorf("nobody tells %q, but %s", want, fmt.Sprint(w.Told))
 		}
 	}
+}
+
+// setDeleted has the StatefulSet of a managed Redis deleted: it comes back, and pods of the cluster stay.
+func setDeleted(w *testkit.World) {
+	keeping(w, managedRedis())
+	pods := testkit.UIDs(w.Pods("demo"))
+	w.Delete(&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: testkit.Namespace, Name: naming.Store("demo")}})
+	w.Settle()
+	w.Must(w.Client.Get(w.Ctx, clientKey(naming.Store("demo")), &appsv1.StatefulSet{}))
+	untouched(w, pods, w.Pods("demo"))
 }

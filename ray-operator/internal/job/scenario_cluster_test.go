@@ -62,15 +62,7 @@ func TestClusters(t *testing.T) {
 			given(w, testkit.Job("train"))
 			w.ExpectJob("train", "Succeeded", "1 JobSucceeded(0) Complete")
 		}, AnyEpoch: true},
-		testkit.Scenario{Name: "cannot-start", Run: func(w *testkit.World) {
-			w.Kubelet.Idle = all
-			w.Create(testkit.Cluster("demo"))
-			given(w, testkit.Job("train"))
-			w.ExpectJob("train", "Pending", "Ready=False Unschedulable")
-			w.Kubelet.Idle = nil
-			w.Settle()
-			w.ExpectJob("train", "Succeeded")
-		}},
+		testkit.Scenario{Name: "cannot-start", Run: clusterStartsLate},
 	)
 }
 

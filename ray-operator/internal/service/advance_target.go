@@ -90,8 +90,8 @@ func (d *draft) followTarget() {
 		if record.Candidate != nil {
 			d.withdrawCandidate()
 		}
+		d.keepTarget() // also where somebody deleted it: nothing could be taken back to it
 		if active.Revision != d.target.ID {
-			d.keepTarget()
 			d.requestRevision(active, d.target.ID)
 		}
 	}

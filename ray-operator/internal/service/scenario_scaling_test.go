@@ -37,13 +37,7 @@ func scaledTo(w *testkit.World, cluster int, replicas string) {
 func TestScaledService(t *testing.T) {
 	half := int32(50)
 	testkit.Play(t,
-		testkit.Scenario{Name: "image", Run: func(w *testkit.World) {
-			loaded(w, 4)
-			w.EditService("text", image("ray:new"))
-			w.After(5 * time.Minute)
-			serving(w, 2)
-			scaledTo(w, 2, "4/4")
-		}},
+		testkit.Scenario{Name: "image", Run: scaledImage},
 		testkit.Scenario{Name: "half-the-room", Run: func(w *testkit.World) {
 			loaded(w, 4, func(s *v1alpha1.ClusterService) {
 				s.Spec.Upgrade = &v1alpha1.Upgrade{MaxSurgePercent: &half, StepPercent: &half}
@@ -114,4 +108,13 @@ func TestSleepingService(t *testing.T) {
 			serving(w, 2)
 		}},
 	)
+}
+
+// scaledImage has a service that was scaled get another image.
+func scaledImage(w *testkit.World) {
+	loaded(w, 4)
+	w.EditService("text", image("ray:new"))
+	w.After(5 * time.Minute)
+	serving(w, 2)
+	scaledTo(w, 2, "4/4")
 }

@@ -262,19 +262,7 @@ func TestUpgrade(t *testing.T) {
 			w.After(5 * time.Minute)
 			serving(w, 2)
 		}},
-		testkit.Scenario{Name: "half-the-room", Run: func(w *testkit.World) {
-			half := int32(50)
-			own(w, func(s *v1alpha1.ClusterService) {
-				s.Spec.Upgrade = &v1alpha1.Upgrade{MaxSurgePercent: &half, StepPercent: &half}
-			})
-			under(w)
-			w.EditService("text", image("ray:new"))
-			w.After(8 * time.Minute)
-			serving(w, 2)
-			if have := w.Cluster(clusterOf(w, 2)).Spec.WorkerGroups[0].Replicas; *have != 2 {
-				w.Fatalf("%d workers are asked for", *have)
-			}
-		}},
+		testkit.Scenario{Name: "half-the-room", Run: halfTheRoom},
 		testkit.Scenario{Name: "there-and-back", Run: func(w *testkit.World) {
 			own(w)
 			under(w)
@@ -435,4 +423,19 @@ func TestLeave(t *testing.T) {
 			}
 		}},
 	)
+}
+
+// halfTheRoom is an upgrade by a candidate that has room for half of the service.
+func halfTheRoom(w *testkit.World) {
+	half := int32(50)
+	own(w, func(s *v1alpha1.ClusterService) {
+		s.Spec.Upgrade = &v1alpha1.Upgrade{MaxSurgePercent: &half, StepPercent: &half}
+	})
+	under(w)
+	w.EditService("text", image("ray:new"))
+	w.After(8 * time.Minute)
+	serving(w, 2)
+	if have := w.Cluster(clusterOf(w, 2)).Spec.WorkerGroups[0].Replicas; *have != 2 {
+		w.Fatalf("%d workers are asked for", *have)
+	}
 }

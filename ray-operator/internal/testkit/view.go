@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -76,10 +77,10 @@ func newView(holds func(client.Object) bool) *view {
 }
 
 // labelled is what the operator's cache holds: of the kinds that others use too, what
-// carries a cluster's label, and notes.
+// carries a cluster's label, and notes. Of policies it holds those of others too.
 func labelled(obj client.Object) bool {
 	switch obj.(type) {
-	case *v1alpha1.ComputeCluster, *v1alpha1.ClusterJob, *v1alpha1.ClusterService, *corev1.Node:
+	case *v1alpha1.ComputeCluster, *v1alpha1.ClusterJob, *v1alpha1.ClusterService, *corev1.Node, *networkingv1.NetworkPolicy:
 		return true
 	case *corev1.Secret, *corev1.Event:
 		return false
