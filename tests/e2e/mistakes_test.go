@@ -66,7 +66,7 @@ var mistakes = []mistake{
 	{"an image that is not there", spoiltRay("image: registry.invalid/ray:1"), "ImagePullFailed", goodCluster},
 	{"a name that no image has", spoiltRay("image: UPPER/ray:1"), "ImagePullFailed", goodCluster},
 	{"an image without Ray", spoiltRay("image: 'localhost/busybox:1', securityContext: {runAsUser: 1000}"), "ray: not found", goodCluster},
-	{"a container that runs as root", spoiltRay("securityContext: {runAsUser: 0}"), "runAsUser", goodCluster},
+	{"root in a container that must not be root", spoiltRay("securityContext: {runAsUser: 0, runAsNonRoot: true}"), "runAsUser", goodCluster},
 	{"a pod that is too large", spoilt("size: {cpu: 64}"), "Unschedulable", goodCluster},
 	{"a label that no node has", spoiltPod("nodeSelector: {disk: none}"), "Unschedulable", goodCluster},
 	{"a variable from a Secret that is missing", spoiltRay("env: [{name: T, valueFrom: {secretKeyRef: {name: gone-NAME, key: token}}}]"), "Create Secret", goneSecret},
