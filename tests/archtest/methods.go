@@ -36,7 +36,7 @@ func countMethods(files []*File) map[string][]Violation {
 		if !f.Product() {
 			continue
 		}
-		for method, owner := range methodsOf(f) {
+		for method, owner := range f.Methods() {
 			all[f.Dir()+"."+owner] = append(all[f.Dir()+"."+owner], f.found(method, ""))
 		}
 	}
@@ -64,7 +64,7 @@ func besideFields(files []*File) []Violation {
 	}
 	var all []Violation
 	for _, f := range product(files) {
-		for method, owner := range methodsOf(f) {
+		for method, owner := range f.Methods() {
 			if name := method.Name.Name; fields[owner+"."+strings.ToLower(name)] {
 				all = append(all, f.found(method, "%s.%s differs from a field by case alone: rename it", owner, name))
 			}
@@ -80,8 +80,8 @@ func product(files []*File) []*File {
 	})
 }
 
-// methodsOf returns the methods of a file, each with the name of its type.
-func methodsOf(f *File) map[*ast.FuncDecl]string {
+// Methods returns the methods of a file, each with the name of its type.
+func (f *File) Methods() map[*ast.FuncDecl]string {
 	all := map[*ast.FuncDecl]string{}
 	for _, declaration := range f.AST.Decls {
 		method, ok := declaration.(*ast.FuncDecl)
