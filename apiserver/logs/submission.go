@@ -1,6 +1,7 @@
 package logs
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -102,7 +103,7 @@ func judge(job headclient.Job) End {
 	case job.Status == headclient.JobStopped:
 		return End{Outcome: Stopped, ExitCode: end.ExitCode, Code: reason.StoppedInRay.Code, Message: "the job was stopped in Ray"}
 	case job.ErrorType == "RUNTIME_ENV_SETUP_FAILURE":
-		found = reason.RuntimeEnvFailed.Of(job.Message)
+		found = reason.RuntimeEnvFailed.Of(cmp.Or(job.Exception(), job.Message))
 	case job.ErrorType == "JOB_SUPERVISOR_ACTOR_DIED":
 		found = reason.DriverLost.Of(job.Message)
 	case supervised(job.ErrorType):

@@ -246,7 +246,7 @@ func fixtures() []client.Object {
 				reason.JobRunning.Of(1, "idle"), 20)}
 		}),
 		job("done", v1alpha1.PhaseFailed, func(j *v1alpha1.ClusterJob) {
-			failed := reason.EntrypointFailed.Of(1)
+			failed := reason.EntrypointFailed.Of(1, "")
 			j.Status.StartTime, j.Status.EndTime = &started, &ended
 			j.Status.Conditions = []metav1.Condition{condition(v1alpha1.ConditionReady, metav1.ConditionFalse, failed, 50),
 				condition(v1alpha1.ConditionFailed, metav1.ConditionTrue, failed, 50)}

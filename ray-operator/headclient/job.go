@@ -2,6 +2,8 @@ package headclient
 
 import (
 	"encoding/json"
+	"regexp"
+	"strings"
 	"time"
 )
 
@@ -64,6 +66,19 @@ type Job struct {
 	Start, End time.Time
 	// ExitCode of the driver's process, nil where it did not end by itself.
 	ExitCode *int32
+}
+
+// exception matches the line of a traceback that names the exception.
+var exception = regexp.MustCompile(`(?m)^[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt)(?::|$)`)
+
+// Exception returns the end of the message from the last exception on that a traceback names, "" where there is none.
+// What stands before, frames and carets, helps nobody who did not write that code.
+func (j Job) Exception() string {
+	found := exception.FindAllStringIndex(j.Message, -1)
+	if len(found) == 0 {
+		return ""
+	}
+	return strings.TrimSpace(j.Message[found[len(found)-1][0]:])
 }
 
 // Tail is the end of a job's output.

@@ -49,7 +49,7 @@ func jobObstacles() Section {
 var (
 	EntrypointFailed = Reason{
 		"EntrypointFailed", Warning, "The driver's process ended with an exit code other than 0.",
-		"the entrypoint ended with exit code %d",
+		"the entrypoint ended with exit code %d%s",
 		"Check its last lines in status.attempts", nil,
 	}
 	RuntimeEnvFailed = Reason{

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -193,7 +194,7 @@ func nameEnd(s situation, job headclient.Job) reason.Finding {
 	case job.Status == headclient.JobStopped:
 		return reason.StoppedInRay.Of()
 	case job.ErrorType == "RUNTIME_ENV_SETUP_FAILURE":
-		return reason.RuntimeEnvFailed.Of(cutText(job.Message))
+		return reason.RuntimeEnvFailed.Of(cutText(cmp.Or(job.Exception(), job.Message)))
 	case job.ErrorType == "JOB_SUPERVISOR_ACTOR_DIED":
 		return reason.DriverLost.Of(cutText(job.Message))
 	case job.ErrorType == "JOB_SUPERVISOR_ACTOR_START_FAILURE" && isMistake(job.Message):
@@ -201,10 +202,20 @@ func nameEnd(s situation, job headclient.Job) reason.Finding {
 	case isSupervisorFailure(job):
 		return reason.DriverNotStarted.Of(job.ErrorType, cutText(job.Message))
 	case job.ExitCode != nil:
-		return reason.EntrypointFailed.Of(*exitCode(job))
+		return reason.EntrypointFailed.Of(*exitCode(job), describeException(job))
 	default:
 		return reason.JobFailed.Of(job.ErrorType, cutText(job.Message))
 	}
+}
+
+// describeException returns the exception with which the output of a driver ends, as it follows an exit code. Where more
+// output follows, the program may have gone on after it.
+func describeException(job headclient.Job) string {
+	line := job.Exception()
+	if line == "" || strings.Contains(line, "\n") {
+		return ""
+	}
+	return ": " + cutText(line)
 }
 
 // isMistake reports whether Ray could not start what it has around the driver because of what was asked for, as a

@@ -148,6 +148,29 @@ func startFailure(ends string) func(*headclient.Job) {
 	}
 }
 
+func TestNameEnd_HasTheException(t *testing.T) {
+	const frames = "last available logs:\nTraceback (most recent call last):\n  File \"<string>\", line 1\n    ^^^\n"
+	for name, c := range map[string]struct {
+		errorType, message, want string
+		exits                    bool
+	}{
+		"of a driver":                   {"JOB_ENTRYPOINT_COMMAND_ERROR", frames + "ValueError: column price missing", "the entrypoint ended with exit code 3: ValueError: column price missing. Check", true},
+		"of a driver that went on":      {"JOB_ENTRYPOINT_COMMAND_ERROR", frames + "ValueError: a\nit does not matter", "the entrypoint ended with exit code 3. Check", true},
+		"of a driver without one":       {"JOB_ENTRYPOINT_COMMAND_ERROR", "last available logs:\nbye", "the entrypoint ended with exit code 3. Check", true},
+		"of a runtime environment":      {"RUNTIME_ENV_SETUP_FAILURE", frames + "RuntimeError: pip\nERROR: no such package", "set up: RuntimeError: pip\nERROR: no such package. Correct", false},
+		"of an environment without one": {"RUNTIME_ENV_SETUP_FAILURE", "the agent is away", "set up: the agent is away. Correct", false},
+	} {
+		said := headclient.Job{Status: headclient.JobFailed, ErrorType: c.errorType, Message: c.message}
+		if c.exits {
+			exits(3)(&said)
+		}
+		have := nameEnd(situation{job: train(), record: bound()}, said).Text
+		if normal := strings.Join(strings.Fields(have), " "); !strings.Contains(normal, strings.Join(strings.Fields(c.want), " ")) {
+			t.Errorf("%s: %q has no %q", name, have, c.want)
+		}
+	}
+}
+
 func TestCut(t *testing.T) {
 	if short := "why"; cutText(short) != short {
 		t.Errorf("%q became %q", short, cutText(short))

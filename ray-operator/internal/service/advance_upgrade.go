@@ -198,10 +198,12 @@ func (t *step) finishUpgrade() {
 
 // faultOf returns why a version is taken back.
 func faultOf(service *v1alpha1.ClusterService, cause upgrade.Cause, finding reason.Finding) *Fault {
+	said, _ := reason.Split(finding.Code, finding.Text) // the rollback has a remedy of its own
 	if cause == upgrade.Late {
-		finding = reason.ServeNotHealthyInTime.Of(termsOf(service).Deadline, finding.Text)
+		finding = reason.ServeNotHealthyInTime.Of(termsOf(service).Deadline, said)
+		said = finding.Text // with its own remedy, as the version may be good and slow
 	}
-	return &Fault{Reason: finding.Code, Text: cut(finding.Text)}
+	return &Fault{Reason: finding.Code, Text: cut(said)}
 }
 
 // holdRetiring keeps clusters until the gateway leads no requests there any more; the time for those

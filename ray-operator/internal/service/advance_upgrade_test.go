@@ -29,6 +29,19 @@ func TestFault_OfALateVersionIsItsTime(t *testing.T) {
 	}
 }
 
+// TestFault_LeavesOneRemedy: that of the rollback, and for a late version how to give it more time.
+func TestFault_LeavesOneRemedy(t *testing.T) {
+	failed := reason.ApplicationFailed.Of("echo", "demo", "no module named app")
+	const said = "application echo on ComputeCluster demo could not be deployed: no module named app"
+	for cause, want := range map[upgrade.Cause]string{
+		upgrade.Failed: said, upgrade.Late: "it was not healthy after 30m0s: " + said + ". Check what it waits for, or raise upgrade.healthyDeadlineSeconds",
+	} {
+		if have := faultOf(text(), cause, failed).Text; have != want {
+			t.Errorf("%v: %q, want %q", cause, have, want)
+		}
+	}
+}
+
 // TestUpgradeWaitsForWhatANewOperatorHasYetToHear: an operator that has just started knows nothing of one version, and of
 // the other what its head says and nothing of its proxies. Neither is a reason to move requests.
 func TestUpgradeWaitsForWhatANewOperatorHasYetToHear(t *testing.T) {
