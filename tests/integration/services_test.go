@@ -2,7 +2,11 @@ package integration
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"reflect"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -14,15 +18,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/heliostat-dev/heliostat/cli/outcome"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
-// TestAServiceOnARealAPIServer: it has its objects at once, remembers its last versions and no more,
-// says what it waits for, and leaves nothing. What it does with heads is shown on real Ray.
+// TestAServiceOnARealAPIServer: it has its objects at once, remembers its last versions and no more, returns to one of
+// them, says what it waits for, and leaves nothing. What it does with heads is shown on real Ray.
 func TestAServiceOnARealAPIServer(t *testing.T) {
 	t.Parallel()
-	namespace := newNamespace(t)
+	c := newCommandLine(t)
+	namespace := c.namespace
 	startOperator(t, "--watch-namespaces="+namespace)
 	replicas := int32(1)
 	service := &v1alpha1.ClusterService{
@@ -64,6 +70,9 @@ func TestAServiceOnARealAPIServer(t *testing.T) {
 		}
 		return err
 	})
+	former := c.undo(t, name)
+	waits("version "+former+" again", func() error { return observed(t, name) })
+	c.says(t, former, "service rollout history echo -o jsonpath={.items[*].revision}")
 	must(t, shared.DropServices(t.Context(), namespace, limit))
 	waits("nothing to be left", func() error {
 		var clusters v1alpha1.ComputeClusterList
@@ -73,6 +82,29 @@ func TestAServiceOnARealAPIServer(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// undo returns a service to the version before the newest one that is kept, by the command line, and returns its number.
+func (c *commandLine) undo(t *testing.T, name types.NamespacedName) string {
+	t.Helper()
+	undo, kept := "service rollout undo "+name.Name, "service rollout history "+name.Name+" -o jsonpath="
+	number := strings.TrimSpace(c.run(t, "edit", outcome.Done, kept+"{.items[1].revision}"))
+	config := c.run(t, "edit", outcome.Done, kept+"{.items[1].data.serveConfig}")
+	c.run(t, "view", outcome.Refused, undo)
+	c.says(t, "(server dry run)", undo+" --dry-run=server")
+	c.says(t, "service/echo returns to the earlier version", undo)
+	c.says(t, "service/echo has that version already", undo+" --to "+number)
+	if said := c.run(t, "edit", outcome.Refused, undo+" --to 99"); !strings.Contains(said, number) {
+		t.Errorf("it does not say which versions are kept: %s", said)
+	}
+	found, err := shared.FindService(t.Context(), name)
+	must(t, err)
+	var got, want any
+	must(t, errors.Join(json.Unmarshal(found.Spec.ServeConfig.Raw, &got), json.Unmarshal([]byte(config), &want)))
+	if !reflect.DeepEqual(got, want) || found.Spec.ClusterTemplate == nil || len(found.Spec.ClusterTemplate.Spec.WorkerGroups) != 1 {
+		t.Errorf("version %s is %s, and the spec %+v", number, config, found.Spec)
+	}
+	return number
 }
 
 // echo asks for one application, in a version.
