@@ -278,11 +278,11 @@ func findingsOf(object verbs.Object) validate.Findings {
 func unknownFields(above string, object verbs.Object, strict []error) error {
 	var found *problem.Problem
 	for _, one := range strict {
-		path, is := unknownField(one)
+		path, is := spelling.UnknownField(one)
 		if !is {
 			return problem.Bad(above, one.Error(), "correct it")
 		}
-		bad := problem.Bad(above+"."+path, "is no field", spelling.Remedy(lastOf(path), fieldsBeside(object, path)))
+		bad := problem.Bad(above+"."+path, "is no field", spelling.FieldRemedy(object, path))
 		if found == nil {
 			found = bad
 			continue

@@ -1,4 +1,4 @@
-package rest
+package spelling
 
 import (
 	"maps"
@@ -7,14 +7,16 @@ import (
 	"strings"
 )
 
-// unknownField returns the path of a field of which a strict decoder says that it is unknown.
-func unknownField(err error) (path string, is bool) {
+// UnknownField returns the path of a field of which a strict decoder says that it is unknown.
+func UnknownField(err error) (path string, is bool) {
 	path, is = strings.CutPrefix(err.Error(), `unknown field "`)
 	return strings.TrimSuffix(path, `"`), is
 }
 
-// lastOf returns the last name of a path.
-func lastOf(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
+// FieldRemedy returns what helps a caller who gave an object a field at a path that it does not have.
+func FieldRemedy(object any, path string) string {
+	return Remedy(path[strings.LastIndexByte(path, '.')+1:], fieldsBeside(object, path))
+}
 
 // fieldsBeside returns the names of the fields that an object has where a path's last name stands.
 func fieldsBeside(object any, path string) []string {

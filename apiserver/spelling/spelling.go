@@ -1,7 +1,7 @@
 // Package spelling helps callers who misspelt a name.
 //
-// In: the name that was given, and the names that are known. Out: a remedy for the caller, in the imperative, with the known
-// name that was probably meant.
+// In: the name that was given, and the names that are known, or the object that has them as fields. Out: a remedy for the
+// caller, in the imperative, with the known name that was probably meant.
 //
 // It must never repeat the name that was given: it is the caller's, and may be of any length.
 package spelling

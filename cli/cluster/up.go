@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/heliostat-dev/heliostat/apiserver/verbs"
 	"github.com/heliostat-dev/heliostat/cli/console"
@@ -119,7 +118,7 @@ func (r *request) build(
 		return nil, err
 	}
 	cluster := &v1alpha1.ComputeCluster{}
-	if err := yaml.UnmarshalStrict(text, cluster); err != nil {
+	if err := kube.ReadManifest(text, cluster); err != nil {
 		return nil, outcome.Errorf(outcome.Refused, "read the manifest of the preset: %w", err)
 	}
 	cluster.Namespace, cluster.Name, cluster.GenerateName = objects.Namespace, name, ""

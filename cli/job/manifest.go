@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/yaml"
 
 	"github.com/heliostat-dev/heliostat/cli/cluster"
+	"github.com/heliostat-dev/heliostat/cli/kube"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
@@ -38,6 +38,7 @@ func (w *wish) add(flags *pflag.FlagSet) {
 	flags.StringVarP(&w.file, "filename", "f", "", "manifest of a ClusterJob to begin with; - is standard input")
 	flags.StringVar(&w.cluster, "cluster", "", "run on this cluster; default: on one of its own, which other flags shape")
 	w.shape.Add(flags)
+	flags.Lookup("idle").Hidden = true // it is there to be refused with a reason
 	flags.StringArrayVar(&w.env, "env", nil, "variable of the program, as NAME=VALUE; can be given more than once")
 	flags.Int32Var(&w.retries, "retries", 0, "how often a failed attempt is tried again")
 	flags.StringVar(&w.runtimeEnv, "runtime-env-json", "", "Ray's runtime environment as JSON, such as {\"pip\": [\"x\"]}")
@@ -54,7 +55,7 @@ func (w *wish) build(
 ) (*v1alpha1.ClusterJob, error) {
 	job := &v1alpha1.ClusterJob{}
 	if manifest != nil {
-		if err := yaml.UnmarshalStrict(manifest, job); err != nil {
+		if err := kube.ReadManifest(manifest, job); err != nil {
 			return nil, outcome.Errorf(outcome.Usage, "read the manifest %s: %w", w.file, err)
 		}
 		if job.Kind != "ClusterJob" {

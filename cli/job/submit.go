@@ -33,7 +33,7 @@ type submission struct {
 func submit(c *console.Console) *cobra.Command {
 	s := &submission{console: c, out: output.NewFlags()}
 	command := &cobra.Command{
-		Use:   "submit [-- COMMAND…]",
+		Use:   "submit [flags] [-- COMMAND…]",
 		Short: "Create a job, follow its output, and end with its outcome",
 		Long: `Create a job, follow its output, and end with its outcome. It runs on a cluster of its own, which flags shape as those of
 heliostat up do and which goes when the job ends, or on one that is there (--cluster). One word after -- is a line for a

@@ -38,8 +38,8 @@ the job's status are printed.
 
 It reaches the head by a port-forward of its pod with the cluster's token, which the role "edit" permits, or through the
 server (--server), for which "view" is enough.`,
-		Example: "  heliostat logs job/train -f\n  heliostat logs job/train --attempt 1",
-		Args:    console.Arguments(1, 1, "job/NAME"), ValidArgsFunction: object.Complete(c, kube.Job),
+		Example: "  heliostat job logs train -f\n  heliostat job logs train --attempt 1",
+		Args:    console.Arguments(1, 1, "NAME"), ValidArgsFunction: object.Complete(c, kube.Job),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			target, err := kube.ParseTarget(args[0], kube.Job)
 			if err != nil {

@@ -55,7 +55,7 @@ OWNER is what the object says of itself, or the job or service that a cluster be
 			return show(all)
 		},
 	}
-	command.Flags().BoolVar(&isIdle, "idle", false, "list clusters that nobody uses alone, the longest idle first")
+	command.Flags().BoolVar(&isIdle, "idle", false, "list nothing but clusters that nobody uses, the longest idle first")
 	command.Flags().BoolVarP(&isWatched, "watch", "w", false, "go on with what changes, a line each, until Ctrl-C")
 	command.Flags().BoolVar(&hasEnded, "ended", false, "list jobs that have ended too")
 	chosen.Add(command)
