@@ -10,7 +10,7 @@ import (
 )
 
 // admitClaim finds out whether the server can serve a claim, and admits it if so. brief ends what takes no long removal.
-func admitClaim(ctx, brief context.Context, l *line, claim Claim) (Verdict, error) {
+func admitClaim(ctx, brief context.Context, l *connection, claim Claim) (Verdict, error) {
 	p := prefix{l}
 	if err := p.probe(brief); err != nil {
 		return Verdict{}, err
@@ -33,7 +33,7 @@ func admitClaim(ctx, brief context.Context, l *line, claim Claim) (Verdict, erro
 }
 
 // outlive ties the connection to another context than the one that it was made with.
-func (l *line) outlive(ctx context.Context) {
+func (l *connection) outlive(ctx context.Context) {
 	l.release()
 	l.release = context.AfterFunc(ctx, func() { _ = l.guard.Conn.Close() })
 }
@@ -80,7 +80,7 @@ func (p prefix) admit(ctx context.Context, claim Claim, m marker, next decision)
 }
 
 // do does one command, and fails if it is refused.
-func (l *line) do(ctx context.Context, words ...any) error {
+func (l *connection) do(ctx context.Context, words ...any) error {
 	_, err := act(ctx, l, words)
 	return err
 }
@@ -110,14 +110,14 @@ func (p prefix) own(ctx context.Context, claim Claim, m marker, seize bool) erro
 }
 
 // together does commands in one go, and fails if any is refused.
-func (l *line) together(ctx context.Context, commands ...[]any) error {
+func (l *connection) together(ctx context.Context, commands ...[]any) error {
 	_, err := act(ctx, l, commands...)
 	return err
 }
 
 // first makes a claim's owner that of a prefix that has none, and reports whether it did.
 func (p prefix) first(ctx context.Context, claim Claim) (bool, error) {
-	replies, err := act(ctx, p.line, []any{"HSETNX", markerKey(p.namespace), "owner", string(claim.Owner)})
+	replies, err := act(ctx, p.connection, []any{"HSETNX", markerKey(p.namespace), "owner", string(claim.Owner)})
 	if err != nil {
 		return false, err
 	}

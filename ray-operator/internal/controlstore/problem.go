@@ -26,7 +26,7 @@ const maxWords = 200
 
 // said is what a server answered in place of a result, for people: without credentials,
 // line breaks and excess.
-func (l *line) said(words string) string {
+func (l *connection) said(words string) string {
 	// Redis repeats what it did not understand, and that could be a password.
 	words, _, _ = strings.Cut(words, ", with args beginning")
 	for _, secret := range l.secrets {
@@ -68,7 +68,7 @@ func code(words string) string {
 
 // wrong is err, which a command came to, as a finding. Text that changes from one time to
 // the next, such as our own port, must not get in: a status would be written each second.
-func (l *line) wrong(command string, err error) error {
+func (l *connection) wrong(command string, err error) error {
 	if finding, found := fault.Finding(err); found {
 		return problem(finding)
 	}
@@ -104,7 +104,7 @@ func isFull(err error) bool {
 }
 
 // cut is an error of the connection as a finding.
-func (l *line) cut(err error) error {
+func (l *connection) cut(err error) error {
 	if untrusted := distrust(err); untrusted != "" {
 		return problem(reason.StoreNotTrusted.Of(l.name(), untrusted))
 	}

@@ -54,8 +54,8 @@ func (c Client) Sweep(ctx context.Context, server Server, namespace string, owne
 	return removed, p.do(ctx, "UNLINK", markerKey(namespace))
 }
 
-// prefix is the keys of a namespace in the store that a line leads to, and the marker of whose they are.
-type prefix struct{ *line }
+// prefix is the keys of a namespace in the store that a connection leads to, and the marker of whose they are.
+type prefix struct{ *connection }
 
 // seize makes a prefix that is nobody's the owner's, so that nobody begins there while it is
 // swept. It fails if the prefix is another's.
@@ -88,7 +88,7 @@ func (p prefix) sweep(ctx context.Context) (int, error) {
 			for i, key := range batch {
 				commands[i] = []any{"UNLINK", key}
 			}
-			replies, err := act(ctx, p.line, commands...)
+			replies, err := act(ctx, p.connection, commands...)
 			if err != nil {
 				return false, err
 			}

@@ -20,7 +20,7 @@ func TestCertifiedName_IsOfAnAddress(t *testing.T) {
 		"a given authority, any name":      {Server{CA: []byte("CA")}, ""},
 		"a given authority and name":       {Server{CA: []byte("CA"), ServerName: "other.example.com"}, "other.example.com"},
 	} {
-		l := &line{errand: errand{server: test.server}, place: place{host: "redis.example.com", port: "6379", tls: true}}
+		l := &connection{errand: errand{server: test.server}, place: place{host: "redis.example.com", port: "6379", tls: true}}
 		if have := l.certifiedName(); have != test.want {
 			t.Errorf("%s: %q", name, have)
 		}

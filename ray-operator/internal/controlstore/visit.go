@@ -12,9 +12,9 @@ type Visit struct {
 	client Client
 	server Server
 	claim  Claim
-	// line is nil where no connection is kept, and holds is what the claim's marker counts.
-	line  *line
-	holds int
+	// connection is nil where none is kept, and holds is what the claim's marker counts.
+	connection *connection
+	holds      int
 }
 
 // Visit returns what asks a server about a claim.
@@ -63,7 +63,7 @@ func (v *Visit) find(ctx context.Context) (Verdict, error) {
 		return verdict, err
 	}
 	l.outlive(context.WithoutCancel(ctx))
-	v.line, v.holds = l, verdict.Holds
+	v.connection, v.holds = l, verdict.Holds
 	return verdict, nil
 }
 
@@ -71,25 +71,25 @@ func (v *Visit) find(ctx context.Context) (Verdict, error) {
 // server answers in time, takes writes, and has the claim's marker. A server that began again has closed the connection.
 // Where it is false, Ask says what is wrong.
 func (v *Visit) Confirm(ctx context.Context) bool {
-	if v.line == nil {
+	if v.connection == nil {
 		return false
 	}
-	brief, cancel := context.WithTimeout(ctx, v.line.total)
+	brief, cancel := context.WithTimeout(ctx, v.connection.total)
 	defer cancel()
-	v.line.outlive(brief)
-	defer v.line.outlive(context.WithoutCancel(ctx))
-	replies, err := tryWrite(brief, v.line)
-	if err != nil || v.line.check(replies) != nil {
+	v.connection.outlive(brief)
+	defer v.connection.outlive(context.WithoutCancel(ctx))
+	replies, err := tryWrite(brief, v.connection)
+	if err != nil || v.connection.check(replies) != nil {
 		return false
 	}
-	found, err := prefix{v.line}.marker(brief)
+	found, err := prefix{v.connection}.marker(brief)
 	return err == nil && found == v.claim.marker(v.holds)
 }
 
 // Close ends the connection, if one is kept.
 func (v *Visit) Close() {
-	if v.line != nil {
-		v.line.close()
-		v.line = nil
+	if v.connection != nil {
+		v.connection.close()
+		v.connection = nil
 	}
 }

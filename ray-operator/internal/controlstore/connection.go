@@ -82,8 +82,8 @@ type errand struct {
 	hasty bool
 }
 
-// line is one connection to the server that Ray would work with.
-type line struct {
+// connection is the one to the server that Ray would work with.
+type connection struct {
 	errand
 	place  place
 	client *redis.Client
@@ -97,12 +97,12 @@ type line struct {
 
 // connect finds the server that Ray would work with, as Ray finds it: Sentinels lead to
 // their primary, and a replica of a Redis Cluster to its own.
-func connect(ctx context.Context, task errand) (*line, error) {
+func connect(ctx context.Context, task errand) (*connection, error) {
 	at, err := parse(task.server.Address)
 	if err != nil {
 		return nil, err
 	}
-	l := &line{}
+	l := &connection{}
 	for range hops {
 		if l, err = dial(ctx, task, at); err != nil {
 			return nil, err
@@ -121,8 +121,8 @@ func connect(ctx context.Context, task errand) (*line, error) {
 }
 
 // dial makes a connection and logs in.
-func dial(ctx context.Context, task errand, at place) (*line, error) {
-	l := &line{errand: task, place: at}
+func dial(ctx context.Context, task errand, at place) (*connection, error) {
+	l := &connection{errand: task, place: at}
 	raw, err := task.reach(ctx, at)
 	if err == nil && at.tls {
 		raw, err = l.encrypt(ctx, raw)
@@ -167,7 +167,7 @@ func (task errand) reach(ctx context.Context, at place) (net.Conn, error) {
 
 // encrypt shakes hands. It wants a certificate by an authority that is trusted. The name is compared where that is
 // asked for, or where any public authority is trusted: each would vouch for a server of anybody's. Ray compares none.
-func (l *line) encrypt(ctx context.Context, raw net.Conn) (net.Conn, error) {
+func (l *connection) encrypt(ctx context.Context, raw net.Conn) (net.Conn, error) {
 	config, err := trust(l.server)
 	if err != nil {
 		_ = raw.Close()
@@ -207,7 +207,7 @@ func trust(server Server) (*tls.Config, error) {
 }
 
 // certifiedName returns what the server's certificate must be for, empty where any name will do.
-func (l *line) certifiedName() string {
+func (l *connection) certifiedName() string {
 	if l.server.ServerName == "" && l.server.CA == nil {
 		return l.place.host
 	}
@@ -215,7 +215,7 @@ func (l *line) certifiedName() string {
 }
 
 // verify returns what checks a server's certificate. No roots are the public ones.
-func (l *line) verify(roots *x509.CertPool) func(tls.ConnectionState) error {
+func (l *connection) verify(roots *x509.CertPool) func(tls.ConnectionState) error {
 	name := l.certifiedName()
 	return func(state tls.ConnectionState) error {
 		between := x509.NewCertPool()
@@ -232,7 +232,7 @@ func (l *line) verify(roots *x509.CertPool) func(tls.ConnectionState) error {
 
 // login says who we are in the words that Ray uses. They matter: a server whose user default
 // is open takes any password where the user is named, and refuses one where it is not.
-func (l *line) login(ctx context.Context) error {
+func (l *connection) login(ctx context.Context) error {
 	words := []any{"PING"}
 	switch {
 	case l.server.Username != "":
@@ -252,7 +252,7 @@ func (l *line) login(ctx context.Context) error {
 }
 
 // close hangs up.
-func (l *line) close() {
+func (l *connection) close() {
 	l.release()
 	_ = l.conn.Close()
 	_ = l.client.Close()
@@ -260,7 +260,7 @@ func (l *line) close() {
 }
 
 // name is what people know the server by.
-func (l *line) name() string {
+func (l *connection) name() string {
 	if given, err := parse(l.server.Address); err == nil && given.String() != l.place.String() {
 		return l.place.String() + " (to which " + given.String() + " leads)"
 	}
@@ -269,7 +269,7 @@ func (l *line) name() string {
 
 // ask sends commands in one go, and fails if they were not all answered, or too late. What
 // the answers say is the caller's matter.
-func (l *line) ask(ctx context.Context, commands ...[]any) ([]*redis.Cmd, error) {
+func (l *connection) ask(ctx context.Context, commands ...[]any) ([]*redis.Cmd, error) {
 	replies := make([]*redis.Cmd, len(commands))
 	_, _ = l.conn.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for i, words := range commands {
@@ -290,7 +290,7 @@ func (l *line) ask(ctx context.Context, commands ...[]any) ([]*redis.Cmd, error)
 }
 
 // act is ask for commands that change something, with a permit, and fails if any is refused.
-func act(ctx context.Context, l *line, commands ...[]any) ([]*redis.Cmd, error) {
+func act(ctx context.Context, l *connection, commands ...[]any) ([]*redis.Cmd, error) {
 	if l.permit != nil {
 		if err := l.permit(); err != nil {
 			return nil, problem(reason.StoreUnreachable.Of(l.name(), err.Error()))
@@ -304,7 +304,7 @@ func act(ctx context.Context, l *line, commands ...[]any) ([]*redis.Cmd, error) 
 }
 
 // check is the first refusal among answers.
-func (l *line) check(replies []*redis.Cmd) error {
+func (l *connection) check(replies []*redis.Cmd) error {
 	for _, command := range replies {
 		if _, refused := reply(command.Err()); refused {
 			return l.wrong(name(command.Args()), command.Err())
@@ -315,7 +315,7 @@ func (l *line) check(replies []*redis.Cmd) error {
 
 // permitted is check for commands whose effect does not matter: where a key is of another
 // type, the command was let through.
-func (l *line) permitted(replies []*redis.Cmd) error {
+func (l *connection) permitted(replies []*redis.Cmd) error {
 	return l.check(slices.DeleteFunc(slices.Clone(replies), func(command *redis.Cmd) bool {
 		words, refused := reply(command.Err())
 		return refused && code(words) == "WRONGTYPE"
@@ -332,7 +332,7 @@ func name(words []any) string {
 }
 
 // follow tells where this server leads, nowhere if it is the one that Ray works with.
-func (l *line) follow(ctx context.Context) (place, error) {
+func (l *connection) follow(ctx context.Context) (place, error) {
 	replies, err := l.ask(ctx, []any{"ACL", "WHOAMI"}, []any{"INFO", "SENTINEL"}, []any{"INFO", "SERVER"})
 	if err != nil {
 		return place{}, err
@@ -360,7 +360,7 @@ func (l *line) follow(ctx context.Context) (place, error) {
 }
 
 // tryWrite changes nothing, and shows whether the keys are here and can be written.
-func tryWrite(ctx context.Context, l *line) ([]*redis.Cmd, error) {
+func tryWrite(ctx context.Context, l *connection) ([]*redis.Cmd, error) {
 	return l.ask(ctx, []any{"HDEL", markerKey(l.namespace), "heliostat-probe"})
 }
 
@@ -375,7 +375,7 @@ func field(info, name string) string {
 }
 
 // moved is where "MOVED SLOT HOST:PORT" leads.
-func (l *line) moved(words string) (place, error) {
+func (l *connection) moved(words string) (place, error) {
 	parts := strings.Fields(words)
 	if len(parts) == 3 {
 		if host, port, err := net.SplitHostPort(parts[2]); err == nil {
@@ -386,7 +386,7 @@ func (l *line) moved(words string) (place, error) {
 }
 
 // primary is where a Sentinel leads.
-func (l *line) primary(ctx context.Context) (place, error) {
+func (l *connection) primary(ctx context.Context) (place, error) {
 	replies, err := l.ask(ctx, []any{"SENTINEL", "MASTERS"})
 	if err == nil {
 		err = l.check(replies)
@@ -407,7 +407,7 @@ func (l *line) primary(ctx context.Context) (place, error) {
 }
 
 // sibling is a server that another names. Where it names no host, it means its own.
-func (l *line) sibling(host, port string) (place, error) {
+func (l *connection) sibling(host, port string) (place, error) {
 	if host == "" || host == "?" {
 		host = l.place.host
 	}
