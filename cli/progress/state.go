@@ -9,8 +9,8 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
 
-// State returns in words how far an object is: the phases that are done, the one that it is in, counts, and what that
-// one waits for. Nothing in it changes with time alone.
+// State returns in words how far an object is: the phases that are done, the one that it is in, counts, what that one
+// waits for, and what helps. Nothing in it changes with time alone.
 func State(in explain.Input) string {
 	var done int
 	var names []string
@@ -36,10 +36,13 @@ func State(in explain.Input) string {
 	if counts := counts(in); counts != "" {
 		text += ", " + counts
 	}
-	if waitsFor != "" {
-		text += ": " + waitsFor
+	if waitsFor == "" {
+		return text
 	}
-	return text
+	if chain := explain.Explain(in); len(chain) > 0 && chain[len(chain)-1].Remedy != "" {
+		waitsFor += ". " + chain[len(chain)-1].Remedy
+	}
+	return text + ": " + waitsFor
 }
 
 func suffix(state string) string {
