@@ -61,24 +61,34 @@ func (c *Cluster) lock() (*instance.Lock, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.checkOwner(); err != nil {
+	if c.groups, err = cgroup.Find(); err == nil {
+		err = c.checkOwner()
+	}
+	if err != nil {
 		lock.Release()
 		return nil, err
 	}
 	return lock, nil
 }
 
-// checkOwner refuses an instance of another checkout that is still there. A state that cannot be read names none.
+// checkOwner refuses an instance of another checkout. A state that cannot be read names none.
 func (c *Cluster) checkOwner() error {
 	state, err := c.Instance.Load()
-	if err != nil || c.Checkout == "" || state.Checkout == "" || state.Checkout == c.Checkout {
-		return nil
-	}
-	if _, err := os.Stat(state.Checkout); errors.Is(err, fs.ErrNotExist) {
+	if err != nil || !isHeld(state.Checkout, c.Checkout, len(c.groups.Processes(c.Instance.Names.Cgroup())) > 0) {
 		return nil
 	}
 	return fmt.Errorf("change instance %s: checkout %s holds it: give another name (--name NAME; of make, INSTANCE=NAME), "+
 		"or run localkube down --name %s there", c.Instance.Name, state.Checkout, c.Instance.Name)
+}
+
+// isHeld reports whether an instance is another checkout's than that which asks: one that is still there, and of whose
+// programs any runs. A run that was killed holds nothing.
+func isHeld(owner, asks string, runs bool) bool {
+	if asks == "" || owner == "" || owner == asks || !runs {
+		return false
+	}
+	_, err := os.Stat(owner)
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // Up brings the instance to what is wanted. On one that runs it starts what has
@@ -89,10 +99,6 @@ func (c *Cluster) Up(ctx context.Context, w Wanted) error {
 		return fmt.Errorf("bring up %d nodes: an instance has at most %d", w.Nodes, plan.MaxNodes)
 	}
 	if err := deps.Check(w.Nodes > 0); err != nil {
-		return err
-	}
-	var err error
-	if c.groups, err = cgroup.Find(); err != nil {
 		return err
 	}
 	lock, err := c.lock()

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"github.com/heliostat-dev/heliostat/tests/localkube/internal/cgroup"
 	"github.com/heliostat-dev/heliostat/tests/localkube/internal/mountns"
 	"github.com/heliostat-dev/heliostat/tests/localkube/internal/network"
 )
@@ -9,10 +8,6 @@ import (
 // Down removes the instance with everything that bears its names, in whatever
 // state it is; on one that is not there it does nothing.
 func (c *Cluster) Down() error {
-	var err error
-	if c.groups, err = cgroup.Find(); err != nil {
-		return err
-	}
 	lock, err := c.lock()
 	if err != nil {
 		return err
