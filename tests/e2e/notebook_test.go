@@ -26,19 +26,29 @@ var cells = []struct{ code, says string }{
 	{"import ray; ray.init(); print(len(ray.nodes()))", "2"},
 	{"f = ray.remote(lambda x: x * x); print(ray.get([f.remote(i) for i in range(4)]))", "[0, 1, 4, 9]"},
 	{"import ray.data; print(ray.data.from_items(['a', 'b', 'b']).groupby('item').count().sort('item').take_all())", "{'item': 'b', 'count()': 2}"},
+	{"from ray.train import Checkpoint, RunConfig, ScalingConfig, report\nfrom ray.train.v2.api.data_parallel_trainer import DataParallelTrainer\n" +
+		"def loop():\n    import tempfile; from ray import train\n" +
+		"    report({'workers': train.get_context().get_world_size()}, checkpoint=Checkpoint.from_directory(tempfile.mkdtemp()))\n" +
+		"print(DataParallelTrainer(loop, scaling_config=ScalingConfig(num_workers=2)).fit().metrics['workers'])", "2"},
 	{"from ray import tune; print(tune.Tuner(lambda c: {'y': c['x']}, param_space={'x': tune.grid_search([1, 3])}).fit().get_best_result('y', 'max').metrics['y'])", "3"},
 	{"from ray.util.state import list_nodes; print(len(list_nodes()))", "2"},
+	{"import dask; from ray.util.dask import ray_dask_get\n" +
+		"print(dask.delayed(sum)([dask.delayed(abs)(-1), 2]).compute(scheduler=ray_dask_get))", "3"},
+	{"import joblib; from ray.util.joblib import register_ray; register_ray()\n" +
+		"with joblib.parallel_backend('ray'): print(joblib.Parallel(n_jobs=2)(joblib.delayed(abs)(i) for i in [-1, -2]))", "[1, 2]"},
 	{"from ray.util.multiprocessing import Pool; print(Pool(2).map(lambda x: x + 1, [1, 2]))", "[2, 3]"},
 	{"from ray import serve\n@serve.deployment(ray_actor_options={'num_cpus': 0})\nclass D:\n    def __call__(self, x): return x + 1\n" +
 		"print(await serve.run(D.bind(), name='d', route_prefix=None).remote(41))", "42"},
 }
 
 var _ = It("opens a notebook in which all of Ray works", Label(localkubeLabel, live.JobExamplesLabel, live.AcceptLabel), func(ctx SpecContext) {
-	wheels := wheelsOf(ctx, "jupyterlab==4.4.3")
+	packages := []string{"jupyterlab==4.4.3", "dask==2026.8.0", "joblib==1.6.0"}
+	wheels := wheelsOf(ctx, packages...)
 	o := example(ctx, "notebook", func(object *unstructured.Unstructured) {
 		options := []any{"--no-index", "--find-links=http://" + wheels + "/", "--trusted-host=" + strings.Split(wheels, ":")[0]}
-		pip := map[string]any{"packages": []any{"jupyterlab==4.4.3"}, "pip_install_options": options}
+		pip := map[string]any{"pip_install_options": options}
 		Expect(unstructured.SetNestedField(object.Object, pip, "spec", "runtimeEnv", "pip")).To(Succeed())
+		Expect(unstructured.SetNestedStringSlice(object.Object, packages, "spec", "runtimeEnv", "pip", "packages")).To(Succeed())
 	})
 	o.job("notebook").is(ctx, v1alpha1.PhaseRunning)
 	worker := (&env{types.NamespacedName{Namespace: o.namespace, Name: "lab"}}).workers(ctx, 1)[0]
@@ -48,12 +58,12 @@ var _ = It("opens a notebook in which all of Ray works", Label(localkubeLabel, l
 	}
 }, SpecTimeout(4*limit))
 
-// wheelsOf serves a package for Ray's Python with all that it needs, from PyPI, to pip in the pods.
-func wheelsOf(ctx context.Context, requirement string) (address string) {
+// wheelsOf serves packages for Ray's Python with all that they need, from PyPI, to pip in the pods.
+func wheelsOf(ctx context.Context, requirements ...string) (address string) {
 	GinkgoHelper()
 	directory := GinkgoT().TempDir()
-	out, err := osexec.CommandContext(ctx, "python3", "-m", "pip", "download", "--quiet", "--dest", directory, "--python-version", "3.11",
-		"--only-binary=:all:", requirement).CombinedOutput()
+	options := []string{"-m", "pip", "download", "--quiet", "--dest", directory, "--python-version", "3.11", "--only-binary=:all:"}
+	out, err := osexec.CommandContext(ctx, "python3", append(options, requirements...)...).CombinedOutput()
 	Expect(err).NotTo(HaveOccurred(), string(out))
 	listener, err := net.Listen("tcp", net.JoinHostPort(here(ctx).String(), "0"))
 	Expect(err).NotTo(HaveOccurred())
