@@ -11,10 +11,12 @@ const count = Number(process.env.COUNT ?? 2000),
 const quantile = (all, share) =>
   [...all].sort((a, b) => a - b)[Math.min(all.length - 1, Math.floor(share * all.length))] ?? Number.NaN;
 
-/** judge says what was measured, and holds it against what is promised where that is judged. */
+const missed = [];
+
+/** judge says what was measured, and remembers what is above its promise: the others are measured all the same. */
 function judge(t, what, value, most, unit) {
   t.diagnostic(`${what}: ${Math.round(value * 10) / 10} ${unit}, promised ${most} ${unit}`);
-  if (bed.judge) assert.ok(value <= most, `${what}: ${value} ${unit}, promised ${most}`);
+  if (!(value <= most)) missed.push(what);
 }
 
 /** watchBare reads the bare stream beside the page, and collects how old changes are when they come. */
@@ -199,3 +201,5 @@ test("100,000 lines", {timeout: 300_000}, async (t) => {
   });
   judge(t, "a search in 100,000 lines", found, 200, "ms");
 });
+
+test("figures", {skip: !bed.judge}, () => assert.deepEqual(missed, []));

@@ -23,6 +23,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -140,8 +141,8 @@ func makeCluster(ctx context.Context, c *live.Cluster, name string) error {
 	cluster.Status.Workers = v1alpha1.WorkerCounts{Desired: two, Created: two, Ready: two}
 	ready := reason.AllReady.Of(two, two)
 	for _, kind := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionHeadReady, v1alpha1.ConditionReconciling} {
-		cluster.Status.Conditions = append(cluster.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue,
-			Reason: ready.Code, Message: ready.Text, LastTransitionTime: metav1.Now()})
+		meta.SetStatusCondition(&cluster.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue,
+			Reason: ready.Code, Message: ready.Text})
 	}
 	if err := c.Status().Update(ctx, cluster); err != nil {
 		return fmt.Errorf("write the status of cluster %s: %w", name, err)
