@@ -67,7 +67,7 @@ func run(ctx context.Context, count, rounds int, out string) error {
 	if f.SizeMiB, err = build(ctx, ".", ours, "./cli/cmd/heliostat"); err != nil {
 		return err
 	}
-	if f.KubectlSizeMiB, err = build(ctx, "tests/localkube", kubectl, "k8s.io/kubernetes/cmd/kubectl"); err != nil {
+	if f.KubectlSizeMiB, err = build(ctx, "tests/localkube/kube", kubectl, "k8s.io/kubernetes/cmd/kubectl"); err != nil {
 		return err
 	}
 	for round := range rounds + 1 {
