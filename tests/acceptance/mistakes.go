@@ -54,7 +54,7 @@ func mistakesTable(samples json.RawMessage) string {
 	b.WriteString("Seconds from `kubectl apply` until the line is shown, and from the corrected `kubectl apply` until the object is ready.\n\n" +
 		"| mistake | where | line | shown, s | mended, s |\n|---|---|---|---|---|\n")
 	for _, m := range made {
-		fmt.Fprintf(&b, "| %s | %s | %s | %.1f | %.1f |\n", escaped(m.Name), m.Where, escaped(m.Line), m.Shown, m.Mended)
+		fmt.Fprintf(&b, "| %s | %s | `%s` | %.1f | %.1f |\n", escaped(m.Name), m.Where, escaped(strings.ReplaceAll(m.Line, "`", "'")), m.Shown, m.Mended)
 	}
 	return b.String()
 }

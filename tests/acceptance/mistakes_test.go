@@ -23,7 +23,7 @@ func TestJudgeMistakes_WantsAllInTime(t *testing.T) {
 		}
 	}
 	outcome, err := judgeMistakes([]live.Mistake{{Name: "a|b", Where: "kubectl apply", Line: "no", Shown: 1, Mended: 12.25}})
-	if page := mistakesTable(outcome.Samples); err != nil || !strings.Contains(page, `| kubectl apply | no | 1.0 | 12.2 |`) {
+	if page := mistakesTable(outcome.Samples); err != nil || !strings.Contains(page, "| kubectl apply | `no` | 1.0 | 12.2 |") {
 		t.Errorf("the page is %q: %v", page, err)
 	}
 }
