@@ -80,17 +80,22 @@ func Of(in explain.Input) []Phase {
 	return w.phases(in)
 }
 
-// waitsFor is what the object waits for: the first link of the explanation that is furthest from the object.
-func waitsFor(in explain.Input) string {
+// Obstacle returns what an object waits for, and what helps: the first link of the explanation that is furthest from it.
+func Obstacle(in explain.Input) explain.Cause {
 	depth := map[string]int{explain.KindCluster: 1, explain.KindPod: 2}
 	var deepest explain.Cause
-	chain := explain.Explain(in)
-	for i, cause := range chain {
+	for i, cause := range explain.Explain(in) {
 		if i == 0 || depth[cause.Kind] > depth[deepest.Kind] {
 			deepest = cause
 		}
 	}
-	if len(chain) > 0 && (deepest.Kind != chain[0].Kind || deepest.Name != chain[0].Name) {
+	return deepest
+}
+
+// waitsFor is the obstacle in words, with its object where that is another than the one asked about.
+func waitsFor(in explain.Input) string {
+	deepest, own := Obstacle(in), explain.Headline(in.Object)
+	if deepest.Kind != "" && (deepest.Kind != own.Kind || deepest.Name != own.Name) {
 		return deepest.Kind + " " + deepest.Name + ": " + deepest.Message
 	}
 	return deepest.Message

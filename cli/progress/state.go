@@ -39,8 +39,8 @@ func State(in explain.Input) string {
 	if waitsFor == "" {
 		return text
 	}
-	if chain := explain.Explain(in); len(chain) > 0 && chain[len(chain)-1].Remedy != "" {
-		waitsFor += ". " + chain[len(chain)-1].Remedy
+	if remedy := phases.Obstacle(in).Remedy; remedy != "" {
+		waitsFor += ". " + remedy
 	}
 	return text + ": " + waitsFor
 }
