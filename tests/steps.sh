@@ -110,6 +110,8 @@ step_unit() {
   gotest "$step" hack/tools/openapi ./... || bad=1
   gotest "$step" tests/oldest ./... -count=1 || bad=1 # it reads files that the cache does not watch
   gotest "$step" tests/localkube "$(cd tests/localkube && go list ./internal/... | grep -v /realtest)" || bad=1
+  # It links kubectl, and reads files that the cache does not watch.
+  [ "$step" = unit-few ] || gotest "$step" tests/localkube/kube ./pages -count=1 || bad=1
   return $bad
 }
 

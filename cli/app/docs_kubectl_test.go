@@ -7,7 +7,9 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"unicode"
 
@@ -22,6 +24,8 @@ var (
 	// substitution matches a command line within another one, and member the path of a field in an expression.
 	substitution = regexp.MustCompile(`\$\([^()]*\)`)
 	member       = regexp.MustCompile(`\{\.([\w.]+)`)
+	// key matches a label or an annotation of ours.
+	key = regexp.MustCompile(`heliostat\.dev/[a-z-]+`)
 
 	// kubectlVerbs are those of kubectl that pages may use, and kubectlPlugins those of others. The verbs that objectVerbs
 	// lists have kinds or objects as their next argument.
@@ -53,6 +57,15 @@ func kindOf(resource string) (kind reflect.Type, known bool) {
 	return nil, slices.Contains(foreignKinds, resource)
 }
 
+// keysOfOurs returns the source that has all labels and annotations.
+var keysOfOurs = sync.OnceValue(func() string {
+	source, err := os.ReadFile("../../ray-operator/api/v1alpha1/labels.go")
+	if err != nil {
+		panic(err)
+	}
+	return string(source)
+})
+
 // argumentsOf returns the words of a command line of kubectl that are no flags, and its flags.
 func argumentsOf(line string) (arguments []string, flags map[string]string) {
 	flags = map[string]string{}
@@ -73,6 +86,11 @@ func argumentsOf(line string) (arguments []string, flags map[string]string) {
 
 // kubectlProblem returns what is wrong with a command line of kubectl, empty if nothing is.
 func kubectlProblem(line string) string {
+	for _, used := range key.FindAllString(line, -1) {
+		if !strings.Contains(keysOfOurs(), strconv.Quote(used)) {
+			return "no such label or annotation: " + used
+		}
+	}
 	arguments, flags := argumentsOf(substitution.ReplaceAllString(line, "NAME"))
 	if len(arguments) == 0 || slices.Contains(kubectlPlugins, arguments[0]) || arguments[0][0] > unicode.MaxASCII { // such as an arrow
 		return ""
@@ -183,6 +201,9 @@ func TestPages_KubectlThatDoesNotExist(t *testing.T) {
 		"-n team-a wait --for condition=Ready cc/demo":         "",
 		"get cjob a -o jsonpath='{.status.submissionID}' | x":  "",
 		"wait --for=jsonpath='{.status.phase}'=Running cjob/a": "",
+		"get pods -l heliostat.dev/cluster=a":                  "",
+		"get pods -l heliostat.dev/clustre=a":                  "no such label",
+		"annotate cjob a heliostat.dev/stopp=true":             "no such label or annotation",
 		"gte cc":                                              "no such verb",
 		"get clusters":                                        "no such kind",
 		"wait --for=condition=Redy cc/demo":                   "no such condition",
