@@ -108,6 +108,7 @@ func (p *Plan) decideDue(schedule *v1alpha1.ClusterJobSchedule, jobs []v1alpha1.
 			if job.DeletionTimestamp.IsZero() {
 				p.Delete = append(p.Delete, job)
 				p.tell("Delete", reason.JobReplaced.Of(job.Name, reconcile.Stamp(due)))
+				p.Events[len(p.Events)-1].Related = job // those of one pass would count as one
 			}
 		}
 	}

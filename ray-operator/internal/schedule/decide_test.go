@@ -150,6 +150,20 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+// TestDecide_RelatesEventsToTheirJobs: the events of one pass that have the same reason count as one unless they relate
+// to something apart.
+func TestDecide_RelatesEventsToTheirJobs(t *testing.T) {
+	plan := Decide(hourly(policy("Replace")), jobs("8 9"), today("10:00:00"))
+	if len(plan.Events) != 2 {
+		t.Fatalf("two jobs are replaced, and there are the events %+v", plan.Events)
+	}
+	for i, event := range plan.Events {
+		if event.Related != plan.Delete[i] {
+			t.Errorf("the event %q relates to %v, want %s", event.Finding.Text, event.Related, plan.Delete[i].Name)
+		}
+	}
+}
+
 func told(last string) func(*v1alpha1.ClusterJobSchedule) {
 	return func(s *v1alpha1.ClusterJobSchedule) {
 		at := metav1.NewTime(today(last))
