@@ -51,3 +51,19 @@ func TestReread_GrowsWithTheLog(t *testing.T) {
 		}
 	}
 }
+
+func TestPauseAfter_SparesAFastOutput(t *testing.T) {
+	for _, c := range []struct {
+		offset, passed int64
+		want           time.Duration
+	}{
+		{8 << 20, 0, time.Second},
+		{8 << 20, 4 << 20, 2 * time.Second},
+		{8 << 20, 8 << 20, 3 * time.Second},
+		{200 << 20, 100 << 20, longestPause},
+	} {
+		if got := pauseAfter(c.offset, c.passed); got != c.want {
+			t.Errorf("at %d after %d new bytes: %s, want %s", c.offset, c.passed, got, c.want)
+		}
+	}
+}

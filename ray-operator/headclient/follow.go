@@ -26,9 +26,9 @@ const (
 // It looks again and again, as Log does, and holds nothing of the head's between the looks.
 // They are half a second apart while there is output, up to 2 s while there is none, and more
 // where the log is so large that reading it again would cost the head more than 8 MiB/s, up to
-// 30 s. It waits for a job that is PENDING. A log that is missing, or whose node does not answer,
-// is a failure once the job is over; one that became shorter, or is of another job by now, is
-// Gone at once.
+// 30 s. The end of the job cuts such a pause short. It waits for a job that is PENDING. A log
+// that is missing, or whose node does not answer, is a failure once the job is over; one that
+// became shorter, or is of another job by now, is Gone at once.
 func (j *Jobs) Follow(ctx context.Context, id string, offset int64, into io.Writer) (Job, error) {
 	at := Place{ID: id, Offset: offset}
 	var last Job
@@ -46,7 +46,7 @@ func (j *Jobs) Follow(ctx context.Context, id string, offset int64, into io.Writ
 		if pause = min(2*pause, lastPause); look.Passed > 0 {
 			pause = firstPause
 		}
-		if err := rest(ctx, max(pause, Reread(at.Offset))); err != nil {
+		if err := j.spare(ctx, at.ID, max(pause, pauseAfter(at.Offset, look.Passed))); err != nil {
 			return last, j.sort(ctx, "follow the output of job "+text([]byte(id)), err)
 		}
 	}
@@ -116,6 +116,24 @@ func isAwaited(err error, job Job) bool {
 // Reread returns how long a head is spared that has sent so many bytes: the next look makes it send them again.
 func Reread(bytes int64) time.Duration {
 	return time.Duration(min(bytes, int64(longestPause/time.Second)*rereadRate)) * time.Second / rereadRate
+}
+
+// pauseAfter returns how long to leave an output alone after a look that came to an offset and passed so many bytes on.
+// Each look reads all of the output, so a fast one gets fewer looks: nobody reads it line by line.
+func pauseAfter(offset, passed int64) time.Duration { return Reread(offset + 2*passed) }
+
+// spare leaves the output of a job alone for some time. A long pause ends early when the job is over or the head does
+// not answer: the next look says so.
+func (j *Jobs) spare(ctx context.Context, id string, pause time.Duration) error {
+	for ; pause > lastPause; pause -= lastPause {
+		if err := rest(ctx, lastPause); err != nil {
+			return err
+		}
+		if job, _, err := j.job(ctx, id); err != nil || job.Status.Over() {
+			return nil
+		}
+	}
+	return rest(ctx, pause)
 }
 
 func rest(ctx context.Context, pause time.Duration) error {
