@@ -61,9 +61,13 @@ func find(ctx context.Context, c *console.Console, name string) (*kube.Objects, 
 func status(c *console.Console) *cobra.Command {
 	wait := object.Wait{Console: c, Goal: object.ForRollout}
 	command := &cobra.Command{
-		Use: "status NAME", Short: "Wait until all requests go to the version of the spec",
-		Long: `Wait until all requests go to the version of the spec. Exit code: 0 they do; 1 the version was rolled back or the service
-failed; 3 suspended; 4 the time is over; 5 refused by the operator. Ctrl-C ends the wait and nothing else.`,
+		Use: "status NAME", Short: "Wait until the version of the spec has all requests for good",
+		Long: `Wait until the version of the spec has all requests for good. That is some time after the last request went to the version
+before it: for upgrade.retireAfterSeconds, and on a second cluster for upgrade.drainSeconds at least, the operator watches
+the new version, and rolls it back when it gets sick. On a cluster that the service refers to this takes 30 s.
+
+Exit code: 0 it has them; 1 the version was rolled back or the service failed; 3 suspended; 4 the time is over; 5 refused by
+the operator. Ctrl-C ends the wait and nothing else.`,
 		Args: console.Arguments(1, 1, "NAME"), ValidArgsFunction: object.Complete(c, kube.Service),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			objects, service, err := find(cmd.Context(), c, args[0])
