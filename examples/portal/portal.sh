@@ -11,7 +11,9 @@ ask() { # ask METHOD PATH [BODY]
 here=/v1/namespaces/$NAMESPACE
 ask GET /v1/me
 ask POST "$here/objects" '{"object": {"apiVersion": "heliostat.dev/v1alpha1", "kind": "ComputeCluster",
-  "metadata": {"name": "curl"}, "spec": {"rayVersion": "2.60.0", "workerGroups": [{"name": "cpu", "replicas": 0}]}}}'
+  "metadata": {"name": "curl"}, "spec": {"rayVersion": "2.60.0",
+  "head": {"size": {"cpu": "300m", "memory": "2Gi"}},
+  "workerGroups": [{"name": "cpu", "replicas": 0, "size": {"cpu": "300m", "memory": "2Gi"}}]}}}'
 ask GET /v1/namespaces # those that hold objects of Heliostat
 ask GET "$here/clusters/curl"
 ask POST "$here/clusters/curl:scale" '{"replicas": 1}'

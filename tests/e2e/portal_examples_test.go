@@ -27,8 +27,6 @@ const (
 	portalExamples = root + "/examples/portal"
 	// followedLines is how many lines of a job are followed, and atOnceLines how many of them it writes at once.
 	followedLines, atOnceLines = 100_000, 1_000
-	// smallPreset is the size of a worker in the preset of the examples, and smallerPreset one that has room beside others.
-	smallPreset, smallerPreset = `{cpu: "2", memory: 4Gi}`, `{cpu: 500m, memory: 1536Mi}`
 )
 
 // counting writes lines with all that an output may hold, for half a minute.
@@ -117,13 +115,12 @@ var _ = Describe("an example of a client of the server for portals", Ordered, Co
 	}, SpecTimeout(3*limit))
 })
 
-// offer applies the preset of the examples for everybody, with a smaller worker.
+// offer applies the preset of the examples for everybody.
 func (v *guest) offer(ctx context.Context) {
 	GinkgoHelper()
 	text, err := os.ReadFile(portalExamples + "/preset.yaml")
 	Expect(err).NotTo(HaveOccurred())
-	Expect(string(text)).To(ContainSubstring(smallPreset))
-	Expect(kubernetes.Apply(ctx, live.ReleaseNamespace, []byte(strings.Replace(string(text), smallPreset, smallerPreset, 1)))).To(Succeed())
+	Expect(kubernetes.Apply(ctx, live.ReleaseNamespace, text)).To(Succeed())
 	preset := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: live.ReleaseNamespace, Name: "small"}}
 	DeferCleanup(func(ctx SpecContext) { Expect(kubernetes.Delete(ctx, preset)).To(Succeed()) }, NodeTimeout(limit))
 }

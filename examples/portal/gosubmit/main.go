@@ -62,8 +62,11 @@ func run(ctx context.Context, out io.Writer, at place) (int, error) {
 		"apiVersion": "heliostat.dev/v1alpha1", "kind": "ClusterJob",
 		"metadata": map[string]any{"generateName": "gosubmit-"},
 		"spec": map[string]any{
-			"entrypoint":      `python -c 'print("hello from Ray")'`,
-			"clusterTemplate": map[string]any{"spec": map[string]any{"rayVersion": "2.60.0"}},
+			"entrypoint": `python -c 'print("hello from Ray")'`,
+			"clusterTemplate": map[string]any{"spec": map[string]any{
+				"rayVersion": "2.60.0",
+				"head":       map[string]any{"size": map[string]any{"cpu": "300m", "memory": "2Gi"}},
+			}},
 		},
 	})
 	if err != nil {

@@ -25,6 +25,7 @@ from heliostat_client.models import (
 
 NAMESPACE = os.environ["NAMESPACE"]
 PRESET = "small"
+SIZE = {"cpu": "300m", "memory": "2Gi"}
 # For so long a replica of the server may not know of a job that was just created.
 PATIENCE = 15  # seconds
 # Text has no sign of life while a driver is silent. After so long ask again, which costs nothing.
@@ -106,7 +107,11 @@ def ensure_cluster(client: AuthenticatedClient) -> str:
             {
                 "apiVersion": "heliostat.dev/v1alpha1",
                 "kind": "ComputeCluster",
-                "spec": {"rayVersion": "2.60.0", "workerGroups": [{"name": "cpu", "replicas": 1}]},
+                "spec": {
+                    "rayVersion": "2.60.0",
+                    "head": {"size": SIZE},
+                    "workerGroups": [{"name": "cpu", "replicas": 1, "size": SIZE}],
+                },
             }
         )
     return name_of(create(client, body))
