@@ -124,7 +124,7 @@ func (u unit) key(source, goVersion string) (string, error) {
 	root := filepath.Join(source, u.sources)
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		name := d.Name()
-		if err != nil || d.IsDir() || !(strings.HasSuffix(name, ".go") || name == "go.mod" || name == "go.sum") {
+		if err != nil || d.IsDir() || !isSource(name) {
 			return err
 		}
 		data, err := os.ReadFile(path)
@@ -140,6 +140,11 @@ func (u unit) key(source, goVersion string) (string, error) {
 		return "", fmt.Errorf("read its sources: %w", err)
 	}
 	return hex.EncodeToString(h.Sum(nil))[:12], nil
+}
+
+// isSource reports whether programs are built from files of a name. Tests are in none.
+func isSource(name string) bool {
+	return strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") || name == "go.mod" || name == "go.sum"
 }
 
 func (b Builder) build(ctx context.Context, u unit, dir string) error {

@@ -31,6 +31,7 @@ func TestKeyFollowsTheSources(t *testing.T) {
 	first := key("go1")
 	write(t, filepath.Join(source, "y", "main.go"), "package other\n")
 	write(t, filepath.Join(source, "x", "README.md"), "about x\n")
+	write(t, filepath.Join(source, "x", "main_test.go"), "package main\n")
 	if key("go1") != first {
 		t.Error("what is not built changes the key")
 	}
