@@ -23,13 +23,17 @@ func TestTheChartAsksWhatTheRulesSay(t *testing.T) {
 	chartAsks(t, "clusterjobschedules", slices.Concat(validate.Rules(), validate.JobTemplateRules(), validate.ScheduleRules()))
 }
 
-func TestTheChartHasTheVariablesOfServices(t *testing.T) {
-	var have []validate.Variable
-	for _, variable := range policyOf(t, "clusterservices").Variables[3:] { // after those of clusters
-		have = append(have, validate.Variable{Name: variable.Name, Expression: variable.Expression})
-	}
-	if diff := cmp.Diff(have, validate.ServiceVariables()); diff != "" {
-		t.Errorf("the chart has other variables (- chart):\n%s", diff)
+func TestTheChartHasTheVariablesOfRules(t *testing.T) {
+	for kind, want := range map[string][]validate.Variable{
+		"clusterservices": validate.ServiceVariables(), "clusterjobs": validate.JobVariables(), "clusterjobschedules": validate.JobVariables(),
+	} {
+		var have []validate.Variable
+		for _, variable := range policyOf(t, kind).Variables {
+			have = append(have, validate.Variable{Name: variable.Name, Expression: variable.Expression})
+		}
+		if diff := cmp.Diff(have[max(0, len(have)-len(want)):], want); diff != "" { // after those of clusters
+			t.Errorf("the chart has other variables of %s (- chart):\n%s", kind, diff)
+		}
 	}
 }
 
@@ -75,6 +79,9 @@ func asks(v *admissionv1.Validation, rule validate.Rule) bool {
 	place := ""
 	if rule.At != "" {
 		place = rule.At + " + " + strconv.Quote(": "+rule.Text())
+		if rule.Which != "" {
+			place += " + ' (' + " + rule.Which + " + ')'"
+		}
 	}
 	return v.Expression == rule.Holds && v.MessageExpression == place
 }

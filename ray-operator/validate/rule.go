@@ -42,8 +42,8 @@ type Rule struct {
 	// At is, for the policy, an expression for the path of the first broken place, which the
 	// answer then names instead of Field; empty where Field says it all.
 	At string
-	// Which is, for the policy and a field that begins with NODE, an expression for what of a node n is broken, such as its
-	// container; empty where the path says it all.
+	// Which is, for the policy, an expression for what the answer adds to the text; empty where the path says it all. Where
+	// Field begins with NODE it is what of a node n is broken, such as its container. It needs At elsewhere.
 	Which string
 
 	// What finds the broken places: one of these, or one for each sort of object that is asked.
@@ -113,6 +113,13 @@ func (r report) at(path *field.Path, value any) {
 	*r.found = append(*r.found, Finding{
 		Rule: r.rule.ID, Path: r.above + path.String(), Value: value, Refused: r.rule.Refused, Remedy: r.rule.Remedy,
 	})
+}
+
+// which takes a broken place, and what the remedy is about there.
+func (r report) which(path *field.Path, what string) {
+	r.at(path, nil)
+	last := &(*r.found)[len(*r.found)-1]
+	last.Remedy += " (" + what + ")"
 }
 
 // below is the path of a child of a path, with dots between the names of what lies in

@@ -131,10 +131,23 @@ var fieldsOfRuntimeEnv = []string{
 	"worker_process_setup_hook", "nsight", "_nsight", "rocprof_sys", "_rocprof_sys", "java_jars",
 }
 
-// misspelt matches a field that has one letter more, less or another than one of Ray's, or two that changed places. Case
+// near matches, for each of Ray's fields, one that has a letter more, less or another, or two that changed places. Case
 // does not count, nor do the signs between words. A short name has too many neighbours that may be plugins, such as zip
-// beside pip: of these, one letter twice and two that changed places count alone.
-var misspelt = regexp.MustCompile("(?i)^(" + joined(misspellings(fieldsOfRuntimeEnv), "|") + ")$")
+// beside pip: of these, one letter twice and two that changed places count alone. misspelt matches what any of them does.
+var near, misspelt = func() (each []*regexp.Regexp, together *regexp.Regexp) {
+	var all []string
+	for _, name := range fieldsOfRuntimeEnv {
+		spellings := misspellings(name)
+		each, all = append(each, anyOf(spellings)), append(all, spellings...)
+	}
+	slices.Sort(all)
+	return each, anyOf(slices.Compact(all))
+}()
+
+// anyOf matches a text that one of the patterns matches from its beginning to its end, whatever the case.
+func anyOf(patterns []string) *regexp.Regexp {
+	return regexp.MustCompile("(?i)^(" + joined(patterns, "|") + ")$")
+}
 
 // The API server spends only so much on a policy: where there are more fields, none is compared, and none that is longer.
 // What is misspelt is always shorter.
@@ -146,32 +159,49 @@ const (
 // shortName is how many letters a name has at most that is short.
 const shortName = 3
 
-func misspellings(names []string) []string {
+func misspellings(name string) []string {
 	var all []string
-	for _, name := range names {
-		name = strings.TrimPrefix(name, "_")
-		spelt := func(part string) string { return strings.ReplaceAll(part, "_", "[-_]?") }
-		for i := range name {
-			before, letter, after := spelt(name[:i]), spelt(name[i:i+1]), spelt(name[i+1:])
-			if len(name) <= shortName {
-				all = append(all, before+letter+letter+"?"+after)
-			} else {
-				all = append(all, before+".?"+letter+"?"+after)
-			}
+	name = strings.TrimPrefix(name, "_")
+	spelt := func(part string) string { return strings.ReplaceAll(part, "_", "[-_]?") }
+	for i := range name {
+		before, letter, after := spelt(name[:i]), spelt(name[i:i+1]), spelt(name[i+1:])
+		if len(name) <= shortName {
+			all = append(all, before+letter+letter+"?"+after)
+		} else {
+			all = append(all, before+".?"+letter+"?"+after)
 		}
-		for i := range len(name) - 1 {
-			all = append(all, spelt(name[:i])+spelt(name[i+1:i+2])+spelt(name[i:i+1])+spelt(name[i+2:]))
-		}
-		if len(name) > shortName {
-			all = append(all, spelt(name)+".")
-		}
+	}
+	for i := range len(name) - 1 {
+		all = append(all, spelt(name[:i])+spelt(name[i+1:i+2])+spelt(name[i:i+1])+spelt(name[i+2:]))
+	}
+	if len(name) > shortName {
+		all = append(all, spelt(name)+".")
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-func isMisspelt(name string) bool {
-	return !slices.Contains(fieldsOfRuntimeEnv, name) && misspelt.MatchString(name)
+// meantBy returns the field of Ray's that a name misspells, empty if it misspells none.
+func meantBy(name string) string {
+	i := slices.IndexFunc(near, func(spellings *regexp.Regexp) bool { return spellings.MatchString(name) })
+	if i < 0 || slices.Contains(fieldsOfRuntimeEnv, name) {
+		return ""
+	}
+	return fieldsOfRuntimeEnv[i]
+}
+
+// JobVariables returns the variables of the policy that expressions about a job name beside its runtimeEnv, in their order:
+// the fields of that which are misspelt, and what the first of them means, which is asked for in a refusal alone.
+func JobVariables() []Variable {
+	pairs := make([]string, len(near))
+	for i, spellings := range near {
+		pairs[i] = fmt.Sprintf("['%s', '%s']", fieldsOfRuntimeEnv[i], spellings)
+	}
+	return []Variable{
+		{Name: "misspelt", Expression: fmt.Sprintf("size(variables.runtimeEnv) > %d ? [] : variables.runtimeEnv.filter(k, size(k) <= %d && "+
+			"!(k in %s) && k.matches('%s'))", mostSpelt, longestSpelt, list(fieldsOfRuntimeEnv), misspelt)},
+		{Name: "meant", Expression: "[" + joined(pairs, ", ") + "].filter(p, variables.misspelt[0].matches(p[1]))[0][0]"},
+	}
 }
 
 // inRuntimeEnv reports the fields of a runtime environment that are wrong.
@@ -202,13 +232,13 @@ var runtimeEnvRules = []Rule{
 	},
 	{
 		ID: "runtime-env-misspelt", Field: "spec.runtimeEnv", By: Policy,
-		Refused: "a field of runtimeEnv is misspelt, and Ray would ignore it", Remedy: "write one of " + joined(fieldsOfRuntimeEnv, ", "),
-		Holds: fmt.Sprintf("size(variables.runtimeEnv) > %d || variables.runtimeEnv.all(k, size(k) > %d || k in %s || !k.matches('%s'))",
-			mostSpelt, longestSpelt, list(fieldsOfRuntimeEnv), misspelt),
+		Refused: "a field of runtimeEnv is misspelt, and Ray would ignore it", Remedy: "write it as Ray does",
+		Holds: "size(variables.misspelt) == 0",
+		At:    "'spec.runtimeEnv.' + variables.misspelt[0]", Which: "variables.meant",
 		job: func(r *run, bad report) {
 			for _, name := range sorted(r.runtimeEnv) {
-				if len(r.runtimeEnv) <= mostSpelt && isMisspelt(name) {
-					bad.at(runtimeEnvPath.Child(name), nil)
+				if meant := meantBy(name); len(r.runtimeEnv) <= mostSpelt && meant != "" {
+					bad.which(runtimeEnvPath.Child(name), meant)
 				}
 			}
 		},
@@ -225,7 +255,8 @@ var runtimeEnvRules = []Rule{
 	{
 		ID: "runtime-env-uri", Field: "spec.runtimeEnv.working_dir, spec.runtimeEnv.py_modules", By: Policy,
 		Refused: "working_dir must be the URI of an archive, and py_modules a list of such URIs, because Ray's job API accepts no paths",
-		Remedy:  "give one such as https://host/code.zip or s3://bucket/code.zip; for code in the image, cd to it in the entrypoint or set PYTHONPATH",
+		Remedy: "give one such as https://host/code.zip or s3://bucket/code.zip; for code on your machine, use heliostat job submit --working-dir; " +
+			"for code in the image, cd to it in the entrypoint or set PYTHONPATH",
 		Holds: "[variables.runtimeEnv.?working_dir.orValue(dyn(null))].all(d, d == null || (type(d) == string && d.matches('" + directoryURI.String() + "'))) && " +
 			"[variables.runtimeEnv.?py_modules.orValue(dyn(null))].all(l, l == null || (type(l) == list && l.all(d, type(d) == string && d.matches('" + moduleURI.String() + "'))))",
 		job: inRuntimeEnv(map[string]func(any) bool{

@@ -29,6 +29,7 @@ func JobTemplateRules() []Rule {
 			rule.Field = aboveJob + "spec"
 		}
 		rule.Holds = strings.ReplaceAll(rule.Holds, "object.spec", "object."+aboveJob+"spec")
+		rule.At = strings.ReplaceAll(rule.At, "'spec.", "'"+aboveJob+"spec.")
 		all = append(all, rule)
 	}
 	return all

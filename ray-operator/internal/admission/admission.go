@@ -92,24 +92,29 @@ func SchedulePolicy() ([]byte, error) {
 
 // varsOfRun are the variables that rules about a job speak of. Its spec lies at a path.
 func varsOfRun(at string) []admissionv1.Variable {
-	return []admissionv1.Variable{
+	return append([]admissionv1.Variable{
 		{Name: "runtimeEnv", Expression: "object." + at + ".?runtimeEnv.orValue({})"},
 		{Name: "vars", Expression: "[variables.runtimeEnv.?env_vars.orValue(dyn(null))].map(m, type(m) == map ? m : {})[0]"},
+	}, variables(validate.JobVariables())...)
+}
+
+func variables(all []validate.Variable) []admissionv1.Variable {
+	of := make([]admissionv1.Variable, len(all))
+	for i, variable := range all {
+		of[i] = admissionv1.Variable{Name: variable.Name, Expression: variable.Expression}
 	}
+	return of
 }
 
 // ServicePolicy is the same for a service, whose suspension is asked about as little.
 func ServicePolicy() ([]byte, error) {
-	of := kind{
+	return policy(kind{
 		resource: "clusterservices",
 		isNew:    "oldObject == null || object.spec" + butSuspend + " != oldObject.spec" + butSuspend,
 		cluster:  inTemplate, path: ofTemplate,
-		own: validate.ServiceRules(),
-	}
-	for _, variable := range validate.ServiceVariables() {
-		of.variables = append(of.variables, admissionv1.Variable{Name: variable.Name, Expression: variable.Expression})
-	}
-	return policy(of)
+		variables: variables(validate.ServiceVariables()),
+		own:       validate.ServiceRules(),
+	})
 }
 
 // Where the spec of a cluster lies, and an expression for that of a job or a service.
@@ -182,7 +187,7 @@ func validation(rule validate.Rule, path string) admissionv1.Validation {
 		}
 	}
 	if rule.At != "" {
-		return admissionv1.Validation{Expression: rule.Holds, MessageExpression: rule.At + " + " + strconv.Quote(": "+rule.Text())}
+		return admissionv1.Validation{Expression: rule.Holds, MessageExpression: rule.At + " + " + strconv.Quote(": "+rule.Text()) + which(&rule)}
 	}
 	fields := strings.Split(rule.Field, ", ")
 	for i := range fields {
@@ -200,7 +205,15 @@ func messageOf(rule *validate.Rule, text string) string {
 	if rule.Which == "" {
 		return broken + "[0].path + " + text
 	}
-	return fmt.Sprintf("%s.map(n, n.path + %s + ' (' + %s + ')')[0]", broken, text, rule.Which)
+	return fmt.Sprintf("%s.map(n, n.path + %s)[0]", broken, text+which(rule))
+}
+
+// which is an expression for what the refusal of a rule adds to its text.
+func which(rule *validate.Rule) string {
+	if rule.Which == "" {
+		return ""
+	}
+	return " + ' (' + " + rule.Which + " + ')'"
 }
 
 // Tables is the page of the documentation that lists all rules.

@@ -171,15 +171,19 @@ func (k Kind[T]) withPods(in Input, object T) Input {
 }
 
 func refusals(found validate.Findings) []Refusal {
-	words := map[string]string{}
+	ofSchema := map[string]string{}
 	for _, rule := range slices.Concat(validate.Rules(), validate.JobRules(), validate.ServiceRules(), validate.ScheduleRules()) {
-		if words[rule.ID] = rule.Text(); rule.By == validate.Schema {
-			words[rule.ID] = rule.Says
+		if rule.By == validate.Schema {
+			ofSchema[rule.ID] = rule.Says
 		}
 	}
 	var all []Refusal
 	for _, finding := range found {
-		all = append(all, Refusal{Rule: finding.Rule, Field: finding.Path, Says: words[finding.Rule]})
+		says, is := ofSchema[finding.Rule]
+		if !is {
+			says = finding.Refused + "; " + finding.Remedy
+		}
+		all = append(all, Refusal{Rule: finding.Rule, Field: finding.Path, Says: says})
 	}
 	return all
 }
