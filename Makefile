@@ -17,11 +17,13 @@ GO_MODULES := . tests/imagebuild tests/localkube hack/tools hack/tools/openapi h
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z0-9-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' Makefile
 
-demo: ## A real Ray program on a ComputeCluster on a real Kubernetes on this machine
-	@hack/demo/demo.sh up
+# A kubeconfig counts where it is given to make: that of a shell may be the demo's own.
+demo demo-down: GIVEN = $(if $(filter command line,$(origin KUBECONFIG)),"$(KUBECONFIG)")
+demo: ## A real Ray program on a ComputeCluster on a real Kubernetes on this machine, or on yours: make demo KUBECONFIG=FILE [IMAGE=…]
+	@IMAGE="$(IMAGE)" hack/demo/demo.sh up $(GIVEN)
 
 demo-down: ## Take everything down that "make demo" brought up
-	@hack/demo/demo.sh down
+	@hack/demo/demo.sh down $(GIVEN)
 
 ##@ Change it
 .PHONY: generate proto web build images sbom release clean
