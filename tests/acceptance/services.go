@@ -37,7 +37,7 @@ const (
 func serviceScenarios() []scenario {
 	all := append(serviceWorlds(), manyUpgrades, crashedUpgrades, serveBad, serveSick, serveCut, serveInPlace, serveGateway,
 		passing(live.ServeExamplesLabel, "each example of a service runs as it is, and answers"),
-		passing(live.ServeAutoscaledLabel, "a service that autoscales is followed under load by a version that is as warm, sleeps, and wakes, and no request fails"))
+		serveAutoscaled, passing(live.ServeNeighboursLabel, "beside a service that is broken in each of five ways, and through a restart of the head they share, another one loses no request"))
 	for _, change := range live.ServeChanges() {
 		all = append(all, serveUpgrades(change))
 	}
@@ -126,6 +126,43 @@ func lossless(told []live.Upgraded, rounds int) (Outcome, error) {
 	return Outcome{
 		Measured: measured, Kept: len(wrong) == 0 && len(told) >= rounds, Samples: samples, Latencies: live.Latencies(told),
 	}, err
+}
+
+// serveAutoscaled shows that upgrades of a service that Serve scales lose no request, and that it sleeps and wakes.
+var serveAutoscaled = scenario{
+	name: live.ServeAutoscaledLabel,
+	promise: fmt.Sprintf("a service that autoscales from 1 to 4 replicas under its load is followed %d times by a version that is as warm (code, image, shape), with the operator killed "+
+		"in every second one: no request fails, no version is taken back, half of the requests take at most %.1f times as long as before; it sleeps and wakes %d times",
+		serveRounds, live.PromisedMedianRatio, serveRounds/2),
+	play: func(ctx context.Context, state string) (Outcome, error) {
+		return shown(ctx, state, live.ServeAutoscaledLabel, serveRounds, func(ran []types.SpecReport) (Outcome, error) {
+			told, err := entries[live.Upgraded](ran, live.ServeUpgradesEntry)
+			if err != nil {
+				return Outcome{}, err
+			}
+			return warm(told, serveRounds)
+		})
+	},
+}
+
+// warm is lossless, and judges the median of requests as well.
+func warm(told []live.Upgraded, rounds int) (Outcome, error) {
+	outcome, err := lossless(told, rounds)
+	if err != nil {
+		return Outcome{}, err
+	}
+	var ratios []float64
+	for _, one := range told {
+		ratios = append(ratios, one.MedianRatios()...)
+	}
+	if len(ratios) == 0 {
+		return Outcome{}, errors.New("no request was timed")
+	}
+	slices.Sort(ratios)
+	ratio := ratios[len(ratios)/2]
+	outcome.Measured += fmt.Sprintf("; half of the requests took %.2f times as long", ratio)
+	outcome.Kept = outcome.Kept && ratio <= live.PromisedMedianRatio
+	return outcome, nil
 }
 
 // serveGateway shows that a gateway divides requests as the status tells.

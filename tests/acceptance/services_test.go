@@ -61,6 +61,38 @@ func TestUpgradesAreJudged(t *testing.T) {
 	}
 }
 
+// TestWarm_JudgesTheMedian: of all rounds' ratios of half of the requests, the one in the middle counts.
+func TestWarm_JudgesTheMedian(t *testing.T) {
+	timed := func(ratio float64) live.Upgraded {
+		one := through(0)
+		one.Kills = 0
+		for sort, count := range one.Loads[0].Calm.Sorts {
+			count.Latency.P50 = 10
+			one.Loads[0].Calm.Sorts[sort] = count
+		}
+		for sort, count := range one.Loads[0].During.Sorts {
+			count.Latency.P50 = 10 * ratio
+			one.Loads[0].During.Sorts[sort] = count
+		}
+		return one
+	}
+	for _, c := range []struct {
+		told []live.Upgraded
+		kept bool
+		says string
+	}{
+		{[]live.Upgraded{timed(1.5), timed(9), timed(1)}, true, "1.50 times as long"},
+		{[]live.Upgraded{timed(1.6), timed(9), timed(1)}, false, "1.60 times as long"},
+	} {
+		if got, err := warm(c.told, len(c.told)); err != nil || got.Kept != c.kept || !strings.Contains(got.Measured, c.says) {
+			t.Errorf("%+v, %v: want %v and %q", got, err, c.kept, c.says)
+		}
+	}
+	if got, err := warm([]live.Upgraded{through(0)}, 1); err == nil {
+		t.Errorf("nothing timed passed: %+v", got)
+	}
+}
+
 func TestBadVersionsAreJudged(t *testing.T) {
 	good := live.TakenBack{Cause: "no image", Told: 2, Seconds: 30, Reason: "ImagePullFailed", Same: true, Sent: 100}
 	other := good

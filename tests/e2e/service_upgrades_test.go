@@ -42,11 +42,7 @@ var changes = []change{
 		return next
 	}},
 	{name: live.ChangeCode, haunted: true, make: func(ctx context.Context, s *service, _, next string) string {
-		directory := "/code/a"
-		if strings.Contains(string(s.now(ctx).Spec.ServeConfig.Raw), directory) {
-			directory = "/code/b"
-		}
-		s.edit(ctx, codeOf(directory, "echo"), tells(next))
+		s.edit(ctx, toOtherCode, tells(next))
 		return next
 	}},
 	{name: live.ChangeImage, surges: true, acceptOnly: true, make: otherImage},
@@ -98,17 +94,29 @@ var changes = []change{
 	}},
 }
 
-// otherImage asks for the other one of two names of one image: there is no other that nodes
-// without a registry could have.
+// toOtherCode asks for the code of the other one of two directories.
+func toOtherCode(spec *v1alpha1.ClusterServiceSpec) error {
+	directory := "/code/a"
+	if strings.Contains(string(spec.ServeConfig.Raw), directory) {
+		directory = "/code/b"
+	}
+	return codeOf(directory, "echo")(spec)
+}
+
+// toOtherImage asks for the other one of two names of one image: there is no other that nodes without a registry
+// could have.
+func toOtherImage(spec *v1alpha1.ClusterServiceSpec) error {
+	other := "docker.io/" + rayImage
+	if spec.ClusterTemplate.Spec.Image == other {
+		other = rayImage
+	}
+	spec.ClusterTemplate.Spec.Image = other
+	return nil
+}
+
+// otherImage has the service go to another image.
 func otherImage(ctx context.Context, s *service, _, next string) string {
-	s.edit(ctx, tells(next), func(spec *v1alpha1.ClusterServiceSpec) error {
-		other := "docker.io/" + rayImage
-		if spec.ClusterTemplate.Spec.Image == other {
-			other = rayImage
-		}
-		spec.ClusterTemplate.Spec.Image = other
-		return nil
-	})
+	s.edit(ctx, tells(next), toOtherImage)
 	return next
 }
 

@@ -37,13 +37,18 @@ const (
 	// ServeExamplesLabel is of the specs that apply the examples.
 	ServeExamplesLabel = "serve-examples"
 
-	// ServeAutoscaledLabel is of the spec of a service that Serve scales.
+	// ServeAutoscaledLabel is of the spec of a service that Serve scales. Its entries are Upgraded.
 	ServeAutoscaledLabel = "serve-autoscaled"
+
+	// ServeNeighboursLabel is of the specs of a service beside a broken one on its cluster.
+	ServeNeighboursLabel = "serve-neighbours"
 
 	// PromisedTwoClusters is for how long two clusters are alive beyond what the switch needs,
 	// PromisedServeTold until a cause that can be seen is in the status.
 	PromisedTwoClusters = time.Minute
 	PromisedServeTold   = 10 * time.Second
+	// PromisedMedianRatio is how much longer half of the requests take in a change than in the calm time before.
+	PromisedMedianRatio = 1.5
 	// PromisedLatencyRatio is how much longer the longest answer takes than in the calm time
 	// before.
 	PromisedLatencyRatio = 2
@@ -76,6 +81,8 @@ const (
 	ChangeEncrypted = "encrypted"
 	// ChangeGRPC is ChangeImage under gRPC calls and streams.
 	ChangeGRPC = "grpc"
+	// ChangeScaled is, in turn, of the code, the image and the shape of a service that Serve scales by its load.
+	ChangeScaled = "scaled"
 )
 
 // ServeChanges are all sorts of changes behind Serve's own proxy.
@@ -146,6 +153,20 @@ func (u Upgraded) String() string {
 		text += fmt.Sprintf(" %s %.0f and %.0f ms (after %.0f s)", sort, calm, during, u.longestAt(sort).Sub(u.Began).Seconds())
 	}
 	return text
+}
+
+// MedianRatios are how many times as long half of the requests took in the change as in the calm time before: one number
+// for each node and sort of request.
+func (u Upgraded) MedianRatios() []float64 {
+	var ratios []float64
+	for _, node := range u.Loads {
+		for sort, during := range node.During.Sorts {
+			if calm := node.Calm.Sorts[sort].Latency.P50; calm > 0 && during.Latency.P50 > 0 {
+				ratios = append(ratios, during.Latency.P50/calm)
+			}
+		}
+	}
+	return ratios
 }
 
 // longestAt is when the longest request of a sort had its answer during the change.
