@@ -72,7 +72,7 @@ var tables = map[string]func(json.RawMessage) string{
 	live.ServeUpgradesLabel(live.ChangeRollback): upgradesTable, live.ServeUpgradesLabel(live.ChangeReturn): upgradesTable,
 	live.ServeUpgradesLabel(live.ChangeThree): upgradesTable, live.ServeUpgradesLabel(live.ChangeLimited): upgradesTable,
 	live.ServeUpgradesLabel(live.ChangeNothing): upgradesTable, live.ServeUpgradesLabel(live.ChangeGRPC): upgradesTable, live.ServeUpgradesLabel(live.ChangeHAProxy): upgradesTable,
-	live.ServeAutoscaledLabel: upgradesTable,
+	live.ServeAutoscaledLabel:       upgradesTable,
 	live.StoreKillsLabel + "-redis": memoryTable, live.StoreKillsLabel + "-managed": memoryTable, live.StoreKillsLabel + "-embedded": memoryTable,
 	live.StoreKillsLabel + "-sealed": memoryTable, live.StoreKillsLabel + "-sealed-embedded": memoryTable, live.StoreKillsLabel + "-sealed-redis": memoryTable,
 	live.ServeUpgradesLabel(live.ChangeEncrypted): upgradesTable,
