@@ -13,6 +13,9 @@ import (
 // assignment is a line of a file of variables, such as those of dotenv, shells and INI.
 var assignment = regexp.MustCompile(`(?m)^[ \t]*(?:export[ \t]+)?[A-Za-z_][\w.-]*[ \t]*=[ \t]*(\S.*?)[ \t\r]*$`)
 
+// divider begins a document of YAML.
+var divider = regexp.MustCompile(`(?m)^---(?:[ \t]|\r?$)`)
+
 // partsOf returns the values that stand in a value, at any depth: of variables, of fields of JSON and YAML, and the password of
 // an address. Programs write each of them alone.
 func partsOf(value string) []string {
@@ -20,7 +23,9 @@ func partsOf(value string) []string {
 	for _, line := range assignment.FindAllStringSubmatch(value, -1) {
 		parts = append(parts, unquoted(line[1])...)
 	}
-	parts = append(parts, fieldsOf(value)...)
+	for _, one := range divider.Split(value, -1) {
+		parts = append(parts, fieldsOf(one)...)
+	}
 	if address, err := url.Parse(strings.TrimSpace(value)); err == nil && address.User != nil {
 		password, _ := address.User.Password()
 		parts = append(parts, password)

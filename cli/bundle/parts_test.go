@@ -17,6 +17,8 @@ func TestRedactor_FindsPartsOfSecrets(t *testing.T) {
 		"INI":                   {"[default]\naws_access_key_id = canary1\naws_secret_access_key = canary2/+=\n", []string{"canary1", "canary2/+="}},
 		"JSON":                  {`{"a": {"b": ["canary1", 123456789]}, "c": "canary2\u0021"}`, []string{"canary1", "123456789", "canary2!"}},
 		"YAML":                  {"a:\n  b: canary1\n  c:\n  - 'canary2: x'\nd: >\n  canary3\n  ends\n", []string{"canary1", "canary2: x", "canary3 ends"}},
+		"several documents":     {"---\na: canary1\n--- # the next\n- b: canary2\n---\r\nc: canary3\r\n--- {d: canary4}\n...\n", []string{"canary1", "canary2", "canary3", "canary4"}},
+		"one is no YAML":        {"a: canary1\n---\nb: [\n---\nc: canary2\n", []string{"canary1", "canary2"}},
 		"an address":            {"postgres://anna:canary1@db.example.com:5432/sales", []string{"canary1"}},
 		"an escaped address":    {"redis://:canary%2F1@redis:6379", []string{"canary/1", "canary%2F1"}},
 		"an address of another": {"A=1\nURL=\"https://anna:canary1@example.com/\"", []string{"canary1"}},
