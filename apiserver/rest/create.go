@@ -205,6 +205,9 @@ func readManifest(object verbs.Object, above string, fields map[string]any, name
 	}
 	strict, err := kjson.UnmarshalStrict(text, object)
 	if err != nil {
+		if found := spelling.FindMisfit(object, fields, err); found != nil {
+			return problem.Bad(above+"."+found.Path, found.Fact, found.Remedy)
+		}
 		return problem.Bad(above, "has a wrong type: "+err.Error(), "correct it")
 	}
 	return unknownFields(above, object, strict)

@@ -27,7 +27,7 @@ func TestReadManifest_RefusesWithPathAndNearestName(t *testing.T) {
 			"head": map[string]any{"template": map[string]any{"spec": map[string]any{"tolerationz": []any{}}}},
 		}}, []string{`object.spec.head.template.spec.tolerationz: write "tolerations"`, `object.spec.rayversion: write "rayVersion"`,
 			`object.spec.workerGroups[0].replica: write "replicas"`}},
-		"a list of numbers for a text": {map[string]any{"kind": "ComputeCluster", "spec": map[string]any{"image": []any{1}}}, []string{"object: correct it"}},
+		"a list of numbers for a text": {map[string]any{"kind": "ComputeCluster", "spec": map[string]any{"image": []any{1}}}, []string{"object.spec.image: write a text"}},
 		"metadata that is none":        {map[string]any{"kind": "ComputeCluster", "metadata": "a"}, []string{"object.metadata: send a JSON object"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -252,6 +252,19 @@ func TestCreateObject_HasAllErrorsAtOnce(t *testing.T) {
 	}
 }
 
+func TestCreateObject_NamesAValueThatDoesNotFit(t *testing.T) {
+	for spec, want := range map[string][2]string{
+		`{"rayVersion":2.6}`:                    {"object.spec.rayVersion is a number, and must be a text", "write it in quotes"},
+		`{"head":{"size":{"memory":"plenty"}}}`: {`object.spec.head.size.memory is "plenty", which is no quantity`, "write one such as 4, 500m or 16Gi"},
+	} {
+		body := strings.Replace(aCluster, `{"rayVersion":"2.60.0"}`, spec, 1)
+		code, answer := newBed(t, "*").send(t, "POST", "/v1/namespaces/team-a/objects", `{"object":`+body+`}`)
+		if code != 400 || answer["detail"] != want[0] || answer["remedy"] != want[1] {
+			t.Errorf("%s is answered %d, %v", spec, code, answer)
+		}
+	}
+}
+
 // TestCreateObject_AsksForTheRightFirst: what is wrong with a manifest is for callers with the right to create it.
 func TestCreateObject_AsksForTheRightFirst(t *testing.T) {
 	example := examplePreset(t)

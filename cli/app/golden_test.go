@@ -61,7 +61,8 @@ var pages = map[string][]string{
 		"job submit --name a --detach --working-dir testdata/code -- ls", "job submit --working-dir testdata/nowhere -- ls",
 		"job submit --cluster idle --retries 1 --working-dir testdata/code -- ls", "job submit --cluster idle --working-dir testdata/code -- ls",
 		"! job submit --name a --working-dir testdata/code -- ls",
-		"job submit --runtime-env-json [] -- ls", "job submit -f none.yaml", "! job submit --name a -- ls",
+		"job submit --runtime-env-json [] -- ls", "job submit -f none.yaml", "job submit -f testdata", "job submit --no-wait -- ls",
+		"job submit --address http://x -- ls", "job submit --runtime-env env.yaml -- ls", "job submit --entrypoint-resources [] -- ls", "! job submit --name a -- ls",
 	},
 	"service": {
 		"service rollout history translate", "service rollout history translate -o wide", "service rollout undo translate --dry-run=client -o jsonpath={.metadata.name}",
@@ -79,7 +80,7 @@ var pages = map[string][]string{
 }
 
 // manifest is what standard input has.
-const manifest = "kind: ClusterJob\nmetadata: {name: a}\nspec: {clusterRef: {name: idle}, entrypoint: ls}\n"
+const manifest = "apiVersion: heliostat.dev/v1alpha1\nkind: ClusterJob\nmetadata: {name: a}\nspec: {clusterRef: {name: idle}, entrypoint: ls}\n"
 
 // TestCommands_PrintGolden runs commands in a pipe, each on the same objects.
 func TestCommands_PrintGolden(t *testing.T) {

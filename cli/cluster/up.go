@@ -118,7 +118,7 @@ func (r *request) build(
 		return nil, err
 	}
 	cluster := &v1alpha1.ComputeCluster{}
-	if err := kube.ReadManifest(text, cluster); err != nil {
+	if err := kube.ReadManifest(text, kube.Cluster, cluster); err != nil {
 		return nil, outcome.Errorf(outcome.Refused, "read the manifest of the preset: %w", err)
 	}
 	cluster.Namespace, cluster.Name, cluster.GenerateName = objects.Namespace, name, ""

@@ -55,6 +55,7 @@ func TestCommand_RefusesWhatItCannotUnderstand(t *testing.T) {
 		"files and kinds":              {[]string{"-f", "x.yaml", "rayjobs"}, "give one of the two"},
 		"files of all namespaces":      {[]string{"-f", "x.yaml", "-A"}, "give one of the two"},
 		"an unknown kind":              {[]string{"rayclustrs"}, `write "rayclusters"`},
+		"a file without -f":            {[]string{"rayjob.yaml"}, "give it with -f"},
 		"a name of two kinds":          {[]string{"rayjobs,rayclusters", "x"}, "give one kind"},
 		"a name in all namespaces":     {[]string{"rayjobs", "x", "-A"}, "give -n NAMESPACE"},
 		"explain with a file":          {[]string{"--explain", "suspend", "-f", "x.yaml"}, "leave files and kinds out"},

@@ -2,6 +2,7 @@ package convert
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,9 +33,12 @@ var known = map[string]string{
 func readResources(text string) ([]string, error) {
 	var all []string
 	for name := range strings.SplitSeq(text, ",") {
-		plain, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(name)), ".")
+		plain, suffix, _ := strings.Cut(strings.ToLower(strings.TrimSpace(name)), ".")
 		resource, has := known[plain]
-		if !has {
+		switch {
+		case slices.Contains([]string{"yaml", "yml", "json"}, suffix):
+			return nil, errors.New("a file is no kind; give it with -f")
+		case !has:
 			return nil, fmt.Errorf("ray.io has no such kind; %s", spelling.Remedy(plain, []string{"rayclusters", "rayjobs",
 				"rayservices", "raycronjobs"}))
 		}

@@ -2,9 +2,9 @@ package job
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -29,6 +29,8 @@ type wish struct {
 	retries    int32
 	runtimeEnv string
 	cpus, gpus float64
+	memory     int64
+	resources  string
 	metadata   string
 	workingDir string
 }
@@ -46,6 +48,9 @@ func (w *wish) add(flags *pflag.FlagSet) {
 		".gitignore and .rayignore say what stays here")
 	flags.Float64Var(&w.cpus, "entrypoint-num-cpus", 0, "CPUs that the driver reserves in Ray")
 	flags.Float64Var(&w.gpus, "entrypoint-num-gpus", 0, "GPUs that the driver reserves in Ray")
+	flags.Int64Var(&w.memory, "entrypoint-memory", 0, "bytes of memory that the driver reserves in Ray")
+	flags.StringVar(&w.resources, "entrypoint-resources", "", "other resources that the driver reserves in Ray, as JSON of numbers, "+
+		"such as {\"TPU\": 4}")
 	flags.StringVar(&w.metadata, "metadata-json", "", "metadata that Ray keeps with the job, as JSON of texts")
 }
 
@@ -55,11 +60,8 @@ func (w *wish) build(
 ) (*v1alpha1.ClusterJob, error) {
 	job := &v1alpha1.ClusterJob{}
 	if manifest != nil {
-		if err := kube.ReadManifest(manifest, job); err != nil {
+		if err := kube.ReadManifest(manifest, kube.Job, job); err != nil {
 			return nil, outcome.Errorf(outcome.Usage, "read the manifest %s: %w", w.file, err)
-		}
-		if job.Kind != "ClusterJob" {
-			return nil, outcome.Errorf(outcome.Usage, "the manifest %s is of a %s; give one ClusterJob", w.file, job.Kind)
 		}
 	}
 	job.TypeMeta = metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "ClusterJob"}
@@ -140,18 +142,39 @@ func (w *wish) setRest(job *v1alpha1.ClusterJob, flags *pflag.FlagSet) error {
 		}
 		job.Spec.Retry.Limit = w.retries
 	}
-	for name, amount := range map[string]float64{"CPU": w.cpus, "GPU": w.gpus} {
-		switch {
-		case amount < 0:
-			return outcome.Errorf(outcome.Usage, "the driver cannot reserve %v %ss; give more than 0", amount, name)
-		case amount > 0:
-			if job.Spec.EntrypointResources == nil {
-				job.Spec.EntrypointResources = map[string]resource.Quantity{}
-			}
-			job.Spec.EntrypointResources[name] = *resource.NewMilliQuantity(int64(amount*1000), resource.DecimalSI)
-		}
+	if err := w.setResources(job); err != nil {
+		return err
 	}
 	return w.setJSON(job)
+}
+
+// setResources sets what the driver reserves in Ray.
+func (w *wish) setResources(job *v1alpha1.ClusterJob) error {
+	wanted := map[string]float64{}
+	if w.resources != "" {
+		if err := json.Unmarshal([]byte(w.resources), &wanted); err != nil {
+			return outcome.Errorf(outcome.Usage, `--entrypoint-resources is no JSON object of numbers; write one such as {"TPU": 4}`)
+		}
+	}
+	for name, amount := range map[string]float64{"CPU": w.cpus, "GPU": w.gpus, "memory": float64(w.memory)} {
+		if amount != 0 {
+			wanted[name] = amount
+		}
+	}
+	for name, amount := range wanted {
+		if amount < 0 {
+			return outcome.Errorf(outcome.Usage, "the driver cannot reserve %v of %s; give more than 0", amount, name)
+		}
+		if job.Spec.EntrypointResources == nil {
+			job.Spec.EntrypointResources = map[string]resource.Quantity{}
+		}
+		quantity, err := resource.ParseQuantity(strconv.FormatFloat(amount, 'f', -1, 64))
+		if err != nil {
+			return outcome.Errorf(outcome.Usage, "the driver cannot reserve %v of %s; give a number", amount, name)
+		}
+		job.Spec.EntrypointResources[name] = quantity
+	}
+	return nil
 }
 
 // setJSON sets what is given as JSON.
@@ -171,9 +194,6 @@ func (w *wish) setJSON(job *v1alpha1.ClusterJob) error {
 	return nil
 }
 
-// largestManifest is what an API server takes.
-const largestManifest = 3 << 20
-
 // readManifest reads the file with the manifest; without one it is nil.
 func readManifest(file string, stdin io.Reader) ([]byte, error) {
 	if file == "" {
@@ -188,13 +208,13 @@ func readManifest(file string, stdin io.Reader) ([]byte, error) {
 		defer func() { _ = opened.Close() }() // it was read
 		from = opened
 	}
-	text, err := io.ReadAll(io.LimitReader(from, largestManifest+1))
+	text, err := io.ReadAll(io.LimitReader(from, kube.LargestManifest+1))
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("read the manifest %s: %w", file, err)
-	case len(text) > largestManifest:
+		return nil, outcome.Errorf(outcome.Usage, "read the manifest %s: %w", file, err)
+	case len(text) > kube.LargestManifest:
 		return nil, outcome.Errorf(outcome.Usage, "the manifest %s has more than %d MiB; give one ClusterJob", file,
-			largestManifest>>20)
+			kube.LargestManifest>>20)
 	}
 	return text, nil
 }

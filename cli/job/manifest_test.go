@@ -27,8 +27,11 @@ func built(t *testing.T, flags, manifest string, command ...string) (*v1alpha1.C
 	return w.build("a", set, text, command)
 }
 
+// head begins the manifest of a job.
+const head = "apiVersion: heliostat.dev/v1alpha1\nkind: ClusterJob\n"
+
 func TestBuild_MakesValidJobs(t *testing.T) {
-	const shared = "kind: ClusterJob\nmetadata: {name: x}\nspec: {clusterRef: {name: dev}, entrypoint: ls}\n"
+	const shared = head + "metadata: {name: x}\nspec: {clusterRef: {name: dev}, entrypoint: ls}\n"
 	const onDev = `"clusterRef":{"name":"dev"}`
 	for name, c := range map[string]struct {
 		flags, manifest string
@@ -41,6 +44,8 @@ func TestBuild_MakesValidJobs(t *testing.T) {
 		"flags go before the manifest": {"--name y --workers 2 --retries 3 --env A=b=c", shared, []string{"a", "b"}, []string{
 			`"name":"y"`, `"replicas":2`, `"limit":3`, `"value":"b=c"`, `"command":["a","b"]`}},
 		"what the driver takes": {"--cluster dev --entrypoint-num-cpus 0.5 --entrypoint-num-gpus 1", "", []string{"ls"}, []string{`"CPU":"500m"`, `"GPU":"1"`}},
+		"what else the driver takes": {`--cluster dev --entrypoint-memory 1000000000 --entrypoint-resources {"TPU":4,"a":0.25}`, "", []string{"ls"}, []string{
+			`"TPU":"4"`, `"a":"250m"`, `"memory":"1G"`}},
 		"what Ray gets as it is": {`--cluster dev --runtime-env-json {"pip":["x"]} --metadata-json {"a":"b"}`, "", []string{"ls"}, []string{
 			`"runtimeEnv":{"pip":["x"]}`, `"metadata":{"a":"b"}`}},
 	} {
@@ -79,11 +84,15 @@ func TestBuild_RefusesWhatItCannotUnderstand(t *testing.T) {
 		"a variable without a name":   {"--env =b", ""},
 		"fewer retries than none":     {"--retries -1", ""},
 		"fewer CPUs than none":        {"--entrypoint-num-cpus -1", ""},
+		"less memory than none":       {"--entrypoint-memory -1", ""},
+		"a text for a resource":       {`--entrypoint-resources {"TPU":"four"}`, ""},
+		"fewer of a resource":         {`--entrypoint-resources {"TPU":-1}`, ""},
 		"a list for an environment":   {"--runtime-env-json []", ""},
 		"numbers in metadata":         {`--metadata-json {"a":1}`, ""},
-		"a manifest of another kind":  {"", "kind: Pod\n"},
-		"an unknown field":            {"", "kind: ClusterJob\nspec: {clusterReff: {}}\n"},
-		"a manifest of elsewhere":     {"", "kind: ClusterJob\nmetadata: {namespace: b}\n"},
+		"a manifest of another kind":  {"", "apiVersion: v1\nkind: Pod\n"},
+		"two manifests":               {"", head + "---\n" + head},
+		"an unknown field":            {"", head + "spec: {clusterReff: {}}\n"},
+		"a manifest of elsewhere":     {"", head + "metadata: {namespace: b}\n"},
 		"a manifest that is no YAML":  {"", "{"},
 		"a shape that cannot be read": {"--cpu much", ""},
 	} {

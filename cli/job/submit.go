@@ -60,6 +60,7 @@ it. Exit code: 0 succeeded; 1 failed; 3 stopped; 5 refused.`,
 			return s.submit(cmd.Context(), cmd.Flags(), args)
 		},
 	}
+	command.SetFlagErrorFunc(badFlag)
 	flags := command.Flags()
 	s.wish.add(flags)
 	s.preset.Add(flags)
@@ -165,4 +166,32 @@ func (s *submission) follow(ctx context.Context, objects *kube.Objects, job *v1a
 	}
 	wait := object.Wait{Console: s.console, Objects: objects, Goal: object.ForReady}
 	return wait.Until(ctx, job)
+}
+
+// badFlag names what there is in place of a flag of ray job submit that a job of Kubernetes cannot have.
+func badFlag(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) {
+		if instead := insteadOf(unknown.GetSpecifiedName()); instead != "" {
+			return outcome.Errorf(outcome.Usage, "--%s is a flag of ray job submit alone; %s", unknown.GetSpecifiedName(), instead)
+		}
+	}
+	return cmd.Parent().FlagErrorFunc()(cmd, err)
+}
+
+// insteadOf returns what does here what a flag of ray job submit does there.
+func insteadOf(name string) string {
+	switch name {
+	case "address", "headers", "verify":
+		return "give --cluster NAME"
+	case "no-wait":
+		return "give --detach"
+	case "submission-id", "job-id":
+		return "give --name NAME"
+	case "runtime-env":
+		return "give --runtime-env-json, or a manifest with spec.runtimeEnv (-f FILE)"
+	case "entrypoint-label-selector":
+		return "give a manifest with spec.entrypointLabelSelector (-f FILE)"
+	}
+	return ""
 }
