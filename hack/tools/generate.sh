@@ -17,7 +17,7 @@ mkdir -p "$out"/ray-operator/internal/kueue
 bin/controller-gen object paths=./ray-operator/internal/kueue output:object:dir="$out/ray-operator/internal/kueue"
 for name in $(cd "$raw" && ls heliostat.dev_*.yaml); do
   bin/crdtrim <"$raw/$name" >"$out/$crd/$name"
-  cp "$out/$crd/$name" "$out/$chart/$name"
+  bin/crdtrim -compact <"$raw/$name" >"$out/$chart/$name"
 done
 bin/crd-ref-docs --source-path="$api" --config=hack/tools/reference.yaml --renderer=markdown --max-depth=20 \
   --output-path="$out/docs/reference/api.md" >/dev/null

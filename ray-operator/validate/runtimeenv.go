@@ -133,21 +133,16 @@ var fieldsOfRuntimeEnv = []string{
 
 // near matches, for each of Ray's fields, one that has a letter more, less or another, or two that changed places. Case
 // does not count, nor do the signs between words. A short name has too many neighbours that may be plugins, such as zip
-// beside pip: of these, one letter twice and two that changed places count alone. misspelt matches what any of them does.
-var near, misspelt = func() (each []*regexp.Regexp, together *regexp.Regexp) {
-	var all []string
+// beside pip: of these, one letter twice and two that changed places count alone.
+var near = func() map[string]*regexp.Regexp {
+	all := map[string]*regexp.Regexp{}
 	for _, name := range fieldsOfRuntimeEnv {
-		spellings := misspellings(name)
-		each, all = append(each, anyOf(spellings)), append(all, spellings...)
+		if !strings.HasPrefix(name, "_") { // which is near to the one without
+			all[name] = regexp.MustCompile("(?i)^(" + misspellings(name) + ")$")
+		}
 	}
-	slices.Sort(all)
-	return each, anyOf(slices.Compact(all))
+	return all
 }()
-
-// anyOf matches a text that one of the patterns matches from its beginning to its end, whatever the case.
-func anyOf(patterns []string) *regexp.Regexp {
-	return regexp.MustCompile("(?i)^(" + joined(patterns, "|") + ")$")
-}
 
 // The API server spends only so much on a policy: where there are more fields, none is compared, and none that is longer.
 // What is misspelt is always shorter.
@@ -159,9 +154,8 @@ const (
 // shortName is how many letters a name has at most that is short.
 const shortName = 3
 
-func misspellings(name string) []string {
+func misspellings(name string) string {
 	var all []string
-	name = strings.TrimPrefix(name, "_")
 	spelt := func(part string) string { return strings.ReplaceAll(part, "_", "[-_]?") }
 	for i := range name {
 		before, letter, after := spelt(name[:i]), spelt(name[i:i+1]), spelt(name[i+1:])
@@ -178,29 +172,36 @@ func misspellings(name string) []string {
 		all = append(all, spelt(name)+".")
 	}
 	slices.Sort(all)
-	return slices.Compact(all)
+	return joined(slices.Compact(all), "|")
 }
 
 // meantBy returns the field of Ray's that a name misspells, empty if it misspells none.
 func meantBy(name string) string {
-	i := slices.IndexFunc(near, func(spellings *regexp.Regexp) bool { return spellings.MatchString(name) })
-	if i < 0 || slices.Contains(fieldsOfRuntimeEnv, name) {
+	if slices.Contains(fieldsOfRuntimeEnv, name) {
 		return ""
 	}
-	return fieldsOfRuntimeEnv[i]
+	for _, meant := range sorted(near) {
+		if near[meant].MatchString(name) {
+			return meant
+		}
+	}
+	return ""
 }
 
 // JobVariables returns the variables of the policy that expressions about a job name beside its runtimeEnv, in their order:
-// the fields of that which are misspelt, and what the first of them means, which is asked for in a refusal alone.
+// how Ray's fields may be misspelt, which fields of runtimeEnv are, and what the first of them means. Each pattern is there
+// once, as Helm keeps all of the chart in one Secret.
 func JobVariables() []Variable {
-	pairs := make([]string, len(near))
-	for i, spellings := range near {
-		pairs[i] = fmt.Sprintf("['%s', '%s']", fieldsOfRuntimeEnv[i], spellings)
+	var spellings []string
+	for _, name := range sorted(near) {
+		spellings = append(spellings, fmt.Sprintf("'%s': '%s'", name, misspellings(name)))
 	}
 	return []Variable{
+		{Name: "spellings", Expression: "{" + joined(spellings, ", ") + "}"},
 		{Name: "misspelt", Expression: fmt.Sprintf("size(variables.runtimeEnv) > %d ? [] : variables.runtimeEnv.filter(k, size(k) <= %d && "+
-			"!(k in %s) && k.matches('%s'))", mostSpelt, longestSpelt, list(fieldsOfRuntimeEnv), misspelt)},
-		{Name: "meant", Expression: "[" + joined(pairs, ", ") + "].filter(p, variables.misspelt[0].matches(p[1]))[0][0]"},
+			"!(k in %s) && k.matches('(?i)^(' + variables.spellings.map(n, variables.spellings[n]).join('|') + ')$'))",
+			mostSpelt, longestSpelt, list(fieldsOfRuntimeEnv))},
+		{Name: "meant", Expression: "variables.spellings.filter(n, variables.misspelt[0].matches('(?i)^(' + variables.spellings[n] + ')$'))[0]"},
 	}
 }
 

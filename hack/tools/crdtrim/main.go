@@ -4,6 +4,9 @@
 // one, in which a pod template takes little room and may leave out its containers. A field
 // that it does not know is refused, or taken out, as one of a Deployment's template is.
 //
+// With the argument -compact it is JSON on one line, as the chart has it: Helm keeps all of a chart, and what it makes of
+// it, in one Secret, which may have 1 MiB.
+//
 // Outside of pod templates it must never change anything but one annotation, the length of
 // quantities, which rules could not read within their cost if it had no bound, and what
 // cannot be changed of a template: of the changed one of a service or a schedule another object is made.
@@ -20,13 +23,14 @@ import (
 )
 
 func main() {
-	if err := run(os.Stdin, os.Stdout); err != nil {
+	isCompact := slices.Contains(os.Args[1:], "-compact")
+	if err := run(os.Stdin, os.Stdout, isCompact); err != nil {
 		fmt.Fprintln(os.Stderr, "crdtrim:", err)
 		os.Exit(1)
 	}
 }
 
-func run(in io.Reader, out io.Writer) error {
+func run(in io.Reader, out io.Writer, isCompact bool) error {
 	text, err := io.ReadAll(in)
 	if err != nil {
 		return fmt.Errorf("read the definition: %w", err)
@@ -34,6 +38,12 @@ func run(in io.Reader, out io.Writer) error {
 	trimmed, err := Trim(text)
 	if err != nil {
 		return err
+	}
+	if isCompact {
+		if trimmed, err = yaml.YAMLToJSON(trimmed); err != nil {
+			return fmt.Errorf("print the definition on one line: %w", err)
+		}
+		trimmed = append(trimmed, '\n')
 	}
 	if _, err := out.Write(trimmed); err != nil {
 		return fmt.Errorf("write the definition: %w", err)
