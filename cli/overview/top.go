@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/heliostat-dev/heliostat/apiserver/explain"
@@ -13,6 +14,7 @@ import (
 	"github.com/heliostat-dev/heliostat/cli/console"
 	"github.com/heliostat-dev/heliostat/cli/output"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
 func top(c *console.Console) *cobra.Command {
@@ -24,7 +26,8 @@ func top(c *console.Console) *cobra.Command {
 		Long: `List clusters, jobs, services and schedules: phase, why, age, since when a cluster is idle, GPUs, and who owns it.
 
 GPUs are those of a cluster's desired pods. A cluster of a job or a service counts for itself, so that a sum is right.
-OWNER is what the object says of itself, or the job or service that a cluster belongs to.`,
+OWNER is what the object says of itself, or the job or service that a cluster belongs to. An idle cluster that is kept has
+IdleKept as its WHY, and -o wide says until when and at whose request.`,
 		Example: `  heliostat top
   heliostat top -A --idle
   heliostat top -w
@@ -69,9 +72,22 @@ func (c *Choice) printTop(all []verbs.Object, now time.Time) error {
 
 // topRow is one object: name, phase, why, age, since when it is idle, GPUs, owner, and why in words.
 func topRow(object verbs.Object, now time.Time) []string {
+	code, message := whyOf(object)
+	return []string{targetOf(object), Phase(object), code, ago(now, object.GetCreationTimestamp().Time),
+		ago(now, idleSince(object)), gpusOf(object), ownerOf(object), message}
+}
+
+// whyOf returns what an object says first, as a code and in words: of a ready cluster that is kept, until when and at whose
+// request.
+func whyOf(object verbs.Object) (code, message string) {
+	if cluster, is := object.(*v1alpha1.ComputeCluster); is && explain.Ready(cluster) == string(metav1.ConditionTrue) {
+		idle := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionSuspended)
+		if idle != nil && idle.Reason == reason.IdleKept.Code {
+			return idle.Reason, idle.Message
+		}
+	}
 	headline := explain.Headline(object)
-	return []string{targetOf(object), Phase(object), headline.Code, ago(now, object.GetCreationTimestamp().Time),
-		ago(now, idleSince(object)), gpusOf(object), ownerOf(object), headline.Message}
+	return headline.Code, headline.Message
 }
 
 // Phase returns the phase of an object in one word.
