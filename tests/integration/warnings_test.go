@@ -1,0 +1,83 @@
+package integration
+
+import (
+	"strings"
+	"sync"
+	"testing"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+)
+
+// warned collects the warnings of an API server.
+type warned struct {
+	mu   sync.Mutex
+	said []string
+}
+
+// HandleWarningHeader implements rest.WarningHandler.
+func (w *warned) HandleWarningHeader(_ int, _, text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.said = append(w.said, text)
+}
+
+// take returns what was said since the last time.
+func (w *warned) take() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	defer func() { w.said = nil }()
+	return strings.Join(w.said, "\n")
+}
+
+// TestWarnings_OfOneReplica: other code for a deployment with one replica is taken, with a warning of what it costs.
+func TestWarnings_OfOneReplica(t *testing.T) {
+	t.Parallel()
+	heard := &warned{}
+	config := rest.CopyConfig(shared.Config)
+	config.WarningHandler = heard
+	user, err := client.New(config, client.Options{Scheme: shared.Scheme()})
+	must(t, err)
+	namespace := newNamespace(t)
+	policyInForce(t, namespace)
+	served := func(application string) []byte {
+		return []byte(`{"applications":[{"name":"text",` + application + `}]}`)
+	}
+	const once = `"import_path":"app.main:app"`
+
+	for name, c := range map[string]struct {
+		before, after string
+		change        func(*v1alpha1.ClusterServiceSpec)
+		isWarned      bool
+	}{
+		"one replica is warned of":           {`,"deployments":[{"name":"a","num_replicas":1}]`, "", nil, true},
+		"no number is one replica":           {`,"deployments":[{"name":"b","num_replicas":2},{"name":"a"}]`, "", nil, true},
+		"two replicas are not":               {`,"deployments":[{"name":"a","num_replicas":2}]`, "", nil, false},
+		"one that surges is not":             {`,"deployments":[{"name":"a","max_surge_percent":100}]`, "", nil, false},
+		"one that autoscales is not":         {`,"deployments":[{"name":"a","num_replicas":"auto"}]`, "", nil, false},
+		"the same code is not":               {`,"deployments":[{"name":"a","user_config":{"v":1}}]`, once + `,"deployments":[{"name":"a","user_config":{"v":2}}]`, nil, false},
+		"a change with a second cluster not": {`,"deployments":[{"name":"a"}]`, "", func(spec *v1alpha1.ClusterServiceSpec) { spec.ClusterTemplate.Spec.RayVersion = "2.59.0" }, false},
+	} {
+		service := servedIn(namespace, "s"+strings.NewReplacer(" ", "").Replace(name))
+		service.Spec.ServeConfig.Raw = served(once + c.before)
+		must(t, user.Create(t.Context(), service))
+		if said := heard.take(); said != "" {
+			t.Errorf("%s: a new service is warned of: %s", name, said)
+		}
+		after := c.after
+		if after == "" {
+			after = `"import_path":"app.next:app"` + c.before
+		}
+		service.Spec.ServeConfig.Raw = served(after)
+		if c.change != nil {
+			c.change(&service.Spec)
+		}
+		must(t, user.Update(t.Context(), service))
+		const want = "spec.serveConfig.applications: text: a deployment with one replica answers nothing while its code changes"
+		if said := heard.take(); strings.Contains(said, want) != c.isWarned || !c.isWarned && said != "" {
+			t.Errorf("%s: the warnings are %q", name, said)
+		}
+	}
+}
