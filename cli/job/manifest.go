@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
 
 	"github.com/heliostat-dev/heliostat/cli/cluster"
 	"github.com/heliostat-dev/heliostat/cli/kube"
@@ -28,9 +29,11 @@ type wish struct {
 	env        []string
 	retries    int32
 	runtimeEnv string
+	envFile    string
 	cpus, gpus float64
 	memory     int64
 	resources  string
+	selector   string
 	metadata   string
 	workingDir string
 }
@@ -44,6 +47,7 @@ func (w *wish) add(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&w.env, "env", nil, "variable of the program, as NAME=VALUE; can be given more than once")
 	flags.Int32Var(&w.retries, "retries", 0, "how often a failed attempt is tried again")
 	flags.StringVar(&w.runtimeEnv, "runtime-env-json", "", "Ray's runtime environment as JSON, such as {\"pip\": [\"x\"]}")
+	flags.StringVar(&w.envFile, "runtime-env", "", "YAML file with Ray's runtime environment")
 	flags.StringVar(&w.workingDir, "working-dir", "", "directory of this machine to run in, or the URI of an archive; "+
 		".gitignore and .rayignore say what stays here")
 	flags.Float64Var(&w.cpus, "entrypoint-num-cpus", 0, "CPUs that the driver reserves in Ray")
@@ -51,6 +55,8 @@ func (w *wish) add(flags *pflag.FlagSet) {
 	flags.Int64Var(&w.memory, "entrypoint-memory", 0, "bytes of memory that the driver reserves in Ray")
 	flags.StringVar(&w.resources, "entrypoint-resources", "", "other resources that the driver reserves in Ray, as JSON of numbers, "+
 		"such as {\"TPU\": 4}")
+	flags.StringVar(&w.selector, "entrypoint-label-selector", "", "labels of the Ray nodes on which the driver may run, as JSON of texts, "+
+		"such as {\"market-type\": \"on-demand\"}")
 	flags.StringVar(&w.metadata, "metadata-json", "", "metadata that Ray keeps with the job, as JSON of texts")
 }
 
@@ -179,18 +185,50 @@ func (w *wish) setResources(job *v1alpha1.ClusterJob) error {
 
 // setJSON sets what is given as JSON.
 func (w *wish) setJSON(job *v1alpha1.ClusterJob) error {
-	if w.runtimeEnv != "" {
-		var fields map[string]any
-		if err := json.Unmarshal([]byte(w.runtimeEnv), &fields); err != nil {
-			return outcome.Errorf(outcome.Usage, `--runtime-env-json is no JSON object; write one such as {"pip": ["x"]}`)
-		}
-		job.Spec.RuntimeEnv = &runtime.RawExtension{Raw: []byte(w.runtimeEnv)}
+	if err := w.setRuntimeEnv(job); err != nil {
+		return err
 	}
-	if w.metadata != "" {
-		if err := json.Unmarshal([]byte(w.metadata), &job.Spec.Metadata); err != nil {
-			return outcome.Errorf(outcome.Usage, `--metadata-json is no JSON object of texts; write one such as {"a": "b"}`)
+	for _, one := range []struct {
+		flag, given string
+		into        *map[string]string
+	}{
+		{"metadata-json", w.metadata, &job.Spec.Metadata},
+		{"entrypoint-label-selector", w.selector, &job.Spec.EntrypointLabelSelector},
+	} {
+		if one.given == "" {
+			continue
+		}
+		if err := json.Unmarshal([]byte(one.given), one.into); err != nil {
+			return outcome.Errorf(outcome.Usage, `--%s is no JSON object of texts; write one such as {"a": "b"}`, one.flag)
 		}
 	}
+	return nil
+}
+
+// setRuntimeEnv sets Ray's runtime environment, which a flag holds or a file.
+func (w *wish) setRuntimeEnv(job *v1alpha1.ClusterJob) error {
+	const example = `write one such as {"pip": ["x"]}`
+	text, problem := []byte(w.runtimeEnv), "--runtime-env-json is no JSON object; "+example
+	switch {
+	case w.envFile != "" && w.runtimeEnv != "":
+		return outcome.Errorf(outcome.Usage, "--runtime-env and --runtime-env-json say the same; give one of the two")
+	case w.envFile != "":
+		read, err := os.ReadFile(w.envFile)
+		if err != nil {
+			return outcome.Errorf(outcome.Usage, "read the runtime environment: %w", err)
+		}
+		if text, err = yaml.YAMLToJSON(read); err != nil {
+			return outcome.Errorf(outcome.Usage, "read the runtime environment %s: %w", w.envFile, err)
+		}
+		problem = w.envFile + " has no YAML object; " + example
+	case w.runtimeEnv == "":
+		return nil
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(text, &fields); err != nil || fields == nil {
+		return outcome.Errorf(outcome.Usage, "%s", problem)
+	}
+	job.Spec.RuntimeEnv = &runtime.RawExtension{Raw: text}
 	return nil
 }
 

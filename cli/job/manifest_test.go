@@ -48,6 +48,8 @@ func TestBuild_MakesValidJobs(t *testing.T) {
 			`"TPU":"4"`, `"a":"250m"`, `"memory":"1G"`}},
 		"what Ray gets as it is": {`--cluster dev --runtime-env-json {"pip":["x"]} --metadata-json {"a":"b"}`, "", []string{"ls"}, []string{
 			`"runtimeEnv":{"pip":["x"]}`, `"metadata":{"a":"b"}`}},
+		"an environment in a file": {`--cluster dev --runtime-env testdata/environment.yaml --entrypoint-label-selector {"a":"b"}`, "", []string{"ls"}, []string{
+			`"runtimeEnv":{"env_vars":{"A":"b"},"pip":["x"]}`, `"entrypointLabelSelector":{"a":"b"}`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			job, err := built(t, c.flags, c.manifest, c.command...)
@@ -88,6 +90,11 @@ func TestBuild_RefusesWhatItCannotUnderstand(t *testing.T) {
 		"a text for a resource":       {`--entrypoint-resources {"TPU":"four"}`, ""},
 		"fewer of a resource":         {`--entrypoint-resources {"TPU":-1}`, ""},
 		"a list for an environment":   {"--runtime-env-json []", ""},
+		"two environments":            {"--runtime-env-json {} --runtime-env testdata/environment.yaml", ""},
+		"an environment nowhere":      {"--runtime-env testdata/nowhere.yaml", ""},
+		"an environment of text":      {"--runtime-env manifest_test.go", ""},
+		"no environment":              {"--runtime-env-json null", ""},
+		"numbers for labels":          {`--entrypoint-label-selector {"a":1}`, ""},
 		"numbers in metadata":         {`--metadata-json {"a":1}`, ""},
 		"a manifest of another kind":  {"", "apiVersion: v1\nkind: Pod\n"},
 		"two manifests":               {"", head + "---\n" + head},

@@ -188,10 +188,6 @@ func insteadOf(name string) string {
 		return "give --detach"
 	case "submission-id", "job-id":
 		return "give --name NAME"
-	case "runtime-env":
-		return "give --runtime-env-json, or a manifest with spec.runtimeEnv (-f FILE)"
-	case "entrypoint-label-selector":
-		return "give a manifest with spec.entrypointLabelSelector (-f FILE)"
 	}
 	return ""
 }
