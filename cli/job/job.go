@@ -36,20 +36,23 @@ func list(c *console.Console) *cobra.Command {
 	chosen := overview.NewChoice(c)
 	command := &cobra.Command{
 		Use: "list", Short: "List jobs, the newest first", Args: console.Arguments(0, 0, "no arguments"),
-		Example: "  heliostat job list -A\n  heliostat job list -l team=a -o json",
+		Example: "  heliostat job list -A\n  heliostat job list -w\n  heliostat job list -l team=a -o json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			all, err := chosen.Objects(cmd.Context(), kube.Job)
-			if err != nil {
-				return err
+			look := func() ([]verbs.Object, error) {
+				all, err := chosen.Objects(cmd.Context(), kube.Job)
+				slices.SortStableFunc(all, func(a, b verbs.Object) int {
+					return b.GetCreationTimestamp().Compare(a.GetCreationTimestamp().Time)
+				})
+				return all, err
 			}
-			slices.SortStableFunc(all, func(a, b verbs.Object) int {
-				return b.GetCreationTimestamp().Compare(a.GetCreationTimestamp().Time)
+			return chosen.Show(cmd.Context(), look, func(all []verbs.Object) error {
+				return chosen.Print(all, "jobs", output.Columns("NAME", "PHASE", "CLUSTER", "ATTEMPT", "TOOK", "AGE", "why", "entrypoint"),
+					func(object verbs.Object) []string { return row(object, c.Clock.Now()) })
 			})
-			return chosen.Print(all, "jobs", output.Columns("NAME", "PHASE", "CLUSTER", "ATTEMPT", "TOOK", "AGE", "why", "entrypoint"),
-				func(object verbs.Object) []string { return row(object, c.Clock.Now()) })
 		},
 	}
 	chosen.Add(command)
+	chosen.AddWatch(command)
 	return command
 }
 

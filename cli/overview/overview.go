@@ -34,6 +34,7 @@ type Choice struct {
 	out           *output.Flags
 	allNamespaces bool
 	selector      string
+	isWatched     bool
 	// hasWarned: a list that is watched has said what it leaves out.
 	hasWarned bool
 }

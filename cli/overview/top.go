@@ -19,7 +19,7 @@ import (
 
 func top(c *console.Console) *cobra.Command {
 	chosen := NewChoice(c)
-	var isIdle, hasEnded, isWatched bool
+	var isIdle, hasEnded bool
 	command := &cobra.Command{
 		Use:   "top [KIND,…]",
 		Short: "List clusters, jobs, services and schedules with what they wait for and what they cost",
@@ -47,21 +47,13 @@ IdleKept as its WHY, and -o wide says until when and at whose request.`,
 				}
 				return all, err
 			}
-			show := func(all []verbs.Object) error { return chosen.printTop(all, c.Clock.Now()) }
-			if isWatched {
-				return chosen.watch(cmd.Context(), look, show)
-			}
-			all, err := look()
-			if err != nil {
-				return err
-			}
-			return show(all)
+			return chosen.Show(cmd.Context(), look, func(all []verbs.Object) error { return chosen.printTop(all, c.Clock.Now()) })
 		},
 	}
 	command.Flags().BoolVar(&isIdle, "idle", false, "list nothing but clusters that nobody uses, the longest idle first")
-	command.Flags().BoolVarP(&isWatched, "watch", "w", false, "go on with what changes, a line each, until Ctrl-C")
 	command.Flags().BoolVar(&hasEnded, "ended", false, "list jobs that have ended too")
 	chosen.Add(command)
+	chosen.AddWatch(command)
 	return command
 }
 

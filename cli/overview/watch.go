@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"github.com/spf13/cobra"
+
 	"github.com/heliostat-dev/heliostat/apiserver/verbs"
 	"github.com/heliostat-dev/heliostat/cli/console"
 	"github.com/heliostat-dev/heliostat/cli/kube"
@@ -32,6 +34,23 @@ func (s shown) next(all []verbs.Object) (changed []verbs.Object, gone []string) 
 	}
 	slices.Sort(gone)
 	return changed, gone
+}
+
+// AddWatch adds the flag that has Show go on.
+func (c *Choice) AddWatch(command *cobra.Command) {
+	command.Flags().BoolVarP(&c.isWatched, "watch", "w", false, "go on with what changes, a line each, until Ctrl-C")
+}
+
+// Show prints what a look finds. Where the list is watched, it goes on with what changes, until the context ends.
+func (c *Choice) Show(ctx context.Context, look func() ([]verbs.Object, error), show func([]verbs.Object) error) error {
+	if c.isWatched {
+		return c.watch(ctx, look, show)
+	}
+	all, err := look()
+	if err != nil {
+		return err
+	}
+	return show(all)
 }
 
 // watch prints objects, and then those that change, until the context ends.
