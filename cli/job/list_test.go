@@ -16,6 +16,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/cli/console"
 	"github.com/heliostat-dev/heliostat/cli/kube"
+	"github.com/heliostat-dev/heliostat/cli/outcome"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
 
@@ -46,7 +47,9 @@ func TestList_WatchesJobs(t *testing.T) {
 		}
 		<-time.After(time.Minute)
 		interrupt()
-		<-done
+		if err := <-done; outcome.Code(err) != outcome.Detached {
+			t.Errorf("it ends with %v", err)
+		}
 		var rows []string
 		for line := range strings.Lines(out.String()) {
 			rows = append(rows, strings.Join(strings.Fields(line)[:2], " "))
