@@ -35,6 +35,8 @@ type ways struct {
 	Service     string `json:"service,omitempty"`
 	Dashboard   string `json:"dashboard,omitempty"`
 	TokenSecret string `json:"tokenSecret,omitempty"`
+	// Inside are the lines for a shell there.
+	Inside *v1alpha1.ConnectStatus `json:"inside,omitempty"`
 }
 
 func connect(c *console.Console) *cobra.Command {
@@ -92,6 +94,7 @@ func findWays(ctx context.Context, clusters *away.Clusters, name string) (ways, 
 	if cluster, is := found.(*v1alpha1.ComputeCluster); is && cluster.Status.ServiceName != "" {
 		of.Service = cluster.Status.ServiceName + "." + cluster.Namespace + ".svc"
 		of.Dashboard, of.TokenSecret = cluster.Status.DashboardURL, cluster.Status.TokenSecretName
+		of.Inside = cluster.Status.Connect
 	}
 	return of, nil
 }
@@ -153,15 +156,14 @@ func tell(out io.Writer, name string, of ways) {
 	fmt.Fprintf(out, "\nA program here, by ray.init():\n  heliostat session %s -- python3 program.py\n", name)
 	fmt.Fprintf(out, "A program of this directory there, without Ray here:\n  heliostat job submit --cluster %s --working-dir . -- python program.py\n", name)
 	fmt.Fprintf(out, "Ray's own commands here:\n  heliostat session %s -- ray job list\n", name)
-	if of.Service == "" {
+	if of.Inside == nil { // an older operator
 		return
 	}
-	fmt.Fprintf(out, "Pods in Kubernetes:\n  ray.init(\"ray://%s:%d\")\n", of.Service, portClient)
-	if of.Dashboard != "" {
-		fmt.Fprintf(out, "  ray job submit --address %s -- python program.py\n", of.Dashboard)
-	}
-	if of.TokenSecret != "" {
-		fmt.Fprintf(out, "  with RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN from key %s of Secret %s\n", v1alpha1.TokenKey, of.TokenSecret)
+	fmt.Fprintln(out, "A shell within Kubernetes, with the cluster's versions of Ray and Python:")
+	for _, line := range []string{of.Inside.Token, of.Inside.Certificate, of.Inside.Jobs, of.Inside.Client} {
+		if line != "" {
+			fmt.Fprintf(out, "  %s\n", line)
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/cli/console"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
 
 func TestDiffer_SaysWhatRayClientRefuses(t *testing.T) {
@@ -44,6 +45,24 @@ func TestConnect_PrintsTheLines(t *testing.T) {
 	}
 	if err := execute(t.Context(), c, "connect", "demoo"); outcome.Code(err) != outcome.Usage {
 		t.Errorf("a cluster that is not there: %v", err)
+	}
+}
+
+func TestTell_HasTheLinesOfTheStatus(t *testing.T) {
+	const heading = "A shell within Kubernetes"
+	for name, c := range map[string]struct {
+		inside *v1alpha1.ConnectStatus
+		ends   string
+	}{
+		"all":               {&v1alpha1.ConnectStatus{Token: "a", Certificate: "b", Jobs: "c", Client: "d"}, ":\n  a\n  b\n  c\n  d\n"},
+		"no authentication": {&v1alpha1.ConnectStatus{Jobs: "c", Client: "d"}, ":\n  c\n  d\n"},
+		"an older operator": {nil, "ray job list\n"},
+	} {
+		var out strings.Builder
+		tell(&out, "demo", ways{Inside: c.inside})
+		if text := out.String(); !strings.HasSuffix(text, c.ends) || strings.Contains(text, heading) != (c.inside != nil) {
+			t.Errorf("%s: it ends otherwise than with %q: %s", name, c.ends, text)
+		}
 	}
 }
 

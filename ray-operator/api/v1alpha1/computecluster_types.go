@@ -311,6 +311,9 @@ type ComputeClusterStatus struct {
 	// TokenSecretName is the Secret with the cluster's token under the key auth_token.
 	// +optional
 	TokenSecretName string `json:"tokenSecretName,omitempty"`
+	// Connect holds lines to copy into a shell inside the Kubernetes cluster. The addresses in Ray's own messages work in the cluster's pods only.
+	// +optional
+	Connect *ConnectStatus `json:"connect,omitempty"`
 	// Workers counts the workers of all groups.
 	// +optional
 	Workers WorkerCounts `json:"workers,omitempty"`

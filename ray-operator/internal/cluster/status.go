@@ -32,6 +32,7 @@ func Status(cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan, outcome Outc
 		ServiceName:        naming.HeadService(cluster.Name),
 		TokenSecretName:    pod.TokenSecret(cluster),
 		DashboardURL:       pod.DashboardURL(cluster),
+		Connect:            pod.Connect(cluster),
 		Conditions:         slices.Clone(cluster.Status.Conditions),
 	}
 	if turn := t.statusTurn(); cluster.Spec.ControlStore == nil && turn.Session < turn.Epoch {

@@ -249,6 +249,7 @@ func TestStatusNumbers(t *testing.T) {
 		ObservedGeneration: 7, Phase: v1alpha1.PhaseStarting, Epoch: 1,
 		Summary:     v1alpha1.ClusterSummary{Ready: "1/2", CPUs: "3", Memory: "5Gi", GPUs: "2"},
 		ServiceName: "demo-head", TokenSecretName: "demo-token", DashboardURL: "http://demo-head.default.svc:8265",
+		Connect: pod.Connect(of),
 		Head: &v1alpha1.HeadStatus{
 			PodName: seen.Pods[0].Name, UID: string(seen.Pods[0].UID), NodeName: "node-1", IP: "10.0.0.1", Since: &since,
 		},
