@@ -28,6 +28,9 @@ import (
 // largestAnswer bounds what the server says of an object, or of why it refuses.
 const largestAnswer = 8 << 20
 
+// longestText is how much of a refusal in plain text is shown.
+const longestText = 1000
+
 // Server is Heliostat's server, asked as the user. It reads pods and Secrets itself: the user needs no right to them.
 type Server struct {
 	url    *url.URL
@@ -311,7 +314,12 @@ func (r *refusal) Error() string {
 func (s *Server) refused(answer *http.Response) error {
 	said := &refusal{}
 	text, err := io.ReadAll(io.LimitReader(answer.Body, largestAnswer))
-	if err != nil || json.Unmarshal(text, said) != nil || said.Detail == "" {
+	isText := strings.HasPrefix(answer.Header.Get("Content-Type"), "text/plain") && len(text) > 0
+	switch isRead := err == nil && json.Unmarshal(text, said) == nil && said.Detail != ""; {
+	case isRead:
+	case isText: // as its dashboards answer
+		said.Detail = console.Printable(strings.TrimSpace(string(text[:min(len(text), longestText)])))
+	default:
 		said.Detail, said.Remedy = "it answers "+answer.Status, "check --server"
 	}
 	why := fmt.Errorf("ask the server %s: %w", s.url, said)

@@ -78,17 +78,14 @@ func (u *uploaded) hold(ctx context.Context) {
 
 // ensure has the head keep the files for another while, and uploads them where it does not have them.
 func (u *uploaded) ensure(ctx context.Context) error {
-	head, err := u.clusters.Converse(ctx, u.cluster)
+	way, err := u.clusters.Find()
 	if err != nil {
 		return err
 	}
-	defer func() { _ = head.Close() }() // it has answered, or the failure is another
-	isThere, err := head.HasPackage(ctx, u.packed.Name)
-	if err != nil || isThere {
-		return head.Explain(err)
-	}
-	u.console.Note("uploading %d files, %s packed, to cluster/%s", u.packed.Files, pack.Bytes(int64(len(u.packed.Archive))), u.cluster)
-	return head.Explain(head.Upload(ctx, u.packed.Name, u.packed.Archive))
+	files := away.Package{Namespace: u.clusters.Objects.Namespace, Cluster: u.cluster, Name: u.packed.Name, Archive: u.packed.Archive}
+	return way.KeepPackage(ctx, files, func() {
+		u.console.Note("uploading %d files, %s packed, to cluster/%s", u.packed.Files, pack.Bytes(int64(len(u.packed.Archive))), u.cluster)
+	})
 }
 
 // refusal returns why nothing was uploaded, so that no job was created.

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"strings"
 	"testing"
 
-	"github.com/heliostat-dev/heliostat/apiserver/heads"
 	"github.com/heliostat-dev/heliostat/cli/away"
 	"github.com/heliostat-dev/heliostat/cli/console"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
@@ -18,9 +16,10 @@ import (
 
 // unreliable is a way to heads that is lost after each line, and then for good.
 type unreliable struct {
-	text    string
-	isGone  bool
-	offsets []int64
+	away.Heads // nothing else is asked
+	text       string
+	isGone     bool
+	offsets    []int64
 }
 
 // ReadOutput implements away.Heads.
@@ -34,16 +33,6 @@ func (u *unreliable) ReadOutput(_ context.Context, of away.Output, out io.Writer
 		fmt.Fprintln(out, line)
 	}
 	return errors.New("ask the server https://heliostat: connection refused")
-}
-
-// EachReplica implements away.Heads.
-func (*unreliable) EachReplica(context.Context, *v1alpha1.ClusterService, away.Visit) ([]heads.Deployment, error) {
-	return nil, errors.ErrUnsupported
-}
-
-// Call implements away.Heads.
-func (*unreliable) Call(context.Context, *v1alpha1.ClusterService, *http.Request) (*http.Response, error) {
-	return nil, errors.ErrUnsupported
 }
 
 func TestOutput_GoesOnWhereTheServerWasLost(t *testing.T) {

@@ -30,9 +30,14 @@ func (j *Jobs) HasPackage(ctx context.Context, name string) (bool, error) {
 	return err == nil, err
 }
 
+// IsPackageMissing reports whether Ray's job API answers that it does not have a package.
+func IsPackageMissing(status int, said string) bool {
+	return status == http.StatusNotFound && strings.HasPrefix(said, "Package ") && strings.HasSuffix(said, " does not exist")
+}
+
 // judgePackage sorts an answer about a package that is not OK.
 func judgePackage(status int, said string) (Kind, string) {
-	if status == http.StatusNotFound && strings.HasPrefix(said, "Package ") && strings.HasSuffix(said, " does not exist") {
+	if IsPackageMissing(status, said) {
 		return NotFound, lastWords(said)
 	}
 	return judge(status, said)

@@ -118,6 +118,15 @@ var _ = Describe("Ray's own client with heliostat://", Ordered, Label(live.RayAd
 			Expect(all).NotTo(ContainSubstring(tokenIn(d.kubeconfig)))
 		}, SpecTimeout(3*limit))
 	}
+
+	It("is not needed to upload a directory through the server", func(ctx SpecContext) {
+		directory := GinkgoT().TempDir()
+		Expect(os.WriteFile(filepath.Join(directory, "words.txt"), []byte("by the server\n"), 0o600)).To(Succeed())
+		d.does(ctx, "wait cluster/demo")
+		for range 2 { // the second one finds the files there
+			Expect(d.does(ctx, "job submit --cluster demo --working-dir "+directory+" -- cat words.txt")).To(ContainSubstring("by the server\n"))
+		}
+	}, SpecTimeout(limit))
 })
 
 // watchArguments looks for a text among the arguments of all programs of this machine, until it is asked for what it found.
