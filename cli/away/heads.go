@@ -25,6 +25,8 @@ type Heads interface {
 	EachReplica(ctx context.Context, service *v1alpha1.ClusterService, visit Visit) ([]heads.Deployment, error)
 	// Call sends a request to a service. The caller closes the answer's body.
 	Call(ctx context.Context, service *v1alpha1.ClusterService, request *http.Request) (*http.Response, error)
+	// FindVersions asks the head of a cluster for its versions.
+	FindVersions(ctx context.Context, namespace, cluster string) (Versions, error)
 	// KeepPackage has a head keep a package for another while. It uploads one that the head does not have, once it has
 	// called upload.
 	KeepPackage(ctx context.Context, of Package, upload func()) error

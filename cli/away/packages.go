@@ -45,42 +45,42 @@ func (s *Server) KeepPackage(ctx context.Context, of Package, upload func()) err
 		return err
 	}
 	at = strings.TrimRight(at, "/") + "/api/packages/gcs/" + of.Name
-	if err := s.send(ctx, http.MethodGet, at, nil); !errors.Is(err, errNoPackage) {
+	if _, err := s.askDashboard(ctx, http.MethodGet, at, nil); !errors.Is(err, errNoPackage) {
 		return err
 	}
 	upload()
-	return s.send(ctx, http.MethodPut, at, of.Archive)
+	_, err = s.askDashboard(ctx, http.MethodPut, at, of.Archive)
+	return err
 }
 
 // errNoPackage is that the head does not have a package.
 var errNoPackage = errors.New("the head does not have the package")
 
-// send sends a request about a package, and returns why it was not done.
-func (s *Server) send(ctx context.Context, method, at string, archive []byte) error {
+// askDashboard sends a request to a dashboard, and returns its answer, or why there is none.
+func (s *Server) askDashboard(ctx context.Context, method, at string, archive []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(1+len(archive)/bytesPerCall)*callWithin)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, method, at, bytes.NewReader(archive))
 	if err != nil {
-		return outcome.Errorf(outcome.Usage, "%s is no address: %w", at, err)
+		return nil, outcome.Errorf(outcome.Usage, "%s is no address: %w", at, err)
 	}
 	if method == http.MethodPut {
 		request.Header.Set("Content-Type", "application/octet-stream")
 	}
 	answer, err := s.client.Do(request)
 	if err != nil {
-		return s.because(err)
+		return nil, s.because(err)
 	}
-	defer func() { _ = answer.Body.Close() }() // it was read, or nobody needs it
-	if answer.StatusCode == http.StatusOK {
-		return nil
-	}
+	defer func() { _ = answer.Body.Close() }() // it was read
 	said, err := io.ReadAll(io.LimitReader(answer.Body, largestAnswer))
-	if err != nil {
-		return fmt.Errorf("read what the server %s answers: %w", s.url, err)
-	}
-	if headclient.IsPackageMissing(answer.StatusCode, string(said)) {
-		return errNoPackage
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read what the server %s answers: %w", s.url, err)
+	case answer.StatusCode == http.StatusOK:
+		return said, nil
+	case headclient.IsPackageMissing(answer.StatusCode, string(said)):
+		return nil, errNoPackage
 	}
 	answer.Body = io.NopCloser(bytes.NewReader(said))
-	return s.refused(answer)
+	return nil, s.refused(answer)
 }

@@ -31,6 +31,10 @@ func (p *packages) ServeHTTP(out http.ResponseWriter, in *http.Request) {
 		http.Error(out, "who is it?", http.StatusUnauthorized)
 	case in.URL.Path == "/v1/namespaces/team-a/clusters/demo":
 		_, _ = fmt.Fprintf(out, `{"dashboard": "https://%s/team-a/demo/"}`, in.Host)
+	case in.URL.Path == "/team-a/demo/api/version":
+		_, _ = io.WriteString(out, `{"ray_version": "2.60.0"}`)
+	case in.URL.Path == "/team-a/demo/api/v0/cluster_metadata":
+		_, _ = io.WriteString(out, `{"data": {"pythonVersion": "3.11.2"}}`)
 	case !isPackage:
 		http.NotFound(out, in)
 	case p.refuses != 0:
@@ -72,5 +76,15 @@ func TestServer_SaysWhyAPackageIsRefused(t *testing.T) {
 		if outcome.Code(err) != code || !strings.Contains(err.Error(), "run heliostat resume demo") {
 			t.Errorf("%d: exit code %d, %v", status, outcome.Code(err), err)
 		}
+	}
+}
+
+func TestServer_FindsVersions(t *testing.T) {
+	server, err := away.NewServer(ofToken(), serve(t, (&packages{}).ServeHTTP))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found, err := server.FindVersions(t.Context(), "team-a", "demo"); err != nil || found != (away.Versions{Ray: "2.60.0", Python: "3.11.2"}) {
+		t.Errorf("it is %+v, %v", found, err)
 	}
 }

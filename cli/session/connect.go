@@ -35,6 +35,8 @@ type ways struct {
 	Service     string `json:"service,omitempty"`
 	Dashboard   string `json:"dashboard,omitempty"`
 	TokenSecret string `json:"tokenSecret,omitempty"`
+	// Server is the address of the server that was asked, "" for none.
+	Server string `json:"server,omitempty"`
 	// Inside are the lines for a shell there.
 	Inside *v1alpha1.ConnectStatus `json:"inside,omitempty"`
 }
@@ -68,6 +70,7 @@ Python; heliostat job submit needs neither.`,
 		},
 	}
 	out.AddFormat(command.Flags())
+	c.AddServer(command.Flags())
 	return command
 }
 
@@ -77,19 +80,15 @@ func findWays(ctx context.Context, clusters *away.Clusters, name string) (ways, 
 	if err != nil {
 		return ways{}, err
 	}
-	head, err := clusters.Converse(ctx, name)
+	way, err := clusters.Find()
 	if err != nil {
 		return ways{}, err
 	}
-	defer func() { _ = head.Close() }() // it was read, or the failure is another
-	said, err := head.Session(ctx)
+	there, err := way.FindVersions(ctx, clusters.Objects.Namespace, name)
 	if err != nil {
-		return ways{}, head.Explain(err)
+		return ways{}, err
 	}
-	of := ways{Cluster: versions{Ray: said.Version}, Here: local(ctx, clusters.Console)}
-	if of.Cluster.Python, err = head.Python(ctx); err != nil {
-		clusters.Console.Note("warning: the cluster's Python is not known: %v", head.Explain(err))
-	}
+	of := ways{Cluster: versions{there.Ray, there.Python}, Here: local(ctx, clusters.Console), Server: clusters.Console.Server.URL}
 	of.Differs = differ(of.Cluster, of.Here)
 	if cluster, is := found.(*v1alpha1.ComputeCluster); is && cluster.Status.ServiceName != "" {
 		of.Service = cluster.Status.ServiceName + "." + cluster.Namespace + ".svc"
@@ -155,7 +154,11 @@ func tell(out io.Writer, name string, of ways) {
 	}
 	fmt.Fprintf(out, "\nA program here, by ray.init():\n  heliostat session %s -- python3 program.py\n", name)
 	fmt.Fprintf(out, "A program of this directory there, without Ray here:\n  heliostat job submit --cluster %s --working-dir . -- python program.py\n", name)
-	fmt.Fprintf(out, "Ray's own commands here:\n  heliostat session %s -- ray job list\n", name)
+	ray := fmt.Sprintf("heliostat session %s -- ray job list", name)
+	if of.Server != "" {
+		ray = fmt.Sprintf(`eval "$(heliostat env %s --server %s)" && ray job list`, name, of.Server)
+	}
+	fmt.Fprintf(out, "Ray's own commands here:\n  %s\n", ray)
 	if of.Inside == nil { // an older operator
 		return
 	}

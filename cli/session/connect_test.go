@@ -48,6 +48,14 @@ func TestConnect_PrintsTheLines(t *testing.T) {
 	}
 }
 
+func TestTell_NamesTheServer(t *testing.T) {
+	var out strings.Builder
+	tell(&out, "demo", ways{Server: "https://x"})
+	if want := `eval "$(heliostat env demo --server https://x)" && ray job list`; !strings.Contains(out.String(), want) {
+		t.Errorf("it says %s, want %s", out.String(), want)
+	}
+}
+
 func TestTell_HasTheLinesOfTheStatus(t *testing.T) {
 	const heading = "A shell within Kubernetes"
 	for name, c := range map[string]struct {

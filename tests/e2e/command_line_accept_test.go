@@ -119,10 +119,11 @@ var _ = Describe("Ray's own client with heliostat://", Ordered, Label(live.RayAd
 		}, SpecTimeout(3*limit))
 	}
 
-	It("is not needed to upload a directory through the server", func(ctx SpecContext) {
+	It("is not needed to compare versions and to upload a directory through the server", func(ctx SpecContext) {
 		directory := GinkgoT().TempDir()
 		Expect(os.WriteFile(filepath.Join(directory, "words.txt"), []byte("by the server\n"), 0o600)).To(Succeed())
 		d.does(ctx, "wait cluster/demo")
+		Expect(d.does(ctx, "connect demo")).To(And(ContainSubstring("Ray "+release+", Python 3."), ContainSubstring("heliostat env demo --server")))
 		for range 2 { // the second one finds the files there
 			Expect(d.does(ctx, "job submit --cluster demo --working-dir "+directory+" -- cat words.txt")).To(ContainSubstring("by the server\n"))
 		}
