@@ -49,7 +49,7 @@ command: [python, -c, "import os, ray; ray.init(); print('from a task:', ray.get
 	It("brings the files of a directory of the user's machine", func(ctx SpecContext) {
 		o := opened(ctx)
 		code := filesOf(map[string]string{"lib/said.py": "print(open('lib/words').read())", "lib/words": "brought along"})
-		manifest := filesOf(map[string]string{"job.yaml": "kind: ClusterJob\nspec:\n  clusterTemplate:\n    spec: {rayVersion: " + release + ", " + aHead + "}\n"})
+		manifest := filesOf(map[string]string{"job.yaml": "apiVersion: heliostat.dev/v1alpha1\nkind: ClusterJob\nspec:\n  clusterTemplate:\n    spec: {rayVersion: " + release + ", " + aHead + "}\n"})
 		ended, said := commandLine(ctx, o.namespace, "job", "submit", "-f", manifest+"/job.yaml", "--name", "brings", "--working-dir", code, "--",
 			"python", "-c", "import lib.said")
 		Expect(ended).To(Equal(outcome.Done))
