@@ -158,7 +158,7 @@ func (w *wish) setRest(job *v1alpha1.ClusterJob, flags *pflag.FlagSet) error {
 func (w *wish) setResources(job *v1alpha1.ClusterJob) error {
 	wanted := map[string]float64{}
 	if w.resources != "" {
-		if err := json.Unmarshal([]byte(w.resources), &wanted); err != nil {
+		if err := json.Unmarshal([]byte(w.resources), &wanted); err != nil || wanted == nil {
 			return outcome.Errorf(outcome.Usage, `--entrypoint-resources is no JSON object of numbers; write one such as {"TPU": 4}`)
 		}
 	}

@@ -88,6 +88,7 @@ func TestBuild_RefusesWhatItCannotUnderstand(t *testing.T) {
 		"fewer CPUs than none":        {"--entrypoint-num-cpus -1", ""},
 		"less memory than none":       {"--entrypoint-memory -1", ""},
 		"a text for a resource":       {`--entrypoint-resources {"TPU":"four"}`, ""},
+		"no object of resources":      {`--entrypoint-resources null --entrypoint-num-cpus 1`, ""},
 		"fewer of a resource":         {`--entrypoint-resources {"TPU":-1}`, ""},
 		"a list for an environment":   {"--runtime-env-json []", ""},
 		"two environments":            {"--runtime-env-json {} --runtime-env testdata/environment.yaml", ""},
