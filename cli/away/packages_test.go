@@ -39,6 +39,8 @@ func (p *packages) ServeHTTP(out http.ResponseWriter, in *http.Request) {
 		http.NotFound(out, in)
 	case p.refuses != 0:
 		http.Error(out, "heliostat: the cluster is suspended; run heliostat resume demo", p.refuses)
+	case in.Method == http.MethodPut && in.Header.Get("Content-Type") != "application/octet-stream":
+		http.Error(out, "it is no archive", http.StatusUnsupportedMediaType)
 	case in.Method == http.MethodPut:
 		text, _ := io.ReadAll(in.Body)
 		p.has[name] = string(text)

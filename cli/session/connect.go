@@ -88,7 +88,7 @@ func findWays(ctx context.Context, clusters *away.Clusters, name string) (ways, 
 	if err != nil {
 		return ways{}, err
 	}
-	of := ways{Cluster: versions{there.Ray, there.Python}, Here: local(ctx, clusters.Console), Server: clusters.Console.Server.URL}
+	of := ways{Cluster: versions(there), Here: local(ctx, clusters.Console), Server: clusters.Console.Server.URL}
 	of.Differs = differ(of.Cluster, of.Here)
 	if cluster, is := found.(*v1alpha1.ComputeCluster); is && cluster.Status.ServiceName != "" {
 		of.Service = cluster.Status.ServiceName + "." + cluster.Namespace + ".svc"

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cron"
@@ -90,7 +91,7 @@ func (p *Plan) decideDue(schedule *v1alpha1.ClusterJobSchedule, jobs []v1alpha1.
 		left := due.Add(time.Duration(*seconds) * time.Second).Sub(now)
 		if left < 0 {
 			p.Record.Through = due.Unix()
-			p.tell("Skip", reason.StartMissed.Of(reconcile.Stamp(due), *seconds))
+			p.tell("Skip", reason.StartMissed.Of(reconcile.Stamp(due), *seconds), nil)
 			return
 		}
 		p.wakeIn(left + time.Second)
@@ -99,7 +100,7 @@ func (p *Plan) decideDue(schedule *v1alpha1.ClusterJobSchedule, jobs []v1alpha1.
 	switch {
 	case len(active) == 0 || schedule.Spec.ConcurrencyPolicy == "" || schedule.Spec.ConcurrencyPolicy == v1alpha1.ConcurrencyAllow:
 		p.Start, p.Record.Through = due, due.Unix()
-		p.tell("Start", reason.JobStarted.Of(naming.ScheduledJob(schedule.Name, due), reconcile.Stamp(due)))
+		p.tell("Start", reason.JobStarted.Of(naming.ScheduledJob(schedule.Name, due), reconcile.Stamp(due)), nil)
 	case schedule.Spec.ConcurrencyPolicy == v1alpha1.ConcurrencyForbid:
 		p.State = reason.PreviousJobActive.Of(reconcile.Stamp(due), active[0].Name)
 	default:
@@ -107,16 +108,16 @@ func (p *Plan) decideDue(schedule *v1alpha1.ClusterJobSchedule, jobs []v1alpha1.
 		for _, job := range active {
 			if job.DeletionTimestamp.IsZero() {
 				p.Delete = append(p.Delete, job)
-				p.tell("Delete", reason.JobReplaced.Of(job.Name, reconcile.Stamp(due)))
-				p.Events[len(p.Events)-1].Related = job // those of one pass would count as one
+				p.tell("Delete", reason.JobReplaced.Of(job.Name, reconcile.Stamp(due)), job)
 			}
 		}
 	}
 }
 
-func (p *Plan) tell(action string, finding reason.Finding) {
+// tell adds an event. Those of one pass that have the same reason need something apart that they relate to.
+func (p *Plan) tell(action string, finding reason.Finding, related runtime.Object) {
 	p.Events = append(p.Events, telemetry.Event{
-		Finding: finding, Action: action, Warning: finding.Severity() == reason.Warning,
+		Finding: finding, Action: action, Related: related, Warning: finding.Severity() == reason.Warning,
 	})
 }
 
