@@ -19,7 +19,7 @@ var pageLoad = scenario{
 	},
 }
 
-// What the tests say of each figure, and how many there are.
-var figuresOfPage = regexp.MustCompile(`[^\n]*, promised [^\n]*`)
+// What the tests say of each figure, after the reporter's mark, and how many there are.
+var figuresOfPage = regexp.MustCompile(`\w[^\n]*, promised [^\n]*`)
 
 const pageFigures = 7

@@ -12,6 +12,9 @@ export interface Shown {
   isGone: boolean;
 }
 
+// A screen that shows 30 frames a second has the longest.
+const frame = 34;
+
 export class Watch implements Source {
   readonly lines = new Lines();
   /** version counts the changes that are painted. */
@@ -19,6 +22,7 @@ export class Watch implements Source {
   readonly health = signal<Health>("loading");
   private readonly rows = new Map<string, Signal<Shown>>();
   private isDue = false;
+  private painted = 0;
 
   constructor(private readonly filter: Record<string, string> = {}) {}
 
@@ -41,7 +45,9 @@ export class Watch implements Source {
     this.lines.take(event);
     if (this.isDue) return;
     this.isDue = true;
-    requestAnimationFrame(() => this.paint());
+    // What comes after a pause is rendered at once, not in the time of a frame; what comes in a burst, once a frame.
+    if (performance.now() - this.painted < frame) requestAnimationFrame(() => this.paint());
+    else queueMicrotask(() => this.paint());
   }
 
   /** row returns the line of a key, as it is painted. */
@@ -60,9 +66,10 @@ export class Watch implements Source {
     }
   }
 
-  // All that came since the last frame is painted at once.
+  // All that came since the last time is painted at once.
   private paint(): void {
     this.isDue = false;
+    this.painted = performance.now();
     const changed = this.lines.takeChanged();
     for (const key of changed) {
       const row = this.rows.get(key),
