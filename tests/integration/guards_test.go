@@ -224,6 +224,8 @@ func TestGuards_HoldTheOperatorToClusters(t *testing.T) {
 	}
 	must(t, shared.Create(t.Context(), service))
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mine"}}
+	job := newJob(namespace, "mine")
+	job.Labels = map[string]string{v1alpha1.LabelCluster: "demo"}
 	create := func(object client.Object) func(context.Context) error {
 		return func(ctx context.Context) error { return thief.Create(ctx, object, client.DryRunAll) }
 	}
@@ -240,6 +242,7 @@ func TestGuards_HoldTheOperatorToClusters(t *testing.T) {
 		{"a pod without our labels", create(podWith(namespace, nil)), labels},
 		{"a pod of no cluster", create(unowned), pods},
 		{"a Secret without our labels", create(secret), labels},
+		{"a job of no schedule", create(job), "creates only jobs of ClusterJobSchedules"},
 		{"another's Service made ours", func(ctx context.Context) error {
 			return thief.Patch(ctx, service.DeepCopy(), client.RawPatch("application/merge-patch+json",
 				[]byte(`{"metadata":{"labels":{"heliostat.dev/cluster":"demo"}}}`)), client.DryRunAll)
