@@ -3,11 +3,14 @@ package integration
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -15,6 +18,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/tests/bench/portals"
+	"github.com/heliostat-dev/heliostat/tests/internal/fakekubelet"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -109,39 +113,77 @@ func serveOn(t *testing.T, cluster types.NamespacedName) {
 	}))
 }
 
-// TestAClusterTakesFewWrites: beside statuses, of which there are as many as moments at which there is something to say, a
-// cluster costs one write for each of its objects, one more worker costs its pod, and a deletion at most one write
-// and one for a pod that was seen late.
+// TestAClusterTakesFewWrites: a cluster costs one write for each of its objects and one more worker costs its pod, beside
+// as few statuses as statusesWithin says.
 func TestAClusterTakesFewWrites(t *testing.T) {
 	namespace := newNamespace(t)
 	o := startOperator(t)
 	o.quiet()
-	before := shared.audit.now(t)
+	before, begin := shared.audit.now(t), time.Now()
 	name := create(t, namespace, 1, 3)[0]
 	ready(t, name)
+	within := time.Since(begin)
 	o.quiet()
-	spent(t, "a head with three workers", shared.audit.since(t, before, namespace), 6,
+	spent(t, "a head with three workers", shared.audit.since(t, before, namespace), 1+statusesWithin(within),
 		"1 × create networkpolicies, 4 × create pods, 1 × create secrets, 1 × create services")
 
-	before = shared.audit.now(t)
+	before, begin = shared.audit.now(t), time.Now()
 	scaleTo(t, name, 4)
 	ready(t, name)
+	within = time.Since(begin)
 	o.quiet()
-	spent(t, "one more worker", shared.audit.since(t, before, namespace), 2, "1 × create pods")
+	spent(t, "one more worker", shared.audit.since(t, before, namespace), max(1, statusesWithin(within)), "1 × create pods")
+}
 
-	end := func(how metav1.DeletionPropagation) {
-		before := shared.audit.now(t)
-		must(t, shared.Delete(t.Context(), newCluster(namespace, name.Name, 0), client.PropagationPolicy(how)))
+// statusesWithin is how many statuses tell of no more than progress, beside the one that says that a cluster is ready:
+// each waits two seconds for more to tell.
+func statusesWithin(span time.Duration) int { return int(span / (2 * time.Second)) }
+
+// TestDeletion_IsHastenedByOneCall: pods of a deleted cluster that take all of their grace have five seconds, whether its
+// deletion waits for them or not, and one call says so.
+func TestDeletion_IsHastenedByOneCall(t *testing.T) {
+	t.Parallel()
+	deletions := map[metav1.DeletionPropagation]string{
+		metav1.DeletePropagationBackground: newNamespace(t), metav1.DeletePropagationForeground: newNamespace(t),
+	}
+	o := startOperator(t, "--watch-namespaces="+strings.Join(slices.Collect(maps.Values(deletions)), ","))
+	for _, namespace := range deletions {
+		cluster := newCluster(namespace, "lingers", 3)
+		cluster.Spec.PodDefaults = &v1alpha1.PodDefaults{Labels: map[string]string{fakekubelet.LabelLingers: "true"}}
+		must(t, shared.Create(t.Context(), cluster))
+	}
+	for _, namespace := range deletions {
+		ready(t, types.NamespacedName{Namespace: namespace, Name: "lingers"})
+	}
+	o.quiet()
+	before := shared.audit.now(t)
+	for how, namespace := range deletions {
+		must(t, shared.Delete(t.Context(), newCluster(namespace, "lingers", 0), client.PropagationPolicy(how)))
+		eventually(t, "all pods to have five seconds", func(context.Context) error { return haveGrace(t, namespace, 4, 5) })
+	}
+	for how, namespace := range deletions {
 		emptied(t, namespace)
-		o.quiet()
 		// A pod that the cache shows late is hastened by itself.
 		spent(t, "a deletion by the policy "+string(how), shared.audit.since(t, before, namespace), 0,
-			"", "1 × deletecollection pods", "1 × delete pods, 1 × deletecollection pods")
+			"1 × deletecollection pods", "1 × delete pods, 1 × deletecollection pods")
 	}
-	end(metav1.DeletePropagationBackground)
-	ready(t, create(t, namespace, 1, 3)[0])
-	o.quiet()
-	end(metav1.DeletePropagationForeground)
+}
+
+// haveGrace reports what keeps a namespace from having so many pods that end, each with so many seconds.
+func haveGrace(t *testing.T, namespace string, many int, seconds int64) error {
+	t.Helper()
+	var pods corev1.PodList
+	must(t, shared.List(t.Context(), &pods, client.InNamespace(namespace)))
+	graces := make([]int64, len(pods.Items))
+	for i := range pods.Items {
+		if given := pods.Items[i].DeletionGracePeriodSeconds; given != nil {
+			graces[i] = *given
+		}
+	}
+	if !slices.Equal(graces, slices.Repeat([]int64{seconds}, many)) {
+		return fmt.Errorf("they have %v seconds", graces)
+	}
+	return nil
 }
 
 // spent prints what of all requests wrote something, and fails if it is other than one of those that are wanted, beside
@@ -161,12 +203,13 @@ func TestManyClustersTakeFewWritesEach(t *testing.T) {
 	namespace := newNamespace(t)
 	o := startOperator(t)
 	o.quiet()
-	before := shared.audit.now(t)
+	before, begin := shared.audit.now(t), time.Now()
 	for _, name := range create(t, namespace, clusters, workers) {
 		ready(t, name)
 	}
+	statuses := 1 + min(3, statusesWithin(time.Since(begin)))
 	o.quiet()
-	spent(t, "twenty clusters of a head and three workers", shared.audit.since(t, before, namespace), 4*clusters, fmt.Sprintf(
+	spent(t, "twenty clusters of a head and three workers", shared.audit.since(t, before, namespace), statuses*clusters, fmt.Sprintf(
 		"%d × create networkpolicies, %d × create pods, %d × create secrets, %d × create services", clusters, clusters*(1+workers), clusters, clusters))
 	// Only a fault could break these limits; what is promised is measured by make bench.
 	if used := o.usage(); used.peak > 500 || used.cpu > clusters/2 {

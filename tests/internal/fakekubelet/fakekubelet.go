@@ -1,5 +1,6 @@
 // Package fakekubelet stands for the kubelets of nodes that do not exist: of every pod that the scheduler bound to a
-// node it says, after a delay, that the pod runs and is ready, and it lets terminating pods go.
+// node it says, after a delay, that the pod runs and is ready, and it lets terminating pods go: at once, or when their
+// grace is over.
 //
 // In: a client, and which nodes with how much room. Out: nodes, their Leases, one status for each pod. Callers choose
 // the pods' addresses, and hear of pods that end, where they put something behind an address. It must never start
@@ -28,6 +29,9 @@ import (
 
 // Delay is from when a pod is bound until it is ready, where nothing else is asked for.
 const Delay = 200 * time.Millisecond
+
+// LabelLingers is a label of pods that take all of their grace to end.
+const LabelLingers = "fakekubelet.test/lingers"
 
 // Options say what is stood for.
 type Options struct {
@@ -130,11 +134,15 @@ func (k *kubelet) look(pod *corev1.Pod) {
 	switch {
 	case pod.DeletionTimestamp != nil:
 		k.ended(pod)
+		grace := time.Duration(0)
+		if _, lingers := pod.Labels[LabelLingers]; lingers {
+			grace = time.Until(pod.DeletionTimestamp.Time)
+		}
 		now, uid := int64(0), pod.UID
-		go func() {
+		time.AfterFunc(grace, func() {
 			_ = k.client.CoreV1().Pods(pod.Namespace).Delete(k.ctx, pod.Name,
 				metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: &metav1.Preconditions{UID: &uid}})
-		}()
+		})
 	case pod.Status.Phase == corev1.PodPending:
 		if _, told := k.starting.LoadOrStore(pod.UID, true); !told {
 			time.AfterFunc(k.Delay, func() { k.start(pod) })

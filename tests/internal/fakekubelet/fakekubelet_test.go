@@ -71,6 +71,26 @@ func TestRun_RunsPodsAndHearsOfTheirEnd(t *testing.T) {
 	}
 }
 
+// TestRun_LetsPodsLinger: a pod with the label ends when its grace is over, and another one at once.
+func TestRun_LetsPodsLinger(t *testing.T) {
+	client := fake.NewClientset()
+	must(t, fakekubelet.Run(t.Context(), client, fakekubelet.Options{}))
+	pods := client.CoreV1().Pods("ns")
+	for name, ends := range map[string]time.Duration{"at-once": time.Hour, "lingers": time.Hour, "lingers-no-more": -time.Second} {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, DeletionTimestamp: new(metav1.NewTime(time.Now().Add(ends)))}}
+		if name != "at-once" {
+			pod.Labels = map[string]string{fakekubelet.LabelLingers: "true"}
+		}
+		_, err := pods.Create(t.Context(), pod, metav1.CreateOptions{})
+		must(t, err)
+	}
+	isLast := func(ctx context.Context) (bool, error) {
+		left, err := pods.List(ctx, metav1.ListOptions{})
+		return err == nil && len(left.Items) == 1 && left.Items[0].Name == "lingers", err
+	}
+	must(t, wait.PollUntilContextTimeout(t.Context(), time.Millisecond, time.Minute, true, isLast))
+}
+
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
