@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -109,6 +110,46 @@ func agree(t *testing.T, what, counts string) {
 		}
 	}
 	t.Logf("%d inputs, %d of them bad, %d pods of good ones, in %v: %d disagreements", len(all), refused, pods, time.Since(begin).Round(time.Millisecond), told)
+}
+
+// TestRefusals_NameWhatIsBroken: beside the field, the answer names the device or resource, its container and the variable.
+func TestRefusals_NameWhatIsBroken(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	policyInForce(t, namespace)
+	sized := func(pairs ...string) func(*v1alpha1.WorkerGroup) {
+		return func(group *v1alpha1.WorkerGroup) { group.Size = amounts(pairs...) }
+	}
+	beside := func(side corev1.Container) func(*v1alpha1.WorkerGroup) {
+		side.Name, side.Image = "side", "none"
+		return func(group *v1alpha1.WorkerGroup) {
+			containers := []corev1.Container{{Name: v1alpha1.ContainerRay}, side}
+			group.Template = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: containers}}
+		}
+	}
+	needs := func(requests, limits corev1.ResourceList) func(*v1alpha1.WorkerGroup) {
+		return beside(corev1.Container{Resources: corev1.ResourceRequirements{Requests: requests, Limits: limits}})
+	}
+	const size, template = "spec.workerGroups[0].size: ", "spec.workerGroups[0].template.spec.containers[*]."
+	for _, c := range []struct {
+		edit         func(*v1alpha1.WorkerGroup)
+		where, names string
+	}{
+		{sized("cpu", "1", "nvidia.com/gpu", "500m"), size, "(nvidia.com/gpu)"},
+		{sized("cpu", "1", "memory", "-1Gi"), size, "(memory)"},
+		{needs(nil, amounts("amd.com/gpu", "500m")), template + "resources: ", "(container side: amd.com/gpu)"},
+		{needs(amounts("amd.com/gpu", "1"), amounts("amd.com/gpu", "2")), template + "resources: ", "(container side: amd.com/gpu)"},
+		{needs(amounts("cpu", "-1"), nil), template + "resources", "(container side: cpu)"},
+		{needs(amounts("cpu", "2"), amounts("cpu", "1")), template + "resources", "(container side: cpu)"},
+		{beside(corev1.Container{Env: []corev1.EnvVar{{Name: "LONG", Value: strings.Repeat("a", 131070)}}}), template + "env: ", "(container side: LONG)"},
+	} {
+		cluster := newCluster(namespace, "broken", 1)
+		c.edit(&cluster.Spec.WorkerGroups[0])
+		err := shared.Create(t.Context(), cluster, client.DryRunAll)
+		if said := fmt.Sprint(err); !apierrors.IsInvalid(err) || !strings.Contains(said, c.where) || !strings.Contains(said, c.names) {
+			t.Errorf("the answer is %s, want it to name %s and %s", said, c.where, c.names)
+		}
+	}
 }
 
 // policyInForce waits until the API server asks the policies, which takes it a moment

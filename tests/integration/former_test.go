@@ -65,13 +65,6 @@ func TestANewOperatorTouchesNoRunningPod(t *testing.T) {
 
 // formerSpecs are specs that a former operator knew, each of another kind.
 func formerSpecs() []func(*v1alpha1.ComputeClusterSpec) {
-	amounts := func(pairs ...string) corev1.ResourceList {
-		list := corev1.ResourceList{}
-		for i := 0; i < len(pairs); i += 2 {
-			list[corev1.ResourceName(pairs[i])] = resource.MustParse(pairs[i+1])
-		}
-		return list
-	}
 	return []func(*v1alpha1.ComputeClusterSpec){
 		func(*v1alpha1.ComputeClusterSpec) {},
 		func(s *v1alpha1.ComputeClusterSpec) { s.WorkerGroups = nil },
@@ -114,4 +107,13 @@ func formerOperator(t *testing.T) string {
 	must(t, err)
 	run(tree, "go", "build", "-o", program, "./ray-operator/cmd/operator")
 	return program
+}
+
+// amounts are resources, given as names and amounts in turn.
+func amounts(pairs ...string) corev1.ResourceList {
+	list := corev1.ResourceList{}
+	for i := 0; i < len(pairs); i += 2 {
+		list[corev1.ResourceName(pairs[i])] = resource.MustParse(pairs[i+1])
+	}
+	return list
 }
