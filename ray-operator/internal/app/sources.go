@@ -71,8 +71,12 @@ func complete(build *builder.Builder, woken []source.Source, reconciler reconcil
 	for _, one := range woken {
 		build.WatchesRawSource(one)
 	}
-	options := controller.Options{RateLimiter: backOff(), NewQueue: queueOf(with), MaxConcurrentReconciles: sharedWorkers(with.most)}
-	return build.WithOptions(options).Complete(reconciler)
+	return build.WithOptions(optionsOf(with)).Complete(reconciler)
+}
+
+// optionsOf returns those of a controller with workers.
+func optionsOf(with workers) controller.Options {
+	return controller.Options{RateLimiter: backOff(), NewQueue: queueOf(with), MaxConcurrentReconciles: sharedWorkers(with.most)}
 }
 
 // The pauses after passes that failed.

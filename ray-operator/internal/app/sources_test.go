@@ -213,7 +213,7 @@ func TestComplete_HandsSourcesToTheController(t *testing.T) {
 
 // TestBackOff_EndsAtHalfAMinute: whatever failed for however long is tried again soon after the API server is back.
 func TestBackOff_EndsAtHalfAMinute(t *testing.T) {
-	limiter, one := backOff(), reconcile.Request{}
+	limiter, one := optionsOf(workers{most: 1}).RateLimiter, reconcile.Request{}
 	if first := limiter.When(one); first != 5*time.Millisecond {
 		t.Errorf("the first pause is %s", first)
 	}

@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
@@ -70,6 +72,22 @@ func TestDecide_ReplacesWhatNeverStarted(t *testing.T) {
 				"not a head that is as wanted": {edit, given(1, pods(0, unborn)), "30s"},
 			})
 		})
+	}
+}
+
+// TestDecide_ReplacesUnstartedOfAnAutoscaledGroup: as many as the autoscaler wants, and none beside them.
+func TestDecide_ReplacesUnstartedOfAnAutoscaledGroup(t *testing.T) {
+	for _, kind := range []string{v1alpha1.UpgradeOnDelete, v1alpha1.UpgradeRollingWorkers, v1alpha1.UpgradeRecreate} {
+		of := elastic(func(c *v1alpha1.ComputeCluster) { strategy(kind, nil)(&c.Spec) })
+		seen := elasticPods(of, 2)
+		seen.Scaler = cluster.Scaler{Heard: true, Connected: true, Word: scalelink.Word{Targets: []scalelink.Target{{Group: "cpu", Replicas: 2}}}}
+		for _, worker := range seen.Pods[1:] {
+			misspelt(worker.Pod)
+			delete(seen.Ray.Nodes, worker.UID)
+		}
+		if have, want := gist(decide(of, seen)), "+cpu2@1 +cpu3@1 "+replaced+"-cpu1@1"; !strings.Contains(have, want) || strings.Count(have, "+") != 2 {
+			t.Errorf("%s: %q, want %q", kind, have, want)
+		}
 	}
 }
 
