@@ -31,7 +31,7 @@ var (
 	// lists have kinds or objects as their next argument.
 	kubectlVerbs   = strings.Fields("apply auth config cp create drain edit events exec explain logs port-forward rollout taint " + objectVerbs)
 	kubectlPlugins = strings.Fields("heliostat krew ray")
-	foreignKinds   = strings.Fields("configmap configmaps crd endpointslices events httproute namespace nodes pods prometheus " +
+	foreignKinds   = strings.Fields("configmap configmaps crd endpointslices events httproute namespace nodes pod pods prometheus " +
 		"secret services statefulset")
 
 	kindsOfOurs = map[string]reflect.Type{

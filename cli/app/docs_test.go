@@ -12,7 +12,7 @@ import (
 
 var (
 	// shellBlock matches a block of shell on a page, and inlineCode a command line between backticks.
-	shellBlock = regexp.MustCompile("(?ms)^ *```sh\n(.*?)^ *```$")
+	shellBlock = regexp.MustCompile("(?ms)^ *```(?:sh|console)(?: \\w+)?\n(.*?)^ *```$")
 	inlineCode = regexp.MustCompile("`(heliostat [^`\n]+)`")
 	// invocation matches what runs the command line in a block, with or without a prompt.
 	invocation = regexp.MustCompile(`(?m)(?:^ *(?:\$ )?|&& |\$\()((?:kubectl )?heliostat .*)$`)

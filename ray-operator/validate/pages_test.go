@@ -14,7 +14,7 @@ import (
 )
 
 // block matches a block of YAML on a page; indentation is that of a list.
-var block = regexp.MustCompile("(?ms)^( *)```yaml\n(.*?)^ *```$")
+var block = regexp.MustCompile("(?ms)^( *)```yaml(?: run)?\n(.*?)^ *```$")
 
 // TestPagesHaveGoodManifests: whole manifests on pages are decoded strictly, and the rules find nothing wrong with them.
 func TestPagesHaveGoodManifests(t *testing.T) {

@@ -50,7 +50,7 @@ var areas = map[string][]scenario{
 		portalRights, portalStreams, portalClients, portalWatches, portalSignIn, portalReach, portalVerbs, portalOutputs,
 		portalLatency, portalWatching, portalWatchingHTTP1, portalMemory, portalMemoryHTTP1, portalRolling, portalCanaries, portalLabels,
 	},
-	"commands":   {rayAddress, kuberayManifests, queuedUpload, generatedConversions, fuzzedConversions, commandCosts, followCosts},
+	"commands":   {pagesRun, rayAddress, kuberayManifests, queuedUpload, generatedConversions, fuzzedConversions, commandCosts, followCosts},
 	"page":       {pageLoad},
 	"dashboards": {rayClient, rayPages, proxiedService, proxiedPeer, fuzzedRequests, fronts},
 	// Beside nginx.

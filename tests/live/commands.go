@@ -9,6 +9,8 @@ const (
 	RayAddressLabel = "ray-address"
 	// QueuedUploadLabel is of the spec of a directory whose job waits for a long time.
 	QueuedUploadLabel = "queued-upload"
+	// PagesLabel is of specs that run what stands on pages.
+	PagesLabel = "pages-run"
 )
 
 // Migrated is a file of KubeRay's objects that was converted, applied, and ended as it should.

@@ -21,7 +21,7 @@ const root = "../../../../"
 
 var (
 	// block matches a block of a page with its language, prompted a line behind a prompt, and span code within a text.
-	block    = regexp.MustCompile("(?ms)^ *```(\\w*)\n(.*?)^ *```$")
+	block    = regexp.MustCompile("(?ms)^ *```(\\w*)(?: \\w+)?\n(.*?)^ *```$")
 	prompted = regexp.MustCompile(`(?m)^ *\$ (.*)$`)
 	span     = regexp.MustCompile("`(kubectl [^`\n]+)`")
 	// call matches the beginning of a command line of kubectl.
@@ -44,7 +44,7 @@ func shellOf(page string) []string {
 	for _, found := range block.FindAllStringSubmatch(page, -1) {
 		if found[1] == "sh" {
 			all = append(all, strings.ReplaceAll(found[2], "\\\n", " "))
-		} else if found[1] == "" {
+		} else if found[1] == "console" {
 			for _, line := range prompted.FindAllStringSubmatch(found[2], -1) {
 				all = append(all, line[1])
 			}
