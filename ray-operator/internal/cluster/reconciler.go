@@ -139,7 +139,7 @@ func (r *Reconciler) decidePlan(ctx context.Context, cluster *v1alpha1.ComputeCl
 	err := observer{r}.seeSecrets(ctx, cluster, seen, looks, authority)
 	if err == nil && looks {
 		r.Tokens.keepToken(cluster, seen.Token, now)
-		good = tokenAgain
+		_, good = r.Tokens.recallToken(cluster, now)
 	}
 	if err == nil && seen.secrets() != assumed {
 		plan = Decide(cluster, *seen, r.Site, now)

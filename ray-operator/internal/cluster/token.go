@@ -47,12 +47,25 @@ func ownSecret(cluster *v1alpha1.ComputeCluster) string {
 // may not watch Secrets.
 const tokenLook = time.Minute
 
-// tokenAgain is how often the operator's own Secret is looked at where nothing else asks for it: nobody should change
-// it, and 500 clusters cost one read each two seconds.
-const tokenAgain = 15 * time.Minute
+// tokenAgain is how often the operator's own Secret is looked at where nothing else asks for it, and tokenLooks how many
+// such looks all clusters together have a minute at most: nobody should change it.
+const (
+	tokenAgain = 15 * time.Minute
+	tokenLooks = 8
+)
+
+// tokenPause returns how long a look at the operator's own Secret is good for, among so many clusters. It doubles, so
+// that a cluster keeps its turns, or every second one of them, when others come and go.
+func tokenPause(clusters int) time.Duration {
+	pause := tokenAgain
+	for float64(clusters) > tokenLooks*pause.Minutes() {
+		pause *= 2
+	}
+	return pause
+}
 
 // Tokens remembers what was last seen of the operator's own Secrets. It is lost with the process, which then looks
-// again within tokenAgain. The zero value is ready.
+// again within tokenPause. The zero value is ready.
 type Tokens struct {
 	mu    sync.Mutex
 	known map[types.NamespacedName]lookedAt
@@ -76,10 +89,10 @@ func (t *Tokens) recallToken(cluster *v1alpha1.ComputeCluster, now time.Time) (l
 		known = t.noteToken(name, lookedAt{Token: Token{Presence: reconcile.Ours}, cluster: cluster.UID, at: now})
 	}
 	// The UID spreads clusters: after a start of the operator they come one by one.
-	hash := fnv.New32a()
+	hash, pause := fnv.New32a(), tokenPause(len(t.known))
 	_, _ = hash.Write([]byte(cluster.UID)) // a hash takes everything
-	offset := time.Duration(hash.Sum32()) * time.Microsecond % tokenAgain
-	next := known.at.Add(offset).Truncate(tokenAgain).Add(tokenAgain - offset)
+	offset := time.Duration(hash.Sum32()) * time.Millisecond % pause
+	next := known.at.Add(offset).Truncate(pause).Add(pause - offset)
 	return known, max(0, next.Sub(now))
 }
 
