@@ -81,9 +81,6 @@ func TestPace(t *testing.T) {
 		"head":    {headImage, v1alpha1.UpgradeRecreate},
 		"workers": {workerImage, v1alpha1.UpgradeRollingWorkers},
 		"startup": {withHTTP, v1alpha1.UpgradeRecreate},
-		"a group more": {func(s *v1alpha1.ClusterServiceSpec) {
-			s.ClusterTemplate.Spec.WorkerGroups = append(s.ClusterTemplate.Spec.WorkerGroups, v1alpha1.WorkerGroup{Name: "gpu"})
-		}, v1alpha1.UpgradeRollingWorkers},
 		"as the user says": {func(s *v1alpha1.ClusterServiceSpec) {
 			headImage(s)
 			s.ClusterTemplate.Spec.UpgradeStrategy = &v1alpha1.UpgradeStrategy{Type: v1alpha1.UpgradeOnDelete}

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"slices"
 	"time"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
@@ -16,12 +17,52 @@ func (d *draft) findObstacle() bool {
 	obstacle := whyInvalid(d.state)
 	if obstacle == nil {
 		d.target = numbered(d.seen.Target, d.seen.Revisions)
+		d.target = adoptPods(d.state)
 		if !d.service.Spec.Suspend {
 			obstacle = whyRefused(d.state)
 		}
 	}
 	d.obstacle = obstacle
 	return obstacle != nil
+}
+
+// adoptPods returns the target, as a version that runs where the cluster of one needs nothing but groups of workers more,
+// or fewer: it gets them, or gives them up. A target that is a version's already stays so.
+func adoptPods(s *state) Revision {
+	sides := s.listVersions()
+	if !s.ownsClusters() || slices.ContainsFunc(sides, func(side *Side) bool { return side.Pods == s.target.Pods }) {
+		return s.target
+	}
+	for _, side := range slices.Backward(sides) {
+		if !hasAllButGroups(s, side) {
+			continue
+		}
+		adopted := s.seen.Target
+		adopted.Pods = side.Pods
+		if named, err := adopted.named(); err == nil {
+			return numbered(named, s.seen.Revisions)
+		}
+	}
+	return s.target
+}
+
+// hasAllButGroups reports whether the cluster of a version is what the spec asks for, but for groups of workers that were
+// added or removed. Where the cluster is gone, what it was built from is compared.
+func hasAllButGroups(s *state, side *Side) bool {
+	kept, asked, cluster := s.findRevision(side.Revision), s.service.Spec.ClusterTemplate, s.findCluster(side)
+	switch {
+	case kept.Template == nil, side.Renewing != "", kept.Startup != s.target.Startup:
+		return false
+	case !areAlike(intentsOf(&kept.Template.Spec), intentsOf(&asked.Spec)): // the cluster may be ahead of a record that was lost
+		return false
+	case cluster == nil:
+		return differByGroups(&kept.Template.Spec, &asked.Spec)
+	}
+	next, wanted := *side, cluster.DeepCopy()
+	next.Revision, next.Pods = s.target.ID, s.target.Pods
+	wanted.Spec = clusterFor(s, &next).Spec
+	markRestart(s, &next, wanted)
+	return differByGroups(&cluster.Spec, &wanted.Spec)
 }
 
 // whyInvalid returns what is wrong with the spec, nil if nothing is.

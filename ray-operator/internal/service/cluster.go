@@ -19,8 +19,8 @@ import (
 )
 
 // templateOf returns what a side's cluster is built from: what the spec says, or, of a version that it
-// does not ask for, what was kept of it, in the sizes that the spec says now. It is nil where
-// nothing was kept.
+// does not ask for, what was kept of it, in the sizes that the spec says now and with the groups that the cluster got
+// since. It is nil where nothing was kept.
 func templateOf(s *state, side *Side) *v1alpha1.ClusterTemplate {
 	asked := s.service.Spec.ClusterTemplate
 	if side.Pods == s.target.Pods && !s.held {
@@ -37,7 +37,22 @@ func templateOf(s *state, side *Side) *v1alpha1.ClusterTemplate {
 			group.Replicas, group.MinReplicas, group.MaxReplicas = sized.Replicas, sized.MinReplicas, sized.MaxReplicas
 		}
 	}
+	addGroups(kept, s.findCluster(side), now)
 	return kept
+}
+
+// addGroups gives a template the groups of workers that a cluster has beside its own, as far as the spec has them too.
+func addGroups(template *v1alpha1.ClusterTemplate, cluster *Cluster, asked *v1alpha1.ComputeCluster) {
+	if cluster == nil {
+		return
+	}
+	own := &v1alpha1.ComputeCluster{Spec: template.Spec}
+	for i := range cluster.Spec.WorkerGroups {
+		name := cluster.Spec.WorkerGroups[i].Name
+		if group := pod.FindGroup(asked, name); group != nil && pod.FindGroup(own, name) == nil {
+			template.Spec.WorkerGroups = append(template.Spec.WorkerGroups, *group.DeepCopy())
+		}
+	}
 }
 
 // clusterFor returns a side's cluster as its template has it, of its whole capacity.

@@ -64,10 +64,16 @@ func revisionOf(service *v1alpha1.ClusterService) (Revision, error) {
 			return Revision{}, err
 		}
 	}
-	if revision.ID, err = naming.ObjectHash(content{ServeConfig: revision.Raw, Pods: revision.Pods}); err != nil {
+	return revision.named()
+}
+
+// named returns a revision with the ID of what it holds.
+func (r Revision) named() (Revision, error) {
+	var err error
+	if r.ID, err = naming.ObjectHash(content{ServeConfig: r.Raw, Pods: r.Pods}); err != nil {
 		return Revision{}, fmt.Errorf("name the revision: %w", err)
 	}
-	return revision, nil
+	return r, nil
 }
 
 // numbered returns a revision with its number: the one that it was kept with, or the next one.
@@ -98,17 +104,45 @@ func canonical(raw []byte) (json.RawMessage, error) {
 // podsOf names what of a spec cannot change without other pods: what the user wants of them,
 // and what Serve reads when it first starts.
 func podsOf(spec *v1alpha1.ComputeClusterSpec, startup string) (string, error) {
-	cluster := &v1alpha1.ComputeCluster{Spec: *spec}
-	shape := map[string]string{"": pod.Intent(cluster, "")}
-	for i := range cluster.Spec.WorkerGroups {
-		name := cluster.Spec.WorkerGroups[i].Name
-		shape[name] = pod.Intent(cluster, name)
-	}
-	hash, err := naming.IntentHash("v1", []any{startup, shape})
+	hash, err := naming.IntentHash("v1", []any{startup, intentsOf(spec)})
 	if err != nil {
 		return "", fmt.Errorf("name the pods: %w", err)
 	}
 	return hash, nil
+}
+
+// intentsOf returns what the user wants of the pods of each group, and of the head under the empty name.
+func intentsOf(spec *v1alpha1.ComputeClusterSpec) map[string]string {
+	cluster := &v1alpha1.ComputeCluster{Spec: *spec}
+	intents := map[string]string{"": pod.Intent(cluster, "")}
+	for i := range spec.WorkerGroups {
+		name := spec.WorkerGroups[i].Name
+		intents[name] = pod.Intent(cluster, name)
+	}
+	return intents
+}
+
+// areAlike reports whether two specs want the same of the head, and of each group that both have.
+func areAlike(one, other map[string]string) bool {
+	for name, intent := range one {
+		if theirs, both := other[name]; both && theirs != intent {
+			return false
+		}
+	}
+	return true
+}
+
+// differByGroups reports whether two specs need the same pods, but for groups of workers that one of them alone has. They
+// have a group in common, so that some workers serve in any case.
+func differByGroups(a, b *v1alpha1.ComputeClusterSpec) bool {
+	one, other := intentsOf(a), intentsOf(b)
+	common := 0
+	for name := range one {
+		if _, both := other[name]; both {
+			common++
+		}
+	}
+	return areAlike(one, other) && common > 1 && (common == len(one) || common == len(other))
 }
 
 // parseRevision reads what is kept of a version. It fails on what this operator did not write.

@@ -251,3 +251,47 @@ func TestInPlaceBegins(t *testing.T) {
 		}},
 	)
 }
+
+// TestGroups: groups of workers come and go on the cluster that serves, without a version.
+func TestGroups(t *testing.T) {
+	grouped := func(names ...string) func(*v1alpha1.ClusterService) {
+		return func(s *v1alpha1.ClusterService) {
+			all := &s.Spec.ClusterTemplate.Spec.WorkerGroups
+			*all = (*all)[:1]
+			for _, name := range names {
+				*all = append(*all, testkit.Group(name, 1))
+			}
+		}
+	}
+	has := func(w *testkit.World, number, gpus int, revision string) {
+		w.Helper()
+		serving(w, number)
+		if have := len(w.Workers(clusterOf(w, number), "gpu")); have != gpus {
+			w.Fatalf("there are %d workers of the other group, want %d", have, gpus)
+		}
+		if have := w.Service("text").Status.Active.Revision; have != revision {
+			w.Fatalf("it is version %s, want %s", have, revision)
+		}
+	}
+	testkit.Play(t,
+		testkit.Scenario{Name: "more-and-fewer", Run: func(w *testkit.World) {
+			own(w)
+			under(w)
+			w.EditService("text", grouped("gpu"))
+			w.After(2 * time.Minute)
+			has(w, 1, 1, "1")
+			w.EditService("text", grouped())
+			w.After(2 * time.Minute)
+			has(w, 1, 0, "1")
+		}},
+		testkit.Scenario{Name: "more-during-an-upgrade", Run: func(w *testkit.World) {
+			own(w)
+			under(w)
+			w.EditService("text", image("ray:new"))
+			w.During(35 * time.Second)
+			w.EditService("text", grouped("gpu"))
+			w.After(5 * time.Minute)
+			has(w, 2, 1, "2")
+		}},
+	)
+}
