@@ -43,6 +43,9 @@ const (
 	// ServeNeighboursLabel is of the specs of a service beside a broken one on its cluster.
 	ServeNeighboursLabel = "serve-neighbours"
 
+	// ServeUnattendedLabel is of the spec of a service that Serve scales down while no operator runs.
+	ServeUnattendedLabel = "serve-unattended"
+
 	// PromisedTwoClusters is for how long two clusters are alive beyond what the switch needs,
 	// PromisedServeTold until a cause that can be seen is in the status.
 	PromisedTwoClusters = time.Minute
