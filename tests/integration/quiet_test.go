@@ -216,3 +216,50 @@ func TestManyClustersTakeFewWritesEach(t *testing.T) {
 		t.Errorf("the operator took %.0f MiB and %.1f s of CPU, want at most 500 MiB, and half a second a cluster", used.peak, used.cpu)
 	}
 }
+
+// TestSecrets_AreNotReadAtRest: neither questions to heads, for idle policies and for services, nor passes read the Secret
+// of a cluster again and again. One look at each may be due.
+func TestSecrets_AreNotReadAtRest(t *testing.T) {
+	t.Parallel()
+	const clusters, calm = 5, 20 * time.Second
+	namespace := newNamespace(t)
+	headsIn(t, namespace, willing)
+	startOperator(t, "--watch-namespaces="+namespace)
+	t.Cleanup(func() {
+		if err := shared.DropServices(context.WithoutCancel(t.Context()), namespace, limit); err != nil {
+			t.Error(err)
+		}
+	})
+	for i := range clusters {
+		cluster := newCluster(namespace, fmt.Sprintf("c%d", i), 0)
+		cluster.Spec.IdlePolicy = &v1alpha1.IdlePolicy{AfterSeconds: 24 * 60 * 60, Action: v1alpha1.IdleSuspend}
+		must(t, shared.Create(t.Context(), cluster))
+		name := client.ObjectKeyFromObject(cluster)
+		ready(t, name)
+		serveOn(t, name)
+	}
+	asked := func(times int) func(context.Context) error {
+		before := requestsOf(namespace)
+		return func(context.Context) error {
+			if more := requestsOf(namespace) - before; more < times {
+				return fmt.Errorf("they were asked %d times", more)
+			}
+			return nil
+		}
+	}
+	must(t, live.Until(t.Context(), limit, "all heads to be asked", asked(5*clusters)))
+	before, looks := shared.audit.now(t), asked(2*clusters)
+	after(t, calm)
+	must(t, looks(t.Context()))
+	reads := map[string]int{}
+	for _, r := range shared.audit.since(t, before, namespace) {
+		if r.what() == "get secrets" {
+			reads[r.ObjectRef.Name]++
+		}
+	}
+	for name, times := range reads {
+		if times > 1 {
+			t.Errorf("Secret %s was read %d times in %v", name, times, calm)
+		}
+	}
+}
