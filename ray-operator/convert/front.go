@@ -29,8 +29,8 @@ func (p *clusterPart) takeFront() {
 
 // isPlain reports whether a Service is what the operator makes without a word.
 func isPlain(s *v1alpha1.HeadServiceSpec) bool {
-	said := len(s.Annotations)+len(s.Labels)+len(s.Ports)+len(s.NodePorts)+len(s.LoadBalancerSourceRanges) > 0
-	reached := s.LoadBalancerClass != "" || s.ExternalTrafficPolicy != "" || s.SessionAffinity != ""
+	said := len(s.Annotations)+len(s.Labels)+len(s.Ports)+len(s.NodePorts)+len(s.LoadBalancerSourceRanges)+len(s.IPFamilies) > 0
+	reached := s.IPFamilyPolicy != "" || s.LoadBalancerClass != "" || s.ExternalTrafficPolicy != "" || s.SessionAffinity != ""
 	return s.Type == "" && !s.Headless && !said && !reached
 }
 
@@ -94,6 +94,10 @@ func (r *report) serviceLabels(at string, labels map[string]string) map[string]s
 func (r *report) reach(at string, spec *corev1.ServiceSpec) v1alpha1.ServiceReach {
 	made := v1alpha1.ServiceReach{
 		LoadBalancerSourceRanges: spec.LoadBalancerSourceRanges, ExternalTrafficPolicy: spec.ExternalTrafficPolicy, SessionAffinity: spec.SessionAffinity,
+		IPFamilies: spec.IPFamilies,
+	}
+	if spec.IPFamilyPolicy != nil {
+		made.IPFamilyPolicy = *spec.IPFamilyPolicy
 	}
 	if spec.LoadBalancerClass != nil {
 		made.LoadBalancerClass = *spec.LoadBalancerClass
@@ -112,8 +116,7 @@ func (r *report) reach(at string, spec *corev1.ServiceSpec) v1alpha1.ServiceReac
 			len(spec.ClusterIPs) > 1},
 		{"externalIPs", len(spec.ExternalIPs) > 0}, {"externalName", spec.ExternalName != ""},
 		{"loadBalancerIP", spec.LoadBalancerIP != ""}, {"healthCheckNodePort", spec.HealthCheckNodePort != 0},
-		{"sessionAffinityConfig", spec.SessionAffinityConfig != nil}, {"ipFamilies", len(spec.IPFamilies) > 0},
-		{"ipFamilyPolicy", spec.IPFamilyPolicy != nil}, {"allocateLoadBalancerNodePorts",
+		{"sessionAffinityConfig", spec.SessionAffinityConfig != nil}, {"allocateLoadBalancerNodePorts",
 			spec.AllocateLoadBalancerNodePorts != nil},
 		{"internalTrafficPolicy", spec.InternalTrafficPolicy != nil}, {"trafficDistribution",
 			spec.TrafficDistribution != nil},

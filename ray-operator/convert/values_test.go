@@ -4,6 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/heliostat-dev/heliostat/ray-operator/convert"
 	"github.com/heliostat-dev/heliostat/tests/rayio"
 )
@@ -203,6 +206,26 @@ func TestObject_JudgesValues(t *testing.T) {
 			}
 			t.Errorf("%s is not %s: %v", c.path, c.verdict, convert.Object(object, convert.Options{}).Rows)
 		})
+	}
+}
+
+// TestObject_KeepsIPFamilies: those of the head's Service and those of the Service in front of the proxies.
+func TestObject_KeepsIPFamilies(t *testing.T) {
+	of := map[string]any{"ipFamilies": []any{"IPv6", "IPv4"}, "ipFamilyPolicy": "RequireDualStack"}
+	for kind, at := range map[string]struct{ from, to string }{
+		cluster: {head + ".headService.spec", "spec.head.service"},
+		service: {"spec.serveService.spec", "spec.service"},
+	} {
+		object := rayio.Base(kind)
+		rayio.Set(object.Object, at.from, of)
+		result := convert.Object(object, convert.Options{})
+		if rows := rowsAbout(result.Rows, at.from); len(rows) > 0 || result.Refused() {
+			t.Fatalf("%s: %v", kind, result.Rows)
+		}
+		made, _, err := unstructured.NestedMap(result.Objects[0].Object, strings.Split(at.to, ".")...)
+		if err != nil || !cmp.Equal(made["ipFamilies"], of["ipFamilies"]) || made["ipFamilyPolicy"] != of["ipFamilyPolicy"] {
+			t.Errorf("%s: %v %v", kind, made, err)
+		}
 	}
 }
 

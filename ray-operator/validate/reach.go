@@ -15,6 +15,7 @@ import (
 const (
 	mostNodePorts = 37
 	mostRanges    = 64
+	mostFamilies  = 2
 	longestRange  = 64
 )
 
@@ -26,6 +27,8 @@ type reached struct {
 	kind    corev1.ServiceType
 	of      *v1alpha1.ServiceReach
 	hasPort func(name string) bool
+
+	isHeadless bool
 }
 
 // ofHead returns the Service of a head, and whether the spec describes one.
@@ -34,7 +37,7 @@ func ofHead(c *v1alpha1.ComputeCluster) (reached, bool) {
 	if s == nil {
 		return reached{}, false
 	}
-	return reached{path: headServicePath, kind: s.Type, of: &s.ServiceReach, hasPort: func(name string) bool {
+	return reached{path: headServicePath, kind: s.Type, of: &s.ServiceReach, isHeadless: s.Headless, hasPort: func(name string) bool {
 		ours, _ := pod.PortNumber(name)
 		return ours || slices.ContainsFunc(s.Ports, func(p v1alpha1.ServicePort) bool { return p.Name == name })
 	}}, true
@@ -62,6 +65,23 @@ func ofReach(rule Rule, find func(r *reached, bad report)) Rule {
 	return rule
 }
 
+// ofReachChange completes a rule about how each Service that a spec describes changes.
+func ofReachChange(rule Rule, find func(before, after *reached, bad report)) Rule {
+	rule.By = Expression
+	rule.change = func(before, after *v1alpha1.ComputeCluster, bad report) {
+		was, had := ofHead(before)
+		is, has := ofHead(after)
+		if had && has {
+			find(&was, &is, bad)
+		}
+	}
+	rule.serviceChange = func(before, after *serving, bad report) {
+		was, is := ofProxies(before), ofProxies(after)
+		find(&was, &is, bad)
+	}
+	return rule
+}
+
 func isOutside(kind corev1.ServiceType) bool {
 	return kind != "" && kind != corev1.ServiceTypeClusterIP
 }
@@ -70,6 +90,12 @@ func isOutside(kind corev1.ServiceType) bool {
 func keepsClass(before, after *reached) bool {
 	const balancer = corev1.ServiceTypeLoadBalancer
 	return before.kind != balancer || after.kind != balancer || before.of.LoadBalancerClass == after.of.LoadBalancerClass
+}
+
+// keepsFamily reports whether the first family of a Service stays, which Kubernetes does not change.
+func keepsFamily(before, after *reached) bool {
+	was, is := before.of.IPFamilies, after.of.IPFamilies
+	return len(was) == 0 || len(is) == 0 || was[0] == is[0]
 }
 
 func isHeadless(c *v1alpha1.ComputeCluster) bool {
@@ -122,23 +148,39 @@ var reachRules = []Rule{
 	}, func(r *reached, bad report) {
 		each(bad, r.path, "loadBalancerSourceRanges", r.of.LoadBalancerSourceRanges, func(block *string) bool { return badBlock(*block) })
 	}),
-	{
-		ID: "load-balancer-class-fixed", Field: "spec.head.service.loadBalancerClass, spec.service.loadBalancerClass", By: Expression,
+	ofReach(Rule{
+		ID: "ip-family-twice", Field: "spec.head.service.ipFamilies, spec.service.ipFamilies",
+		Refused: "ipFamilies must not name a family twice", Remedy: "leave one out",
+	}, func(r *reached, bad report) {
+		if f := r.of.IPFamilies; len(f) > 1 && f[0] == f[1] {
+			bad.at(r.path.Child("ipFamilies"), string(f[0]))
+		}
+	}),
+	ofReach(Rule{
+		ID: "ip-family-policy", Field: "spec.head.service.ipFamilies, spec.service.ipFamilies",
+		Refused: "two ipFamilies need ipFamilyPolicy PreferDualStack or RequireDualStack", Remedy: "set one of the two or leave a family out",
+	}, func(r *reached, bad report) {
+		isSingle := r.of.IPFamilyPolicy == "" || r.of.IPFamilyPolicy == corev1.IPFamilyPolicySingleStack
+		if isSingle && len(r.of.IPFamilies) > 1 {
+			bad.at(r.path.Child("ipFamilies"), string(r.of.IPFamilyPolicy))
+		}
+	}),
+	ofReachChange(Rule{
+		ID: "ip-family-fixed", Field: "spec.head.service.ipFamilies, spec.service.ipFamilies",
+		Refused: "the first of ipFamilies must not change", Remedy: "restore it or create a new object",
+	}, func(before, after *reached, bad report) {
+		if !after.isHeadless && !keepsFamily(before, after) {
+			bad.at(after.path, string(after.of.IPFamilies[0]))
+		}
+	}),
+	ofReachChange(Rule{
+		ID: "load-balancer-class-fixed", Field: "spec.head.service.loadBalancerClass, spec.service.loadBalancerClass",
 		Refused: "loadBalancerClass must not change while type is LoadBalancer", Remedy: "set type to ClusterIP first",
-		change: func(before, after *v1alpha1.ComputeCluster, bad report) {
-			was, had := ofHead(before)
-			is, has := ofHead(after)
-			if had && has && !keepsClass(&was, &is) {
-				bad.at(is.path, is.of.LoadBalancerClass)
-			}
-		},
-		serviceChange: func(before, after *serving, bad report) {
-			was, is := ofProxies(before), ofProxies(after)
-			if !keepsClass(&was, &is) {
-				bad.at(is.path, is.of.LoadBalancerClass)
-			}
-		},
-	},
+	}, func(before, after *reached, bad report) {
+		if !keepsClass(before, after) {
+			bad.at(after.path, after.of.LoadBalancerClass)
+		}
+	}),
 	{
 		ID: "headless", Field: "spec.head.service.headless", By: Expression,
 		Refused: "a headless Service must have type ClusterIP and no targetPort that differs from its port, because it resolves to pod addresses",
@@ -182,12 +224,18 @@ func longReachTexts(r *reached, bad report) {
 func longReachLists(r *reached, bad report) {
 	count(bad, r.path, "nodePorts", len(r.of.NodePorts), mostNodePorts)
 	count(bad, r.path, "loadBalancerSourceRanges", len(r.of.LoadBalancerSourceRanges), mostRanges)
+	count(bad, r.path, "ipFamilies", len(r.of.IPFamilies), mostFamilies)
 }
 
 func unknownReachWords(r *reached, bad report) {
 	word(bad, r.path, "externalTrafficPolicy", r.of.ExternalTrafficPolicy,
 		corev1.ServiceExternalTrafficPolicyCluster, corev1.ServiceExternalTrafficPolicyLocal)
 	word(bad, r.path, "sessionAffinity", r.of.SessionAffinity, corev1.ServiceAffinityNone, corev1.ServiceAffinityClientIP)
+	for i, family := range r.of.IPFamilies {
+		oneOf(bad, r.path.Child("ipFamilies").Index(i), family, corev1.IPv4Protocol, corev1.IPv6Protocol)
+	}
+	word(bad, r.path, "ipFamilyPolicy", r.of.IPFamilyPolicy,
+		corev1.IPFamilyPolicySingleStack, corev1.IPFamilyPolicyPreferDualStack, corev1.IPFamilyPolicyRequireDualStack)
 }
 
 func twiceInReach(r *reached, bad report) {

@@ -158,7 +158,9 @@ func TestTheSchemaSaysWhatTheRulesSay(t *testing.T) {
 	schemaSays(t, "clusterjobs", slices.DeleteFunc(append(validate.Rules(), validate.JobRules()...), isName))
 	// Of a changed template of a service another cluster is made.
 	isChange := func(rule validate.Rule) bool { return isName(rule) || slices.Contains(ofChanges, rule.ID) }
-	ofJob := func(rule validate.Rule) bool { return isChange(rule) || rule.ID == "load-balancer-class-fixed" }
+	ofJob := func(rule validate.Rule) bool {
+		return isChange(rule) || rule.ID == "load-balancer-class-fixed" || rule.ID == "ip-family-fixed"
+	}
 	schemaSays(t, "clusterjobschedules",
 		slices.Concat(slices.DeleteFunc(validate.Rules(), ofJob), validate.JobTemplateRules(), validate.ScheduleRules()))
 	schemaSays(t, "clusterservices", append(slices.DeleteFunc(validate.Rules(), isChange), validate.ServiceRules()...))

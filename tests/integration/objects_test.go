@@ -33,6 +33,7 @@ func TestObjectsOfFixedNames(t *testing.T) {
 	t.Run("an Ingress gets another host in place", f.ingress)
 	t.Run("a NetworkPolicy goes and comes with isolation", f.policy)
 	t.Run("a Service selects the head again", f.service)
+	t.Run("a Service gets the IP families that the API server has", f.families)
 	t.Run("a pod without its owner gets it back", f.owner)
 	t.Run("a PodDisruptionBudget of a head at work is whole, and goes with the pods", f.budget)
 }
@@ -165,6 +166,42 @@ func (f *furnished) service(t *testing.T) {
 		func(service *corev1.Service) { service.Spec.ExternalIPs = []string{"192.0.2.1"} },
 	} {
 		meddle(t, &service, add, whole)
+	}
+}
+
+// families: the policy of a Service's IP families is set in place, and set again. What the API server refuses is said, and
+// taken back by another edit.
+func (f *furnished) families(t *testing.T) {
+	var service corev1.Service
+	f.read(t, "-head", &service)
+	uid, address, first := service.UID, service.Spec.ClusterIP, service.Spec.IPFamilies[:1]
+	set := func(policy corev1.IPFamilyPolicy) func(*v1alpha1.ComputeClusterSpec) {
+		return func(spec *v1alpha1.ComputeClusterSpec) {
+			spec.Head.Service = &v1alpha1.HeadServiceSpec{ServiceReach: v1alpha1.ServiceReach{IPFamilies: first, IPFamilyPolicy: policy}}
+		}
+	}
+	prefers := func(service *corev1.Service) bool {
+		return *service.Spec.IPFamilyPolicy == corev1.IPFamilyPolicyPreferDualStack
+	}
+	f.edit(t, set(corev1.IPFamilyPolicyPreferDualStack))
+	if f.read(t, "-head", &service); !prefers(&service) || service.UID != uid || service.Spec.ClusterIP != address {
+		t.Errorf("the Service %s is %+v, want %s with %s and the policy", service.UID, service.Spec, uid, address)
+	}
+	meddle(t, &service, func(service *corev1.Service) { service.Spec.IPFamilyPolicy = new(corev1.IPFamilyPolicySingleStack) }, prefers)
+
+	must(t, shared.Edit(t.Context(), f.NamespacedName, set(corev1.IPFamilyPolicyRequireDualStack)))
+	eventually(t, "the cluster to say that it has no dual stack", func(ctx context.Context) error {
+		var cluster v1alpha1.ComputeCluster
+		err := shared.Get(ctx, f.NamespacedName, &cluster)
+		is := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionReady)
+		if err == nil && (is.Reason != "CreateRefused" || !strings.Contains(is.Message, "not configured for dual-stack")) {
+			err = fmt.Errorf("it says %+v", is)
+		}
+		return err
+	})
+	f.edit(t, set(""))
+	if f.read(t, "-head", &service); !prefers(&service) {
+		t.Errorf("without a policy the Service has the policy %s", *service.Spec.IPFamilyPolicy)
 	}
 }
 

@@ -53,7 +53,7 @@ var values = []struct {
 	{".headService", []any{
 		map[string]any{"metadata": map[string]any{"labels": map[string]any{"team": "a"}},
 			"spec": map[string]any{"type": "ClusterIP"}},
-		map[string]any{"spec": map[string]any{"clusterIP": "None", "ports": []any{map[string]any{"name": "extra",
+		map[string]any{"spec": map[string]any{"clusterIP": "None", "ipFamilies": []any{"IPv6"}, "ports": []any{map[string]any{"name": "extra",
 			"port": int64(9999)}}}},
 		map[string]any{"metadata": map[string]any{"name": "mine"}, "spec": map[string]any{"type": "NodePort",
 			"selector": map[string]any{"a": "b"},
@@ -64,7 +64,7 @@ var values = []struct {
 			"spec": map[string]any{"ports": []any{map[string]any{"name": "serve", "port": int64(80),
 				"targetPort": int64(8000)}}}},
 		map[string]any{"metadata": map[string]any{"name": "mine"}, "spec": map[string]any{"type": "LoadBalancer",
-			"ports": []any{map[string]any{"name": "other", "port": int64(7000)}}}},
+			"ipFamilyPolicy": "PreferDualStack", "ports": []any{map[string]any{"name": "other", "port": int64(7000)}}}},
 	}},
 	{".serviceType", []any{"ClusterIP", "NodePort", "LoadBalancer"}},
 	{".headServiceAnnotations", []any{map[string]any{"lb.example.com/internal": "true"}}},

@@ -29,4 +29,15 @@ type ServiceReach struct {
 	// +kubebuilder:validation:Enum=None;ClientIP
 	// +optional
 	SessionAffinity corev1.ServiceAffinity `json:"sessionAffinity,omitempty"`
+	// IPFamilies are the IP families of the Service's addresses. The first cannot be changed unless the Service is headless. Default: the Kubernetes cluster's own.
+	// +kubebuilder:validation:MaxItems=2
+	// +kubebuilder:validation:items:Enum=IPv4;IPv6
+	// +kubebuilder:validation:XValidation:rule="self.size() < 2 || self[0] != self[1]",message="ipFamilies must not name a family twice; leave one out"
+	// +listType=atomic
+	// +optional
+	IPFamilies []corev1.IPFamily `json:"ipFamilies,omitempty"`
+	// IPFamilyPolicy says how many families the Service has. RequireDualStack needs a Kubernetes cluster with both. Default: SingleStack; a Service keeps its policy while this field is absent.
+	// +kubebuilder:validation:Enum=SingleStack;PreferDualStack;RequireDualStack
+	// +optional
+	IPFamilyPolicy corev1.IPFamilyPolicy `json:"ipFamilyPolicy,omitempty"`
 }

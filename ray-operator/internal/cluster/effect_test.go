@@ -66,6 +66,8 @@ var effects = map[string]specEdit{
 		h.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
 	}),
 	"head.service.sessionAffinity": headService(func(h *v1alpha1.HeadServiceSpec) { h.SessionAffinity = corev1.ServiceAffinityClientIP }),
+	"head.service.ipFamilies":      headService(func(h *v1alpha1.HeadServiceSpec) { h.IPFamilies = []corev1.IPFamily{corev1.IPv6Protocol} }),
+	"head.service.ipFamilyPolicy":  headService(func(h *v1alpha1.HeadServiceSpec) { h.IPFamilyPolicy = corev1.IPFamilyPolicyPreferDualStack }),
 	"head.service.labels":          headService(func(h *v1alpha1.HeadServiceSpec) { h.Labels = text("a") }),
 	"head.service.annotations":     headService(func(h *v1alpha1.HeadServiceSpec) { h.Annotations = text("a") }),
 	"head.service.ports.name":      headService(func(h *v1alpha1.HeadServiceSpec) { h.Ports = []v1alpha1.ServicePort{{Name: "b", Port: 7000}} }),

@@ -69,6 +69,10 @@ func setReach(service *corev1.ServiceSpec, wanted *v1alpha1.ServiceReach) {
 	service.LoadBalancerSourceRanges = slices.Clone(wanted.LoadBalancerSourceRanges)
 	service.ExternalTrafficPolicy = wanted.ExternalTrafficPolicy
 	service.SessionAffinity = wanted.SessionAffinity
+	service.IPFamilies = slices.Clone(wanted.IPFamilies)
+	if wanted.IPFamilyPolicy != "" {
+		service.IPFamilyPolicy = new(wanted.IPFamilyPolicy)
+	}
 	for i := range service.Ports {
 		service.Ports[i].NodePort = wanted.NodePorts[service.Ports[i].Name]
 	}

@@ -45,7 +45,8 @@ func open() *v1alpha1.ComputeCluster {
 		ServiceReach: v1alpha1.ServiceReach{
 			NodePorts: map[string]int32{"dashboard": 30265, "web": 30080}, LoadBalancerClass: "service.k8s.aws/nlb",
 			LoadBalancerSourceRanges: []string{"203.0.113.0/24"}, ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicyLocal,
-			SessionAffinity: corev1.ServiceAffinityClientIP,
+			SessionAffinity: corev1.ServiceAffinityClientIP, IPFamilies: []corev1.IPFamily{corev1.IPv6Protocol, corev1.IPv4Protocol},
+			IPFamilyPolicy: corev1.IPFamilyPolicyPreferDualStack,
 		},
 	}
 	cluster.Spec.Head.Ingress = &v1alpha1.IngressSpec{
@@ -128,7 +129,7 @@ func TestBuildIsAFunction(t *testing.T) {
 	}
 	ingress := desired.Ingress(cluster)
 	*ingress.Spec.IngressClassName, ingress.Annotations["x"] = "x", "y"
-	service.Spec.LoadBalancerSourceRanges[0] = "x"
+	service.Spec.LoadBalancerSourceRanges[0], service.Spec.IPFamilies[0], *service.Spec.IPFamilyPolicy = "x", "x", "x"
 	if !reflect.DeepEqual(cluster, before) {
 		t.Error("building an object shares memory with the spec")
 	}

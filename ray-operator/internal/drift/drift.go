@@ -9,6 +9,7 @@
 package drift
 
 import (
+	"cmp"
 	"reflect"
 	"strings"
 
@@ -41,6 +42,25 @@ func isFilled(field string) bool {
 	default:
 		return false
 	}
+}
+
+// Complete adds the second IP family that the API server gave a Service to what is wanted of it. Where the policy is
+// dual-stack, the API server refuses to have the first one alone again.
+func Complete(seen, wanted client.Object) {
+	there, isService := seen.(*corev1.Service)
+	if !isService {
+		return
+	}
+	has, wants := &there.Spec, &wanted.(*corev1.Service).Spec //nolint:forcetypeassert // one kind stands for the other
+	policy := cmp.Or(wants.IPFamilyPolicy, has.IPFamilyPolicy)
+	if policy == nil || *policy == corev1.IPFamilyPolicySingleStack || len(wants.IPFamilies) != 1 || len(has.IPFamilies) != 2 {
+		return
+	}
+	second := has.IPFamilies[1]
+	if second == wants.IPFamilies[0] { // of a headless Service, whose first family can change
+		second = has.IPFamilies[0]
+	}
+	wants.IPFamilies = append(wants.IPFamilies, second)
 }
 
 // Has reports whether the spec of an object has more than is wanted.

@@ -88,6 +88,42 @@ func TestHas_Service(t *testing.T) {
 	}
 }
 
+// TestComplete: a dual-stack Service keeps the second family, whichever is wanted first.
+func TestComplete(t *testing.T) {
+	const (
+		v4, v6 = corev1.IPv4Protocol, corev1.IPv6Protocol
+		single = corev1.IPFamilyPolicySingleStack
+		prefer = corev1.IPFamilyPolicyPreferDualStack
+	)
+	type families = []corev1.IPFamily
+	service := func(policy corev1.IPFamilyPolicy, of families) *corev1.Service {
+		made := &corev1.Service{Spec: corev1.ServiceSpec{IPFamilies: of}}
+		if policy != "" {
+			made.Spec.IPFamilyPolicy = &policy
+		}
+		return made
+	}
+	for name, test := range map[string]struct {
+		seen, wanted *corev1.Service
+		want         families
+	}{
+		"the first alone":                 {service(prefer, families{v4, v6}), service(prefer, families{v4}), families{v4, v6}},
+		"without a policy":                {service(prefer, families{v4, v6}), service("", families{v4}), families{v4, v6}},
+		"the second first":                {service(prefer, families{v4, v6}), service(prefer, families{v6}), families{v6, v4}},
+		"one stack again":                 {service(prefer, families{v4, v6}), service(single, families{v4}), families{v4}},
+		"no family":                       {service(prefer, families{v4, v6}), service(prefer, nil), nil},
+		"both":                            {service(prefer, families{v4, v6}), service(prefer, families{v4, v6}), families{v4, v6}},
+		"a cluster of one family":         {service(prefer, families{v4}), service(prefer, families{v4}), families{v4}},
+		"one that no API server has seen": {service("", nil), service("", families{v4}), families{v4}},
+	} {
+		drift.Complete(test.seen, test.wanted)
+		if !cmp.Equal(test.wanted.Spec.IPFamilies, test.want) {
+			t.Errorf("%s: %v", name, test.wanted.Spec.IPFamilies)
+		}
+	}
+	drift.Complete(&corev1.Pod{}, &corev1.Pod{})
+}
+
 func TestHas_OtherKinds(t *testing.T) {
 	budget := desired.HeadBudget(testkit.Cluster("demo"))
 	if has, _ := edited(t, budget, func(b *policyv1.PodDisruptionBudget) {

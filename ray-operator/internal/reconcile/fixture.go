@@ -108,7 +108,9 @@ func Fix(kind string, standing Standing, wanted client.Object, holds func(seen, 
 	case standing.Presence == Absent:
 		return []Fixing{{Act: Make, Kind: kind, Wanted: Marked(wanted)}}
 	case standing.Presence == Ours:
-		if marked := Marked(wanted); !holds(standing.Object, marked) {
+		marked := Marked(wanted)
+		drift.Complete(standing.Object, marked)
+		if !holds(standing.Object, marked) {
 			return []Fixing{{Act: Mend, Kind: kind, Wanted: marked, Seen: standing.Object}}
 		}
 	}

@@ -109,6 +109,25 @@ func TestFix_LeavesOthersObjects(t *testing.T) {
 	}
 }
 
+// TestFix_KeepsTheSecondIPFamily: the API server adds it under a dual-stack policy, and refuses to take it away.
+func TestFix_KeepsTheSecondIPFamily(t *testing.T) {
+	service := func(families ...corev1.IPFamily) *corev1.Service {
+		return &corev1.Service{Spec: corev1.ServiceSpec{IPFamilies: families, IPFamilyPolicy: new(corev1.IPFamilyPolicyPreferDualStack)}}
+	}
+	there := reconcile.Marked(service(corev1.IPv4Protocol)).(*corev1.Service)
+	there.Spec.IPFamilies = append(there.Spec.IPFamilies, corev1.IPv6Protocol)
+	standing := reconcile.Standing{Presence: reconcile.Ours, Object: there}
+	if have := reconcile.Fix("Service", standing, service(corev1.IPv4Protocol), reconcile.Holds); len(have) > 0 {
+		t.Errorf("%v", have)
+	}
+	edited := service(corev1.IPv4Protocol)
+	edited.Labels = map[string]string{"team": "a"}
+	have := reconcile.Fix("Service", standing, edited, reconcile.Holds)
+	if len(have) != 1 || len(have[0].Wanted.(*corev1.Service).Spec.IPFamilies) != 2 {
+		t.Errorf("%v", have)
+	}
+}
+
 func TestPresenceOf_IsByUID(t *testing.T) {
 	owner := metav1.NewControllerRef(&v1alpha1.ClusterService{ObjectMeta: metav1.ObjectMeta{Name: "text", UID: "now"}}, v1alpha1.GroupVersion.WithKind("ClusterService"))
 	former, other, away := *owner, *owner, errors.New("no answer")

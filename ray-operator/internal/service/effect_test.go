@@ -42,6 +42,8 @@ var effects = map[string]specEdit{
 		s.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
 	}),
 	"service.sessionAffinity": ofService(func(s *v1alpha1.ServeService) { s.SessionAffinity = corev1.ServiceAffinityClientIP }),
+	"service.ipFamilies":      ofService(func(s *v1alpha1.ServeService) { s.IPFamilies = []corev1.IPFamily{corev1.IPv6Protocol} }),
+	"service.ipFamilyPolicy":  ofService(func(s *v1alpha1.ServeService) { s.IPFamilyPolicy = corev1.IPFamilyPolicyPreferDualStack }),
 	"service.ports.name":      ofService(func(s *v1alpha1.ServeService) { s.Ports[0].Name = "grpc" }),
 	"service.ports.port":      ofService(func(s *v1alpha1.ServeService) { s.Ports[0].Port = 81 }),
 	"service.labels":          ofService(func(s *v1alpha1.ServeService) { s.Labels = map[string]string{"a": "b"} }),

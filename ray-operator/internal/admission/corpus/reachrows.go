@@ -16,6 +16,7 @@ var (
 	wholeReach = v1alpha1.ServiceReach{
 		LoadBalancerClass: "service.k8s.aws/nlb", LoadBalancerSourceRanges: []string{"203.0.113.0/24", "2001:db8::/32"},
 		ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicyLocal, SessionAffinity: corev1.ServiceAffinityClientIP,
+		IPFamilies: []corev1.IPFamily{corev1.IPv6Protocol, corev1.IPv4Protocol}, IPFamilyPolicy: corev1.IPFamilyPolicyPreferDualStack,
 	}
 	headOfClassA headEdit  = func(s *v1alpha1.HeadServiceSpec) { s.Type, s.LoadBalancerClass = corev1.ServiceTypeLoadBalancer, "a" }
 	headOfClassB headEdit  = func(s *v1alpha1.HeadServiceSpec) { s.Type, s.LoadBalancerClass = corev1.ServiceTypeLoadBalancer, "b" }
@@ -30,6 +31,23 @@ func ofNodes(ports map[string]int32) edit {
 		s.Type, s.NodePorts = corev1.ServiceTypeNodePort, ports
 		s.Ports = []v1alpha1.ServicePort{{Name: "web", Port: 80}}
 	})
+}
+
+// headFamilies is a head's Service of some IP families, dual-stack where there are two.
+func headFamilies(families ...corev1.IPFamily) headEdit {
+	return func(s *v1alpha1.HeadServiceSpec) { setFamilies(&s.ServiceReach, families) }
+}
+
+// proxyFamilies is the same of the Service in front of the proxies.
+func proxyFamilies(families ...corev1.IPFamily) serveEdit {
+	return func(s *v1alpha1.ServeService) { setFamilies(&s.ServiceReach, families) }
+}
+
+func setFamilies(r *v1alpha1.ServiceReach, families []corev1.IPFamily) {
+	r.IPFamilies = families
+	if len(families) > 1 {
+		r.IPFamilyPolicy = corev1.IPFamilyPolicyRequireDualStack
+	}
 }
 
 var reachRows = []row{
@@ -65,6 +83,27 @@ var reachRows = []row{
 		s.Type, s.LoadBalancerSourceRanges = corev1.ServiceTypeLoadBalancer, []string{"10.0.0.1/8"}
 	})},
 	{Name: "an unknown affinity", Rule: "unknown-word", Edit: service(func(s *v1alpha1.HeadServiceSpec) { s.SessionAffinity = "Cookie" })},
+	{Name: "a family", Edit: service(headFamilies("IPv6"))},
+	{Name: "a family with a policy for two", Edit: service(func(s *v1alpha1.HeadServiceSpec) {
+		s.IPFamilies, s.IPFamilyPolicy = []corev1.IPFamily{"IPv6"}, "PreferDualStack"
+	})},
+	{Name: "an unknown family", Rule: "unknown-word", Edit: service(headFamilies("IPv5"))},
+	{Name: "an unknown policy of families", Rule: "unknown-word", Edit: service(func(s *v1alpha1.HeadServiceSpec) { s.IPFamilyPolicy = "DualStack" })},
+	{Name: "a family twice", Rule: "ip-family-twice", Edit: service(headFamilies("IPv4", "IPv4"))},
+	{Name: "two families without a policy", Rule: "ip-family-policy", Edit: service(func(s *v1alpha1.HeadServiceSpec) {
+		s.IPFamilies = []corev1.IPFamily{"IPv4", "IPv6"}
+	})},
+	{Name: "two families of a single stack", Rule: "ip-family-policy", Edit: service(func(s *v1alpha1.HeadServiceSpec) {
+		s.IPFamilies, s.IPFamilyPolicy = []corev1.IPFamily{"IPv4", "IPv6"}, "SingleStack"
+	})},
+	{Name: "another first family", Rule: "ip-family-fixed", Before: service(headFamilies("IPv4")), Edit: service(headFamilies("IPv6"))},
+	{Name: "families the other way round", Rule: "ip-family-fixed", Before: service(headFamilies("IPv4", "IPv6")), Edit: service(headFamilies("IPv6", "IPv4"))},
+	{Name: "a second family", Before: service(headFamilies("IPv6")), Edit: service(headFamilies("IPv6", "IPv4"))},
+	{Name: "a second family no more", Before: service(headFamilies("IPv6", "IPv4")), Edit: service(headFamilies("IPv6"))},
+	{Name: "families no more", Before: service(headFamilies("IPv6")), Edit: service(headFamilies())},
+	{Name: "families at last", Before: service(headFamilies()), Edit: service(headFamilies("IPv6"))},
+	{Name: "another first family of a headless Service", Before: both(service(headless), service(headFamilies("IPv4"))),
+		Edit: both(service(headless), service(headFamilies("IPv6")))},
 	{Name: "a headless Service", Edit: both(service(headless), servicePorts(v1alpha1.ServicePort{Name: "a", Port: 80, TargetPort: 80}))},
 	{Name: "a headless load balancer", Rule: "headless", Edit: both(service(headless),
 		service(func(s *v1alpha1.HeadServiceSpec) { s.Type = corev1.ServiceTypeLoadBalancer }))},
@@ -101,4 +140,11 @@ var serviceReachRows = []offerRow{
 		s.LoadBalancerSourceRanges = []string{"10.0.0.0/8"}
 	})},
 	{Name: "a Service's other class", Rule: "load-balancer-class-fixed", Before: front(proxiesOfA), Edit: front(proxiesOfB)},
+	{Name: "a Service's other first family", Rule: "ip-family-fixed", Before: front(proxyFamilies("IPv4")), Edit: front(proxyFamilies("IPv6", "IPv4"))},
+	{Name: "a Service's second family", Before: front(proxyFamilies("IPv4")), Edit: front(proxyFamilies("IPv4", "IPv6"))},
+	{Name: "a Service's two families without a policy", Rule: "ip-family-policy", Edit: front(func(s *v1alpha1.ServeService) {
+		s.IPFamilies = []corev1.IPFamily{"IPv4", "IPv6"}
+	})},
+	{Name: "a Service's family twice", Rule: "ip-family-twice", Edit: front(proxyFamilies("IPv6", "IPv6"))},
+	{Name: "a Service's unknown family", Rule: "unknown-word", Edit: front(proxyFamilies("IPv5"))},
 }
