@@ -38,7 +38,8 @@ func serviceScenarios() []scenario {
 	all := append(serviceWorlds(), manyUpgrades, crashedUpgrades, serveBad, serveSick, serveCut, serveInPlace, serveGateway,
 		passing(live.ServeExamplesLabel, "each example of a service runs as it is, and answers"),
 		serveAutoscaled, passing(live.ServeNeighboursLabel, "beside a service that is broken in each of five ways, and through a restart of the head they share, another one loses no request"),
-		passing(live.ServeUnattendedLabel, "a service whose workers keep their proxies for 100 s loses no request where Serve scales it down while no operator runs for 45 s, and is led to the replica that is left by the next one"))
+		passing(live.ServeUnattendedLabel, "a service whose workers keep their proxies for 100 s loses no request where Serve scales it down while no operator runs for 45 s, and is led to the replica that is left by the next one"),
+		passing(live.ServeGroupsLabel, "a group of workers that is added to the cluster of a service, and removed while its worker takes requests, leaves cluster and pods as they are, and no request is lost"))
 	for _, change := range live.ServeChanges() {
 		all = append(all, serveUpgrades(change))
 	}

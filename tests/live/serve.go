@@ -45,6 +45,8 @@ const (
 
 	// ServeUnattendedLabel is of the spec of a service that Serve scales down while no operator runs.
 	ServeUnattendedLabel = "serve-unattended"
+	// ServeGroupsLabel is of the spec of a service whose cluster gets a group of workers and gives it up.
+	ServeGroupsLabel = "serve-groups"
 
 	// PromisedTwoClusters is for how long two clusters are alive beyond what the switch needs,
 	// PromisedServeTold until a cause that can be seen is in the status.
