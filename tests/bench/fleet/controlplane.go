@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -77,6 +78,23 @@ func (cp *controlPlane) down() error {
 		errs = append(errs, c.stop(syscall.SIGKILL))
 	}
 	return errors.Join(errs...)
+}
+
+// untilChecked waits until the controller manager has checked the types of every admission policy. That takes one core for
+// half a minute, once for each installation; a fleet created meanwhile would wait for that core.
+func (cp *controlPlane) untilChecked(ctx context.Context) error {
+	return live.Until(ctx, limit, "the controller manager to check the admission policies", func(ctx context.Context) error {
+		var policies admissionv1.ValidatingAdmissionPolicyList
+		if err := cp.List(ctx, &policies); err != nil {
+			return err
+		}
+		for i := range policies.Items {
+			if policy := &policies.Items[i]; policy.Status.ObservedGeneration != policy.Generation {
+				return fmt.Errorf("%s is not checked", policy.Name)
+			}
+		}
+		return nil
+	})
 }
 
 func (cp *controlPlane) run(name string, args ...string) (*child, error) {

@@ -102,6 +102,9 @@ func (b *bench) on(ctx context.Context, contender string, act func(context.Conte
 		err = cp.prepare(ctx, []string{mouldNamespace})
 	}
 	if err == nil {
+		err = cp.untilChecked(ctx)
+	}
+	if err == nil {
 		err = act(ctx, cp, kubeconfig)
 	}
 	if err != nil {
