@@ -1,7 +1,9 @@
 package convert
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
 // Bounds of an upgrade's times, in seconds.
@@ -71,21 +74,52 @@ const (
 	portGRPC = "grpc"
 )
 
-// servePorts are the ports for HTTP and gRPC: others lead to no proxy.
+// servePorts are the ports for HTTP and gRPC, and additional ones. Those of Ray itself are reached by the head's Service.
 func (r *report) servePorts(at string, ports []corev1.ServicePort) ([]v1alpha1.ServePort, map[string]int32) {
 	var made []v1alpha1.ServePort
+	named := map[int32]string{}
 	for _, port := range ports {
-		if name := serveName(port); name != "" {
-			made = append(made, v1alpha1.ServePort{Name: name, Port: port.Port})
-			continue
+		of := v1alpha1.ServePort{Name: serveName(port), Port: port.Port}
+		isNamed := slices.ContainsFunc(made, func(other v1alpha1.ServePort) bool { return other.Name == of.Name })
+		if of.Name == "" || isNamed {
+			of.Name, of.TargetPort = r.additionalPort(at+".spec.ports", port), port.TargetPort.IntVal
 		}
-		r.change(at+".spec.ports", "service.ports", fmt.Sprintf("the port %d leads to no proxy of Serve, and is left "+
-			"out; add a Service of your own for it", port.Port))
+		if of.Name != "" {
+			made, named[port.Port] = append(made, of), of.Name
+		}
 	}
-	named := nodePorts(ports, serveName)
-	delete(named, "")
-	return made, named
+	nodes := nodePorts(ports, func(port corev1.ServicePort) string { return named[port.Port] })
+	delete(nodes, "")
+	return made, nodes
 }
+
+// additionalPort returns the name of a port that leads to no proxy of Serve, empty for one that is left out.
+func (r *report) additionalPort(at string, port corev1.ServicePort) string {
+	target := cmp.Or(port.TargetPort.IntVal, port.Port)
+	switch {
+	case slices.Contains(validate.ReservedPorts(), target) || slices.Contains(rayTargets, port.TargetPort.StrVal):
+		r.change(at, "service.ports", fmt.Sprintf("the port %d leads to Ray itself, and is left out; use the Service NAME-head "+
+			"for the head's", port.Port))
+		return ""
+	case port.TargetPort.StrVal != "":
+		r.refuse(at, "a targetPort is a number here; write that of the port "+port.TargetPort.StrVal)
+	case port.Protocol != "" && port.Protocol != corev1.ProtocolTCP:
+		r.refuse(at, fmt.Sprintf("the port %d is for %s, but a port of service.ports is for TCP; add a Service of your own for it",
+			port.Port, port.Protocol))
+	case port.Name == "" || port.Name == portHTTP || port.Name == portGRPC || len(port.Name) > longestPortName:
+		name := fmt.Sprintf("port-%d", port.Port)
+		r.change(at, "service.ports", fmt.Sprintf("the port %d is named %s: http and grpc are those of Serve's proxies, and a "+
+			"name has at most %d characters", port.Port, name, longestPortName))
+		return name
+	}
+	return port.Name
+}
+
+// rayTargets are the names that KubeRay's samples give to ports of Ray itself.
+var rayTargets = []string{"gcs", "gcs-server", "dashboard", "client", "metrics", "dashboard-agent"}
+
+// longestPortName is the limit of the CRD's schema.
+const longestPortName = 15
 
 // serveName is the name of ours for a port that leads to Serve's proxies, empty for another.
 func serveName(port corev1.ServicePort) string {

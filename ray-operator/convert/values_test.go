@@ -186,9 +186,12 @@ var judged = map[string]struct {
 		fields{"metadata.annotations": map[string]any{"ray.io/initializing-timeout": "soon"}}, "metadata.annotations[ray.io/initializing-timeout]", convert.Refused},
 	"a head that must serve alone": {service, fields{"spec.excludeHeadPodFromServeSvc": true,
 		"spec.rayClusterConfig.workerGroupSpecs": []any{}}, "spec.excludeHeadPodFromServeSvc", convert.Changed},
-	"a port that leads to no proxy": {service,
-		fields{"spec.serveService.spec.ports": []any{map[string]any{"name": "x",
-			"port": int64(7)}}}, "spec.serveService.spec.ports", convert.Changed},
+	"a port of the dashboard in front of a service": {service, servicePort("x", 8265, nil),
+		"spec.serveService.spec.ports", convert.Changed},
+	"a port that a name leads to Ray": {service, servicePort("x", 7, "metrics"), "spec.serveService.spec.ports", convert.Changed},
+	"a port that another name leads on is refused": {service, servicePort("x", 7, "sidecar"),
+		"spec.serveService.spec.ports", convert.Refused},
+	"a port without a name": {service, servicePort("", 7, nil), "spec.serveService.spec.ports", convert.Changed},
 }
 
 // TestObject_JudgesValues has what the table does not say.
@@ -206,6 +209,40 @@ func TestObject_JudgesValues(t *testing.T) {
 			}
 			t.Errorf("%s is not %s: %v", c.path, c.verdict, convert.Object(object, convert.Options{}).Rows)
 		})
+	}
+}
+
+// servicePort has one port of the Service in front of a RayService's proxies.
+func servicePort(name string, number int64, target any) fields {
+	port := map[string]any{"name": name, "port": number}
+	if target != nil {
+		port["targetPort"] = target
+	}
+	return fields{"spec.serveService.spec.ports": []any{port}}
+}
+
+// TestObject_KeepsPortsOfAService: those of the proxies by their names here, and the additional ones.
+func TestObject_KeepsPortsOfAService(t *testing.T) {
+	object := rayio.Base(service)
+	rayio.Set(object.Object, "spec.serveService.spec", map[string]any{"type": "NodePort", "ports": []any{
+		map[string]any{"name": "serve", "port": int64(80), "targetPort": int64(8000), "nodePort": int64(30080)},
+		map[string]any{"name": "sidecar", "port": int64(81), "targetPort": int64(9100), "nodePort": int64(30081)},
+		map[string]any{"name": "alias", "port": int64(82), "targetPort": int64(8000)},
+		map[string]any{"name": "more", "port": int64(7)},
+	}})
+	spec, _, err := unstructured.NestedMap(convert.Object(object, convert.Options{}).Objects[0].Object, "spec", "service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	delete(spec, "headEndpoints")
+	want := map[string]any{"type": "NodePort", "nodePorts": map[string]any{"http": int64(30080), "sidecar": int64(30081)}, "ports": []any{
+		map[string]any{"name": "http", "port": int64(80)},
+		map[string]any{"name": "sidecar", "port": int64(81), "targetPort": int64(9100)},
+		map[string]any{"name": "alias", "port": int64(82), "targetPort": int64(8000)},
+		map[string]any{"name": "more", "port": int64(7)},
+	}}
+	if diff := cmp.Diff(want, spec); diff != "" {
+		t.Errorf("(- wanted, + made):\n%s", diff)
 	}
 }
 

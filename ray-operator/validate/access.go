@@ -144,9 +144,12 @@ var accessRules = []Rule{
 		Refused: "names of entries must be unique", Remedy: "rename or remove one", cluster: duplicates, inner: templateDuplicates, job: jobDuplicates, service: serviceDuplicates,
 	},
 	{
-		ID: "port-name", Field: "spec.head.service.ports[*].name", By: Schema, Says: "should match",
+		ID: "port-name", Field: "spec.head.service.ports[*].name, spec.service.ports[*].name", By: Schema, Says: "should match",
 		Refused: "the name of a port must be lower-case letters, digits and '-'", Remedy: "correct it",
 		cluster: servicePorts(func(p *v1alpha1.ServicePort) bool { return !portName.MatchString(p.Name) }),
+		service: func(s *serving, bad report) {
+			each(bad, frontPath, "ports", s.front().Ports, func(p *v1alpha1.ServePort) bool { return !portName.MatchString(p.Name) })
+		},
 	},
 	{
 		ID: "port-name-ray", Field: "spec.head.service.ports", By: Expression,

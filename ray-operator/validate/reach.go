@@ -46,7 +46,8 @@ func ofHead(c *v1alpha1.ComputeCluster) (reached, bool) {
 // ofProxies returns the Service in front of the proxies of a service.
 func ofProxies(s *serving) reached {
 	return reached{path: frontPath, kind: s.front().Type, of: &s.front().ServiceReach, hasPort: func(name string) bool {
-		return name == portHTTP || name == portGRPC
+		return name == portHTTP || name == portGRPC ||
+			slices.ContainsFunc(s.front().Ports, func(p v1alpha1.ServePort) bool { return p.Name == name })
 	}}
 }
 

@@ -1,13 +1,16 @@
 package validate
 
 import (
+	"cmp"
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
@@ -247,9 +250,35 @@ var serviceRules = []Rule{
 		ID: "service-port-twice", Field: "spec.service.ports", By: Expression,
 		Refused: "port numbers must be unique", Remedy: "give each port its own",
 		service: func(s *serving, bad report) {
-			if ports := s.front().Ports; len(ports) == 2 && ports[0].Port == ports[1].Port {
-				bad.at(frontPath.Child("ports"), ports[1].Port)
+			twice(bad, frontPath, "ports", s.front().Ports, func(p *v1alpha1.ServePort) string { return fmt.Sprint(p.Port) })
+		},
+	},
+	{
+		ID: "service-port-default", Field: "spec.service.ports", By: Policy,
+		Refused: "port 8000 is that of http, and 9000 that of grpc, unless ports gives them another", Remedy: "choose another port, or list http or grpc with one",
+		Holds: fmt.Sprintf("[object.spec.?service.?ports.orValue([])].all(l, (l.exists(p, p.name == 'http') || !l.exists(p, p.port == %d)) && "+
+			"(l.exists(p, p.name == 'grpc') || !l.exists(p, p.port == %d) || !(%s)))", desired.FrontPortHTTP, desired.FrontPortGRPC, speaksGRPC),
+		service: func(s *serving, bad report) {
+			defaultTaken(s, portHTTP, desired.FrontPortHTTP, bad)
+			if s.speaksGRPC() {
+				defaultTaken(s, portGRPC, desired.FrontPortGRPC, bad)
 			}
+		},
+	},
+	{
+		ID: "service-port-proxy", Field: "spec.service.ports[*]", By: Expression,
+		Refused: "targetPort must not be set for http and grpc, whose proxies listen where serveConfig says", Remedy: "set http_options.port or grpc_options.port there",
+		service: func(s *serving, bad report) {
+			each(bad, frontPath, "ports", s.front().Ports, func(p *v1alpha1.ServePort) bool { return isOfProxies(p) && p.TargetPort != 0 })
+		},
+	},
+	{
+		ID: "service-port-ray", Field: "spec.service.ports[*]", By: Expression,
+		Refused: "targetPort (default: port) must not be " + portList(" or ") + ", which are Ray's own ports in a pod", Remedy: "choose another",
+		service: func(s *serving, bad report) {
+			each(bad, frontPath, "ports", s.front().Ports, func(p *v1alpha1.ServePort) bool {
+				return !isOfProxies(p) && slices.Contains(portsOfRay, cmp.Or(p.TargetPort, p.Port))
+			})
 		},
 	},
 	{
@@ -291,6 +320,17 @@ var serviceRules = []Rule{
 			}
 		},
 	},
+}
+
+// isOfProxies reports whether a port of a service's Service leads to Serve's proxies.
+func isOfProxies(p *v1alpha1.ServePort) bool { return p.Name == portHTTP || p.Name == portGRPC }
+
+// defaultTaken reports a port with the number that a port of the proxies has while the spec does not list it.
+func defaultTaken(s *serving, name string, number int32, bad report) {
+	ports := s.front().Ports
+	if !slices.ContainsFunc(ports, func(p v1alpha1.ServePort) bool { return p.Name == name }) {
+		each(bad, frontPath, "ports", ports, func(p *v1alpha1.ServePort) bool { return p.Port == number })
+	}
 }
 
 // headAlone is an expression for serving.headAlone.

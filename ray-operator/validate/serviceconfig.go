@@ -45,6 +45,9 @@ func there(key string) string { return fmt.Sprintf("o.of.?%s.orValue(dyn(null)) 
 // portsOfRay are those of a pod that no proxy can have, Ray's and the autoscaler's, beside 8000, which is Serve's.
 var portsOfRay = []int32{pod.PortGCS, pod.PortDashboard, pod.PortDashboardTLS, pod.PortClient, pod.PortMetrics, agentPort, pod.PortScale, pod.PortScaleMetrics}
 
+// ReservedPorts returns the ports of a pod that no proxy and no port of a service can lead to: those of Ray and of the autoscaler.
+func ReservedPorts() []int32 { return slices.Clone(portsOfRay) }
+
 // portList writes them, with another separator before the last one.
 func portList(last string) string {
 	words := make([]string, len(portsOfRay))

@@ -27,6 +27,9 @@ func goodIn(good, which string) string {
 func longServiceTexts(s *serving, bad report) {
 	text(bad, specPath, "healthPath", s.spec.HealthPath, 1024)
 	text(bad, specPath, "managedBy", s.spec.ManagedBy, 63)
+	for i := range s.front().Ports {
+		text(bad, frontPath.Child("ports").Index(i), "name", s.front().Ports[i].Name, 15)
+	}
 	r := ofProxies(s)
 	longReachTexts(&r, bad)
 	longGatewayTexts(s, bad)
@@ -35,7 +38,7 @@ func longServiceTexts(s *serving, bad report) {
 func longServiceLists(s *serving, bad report) {
 	r := ofProxies(s)
 	longReachLists(&r, bad)
-	count(bad, frontPath, "ports", len(s.front().Ports), 2)
+	count(bad, frontPath, "ports", len(s.front().Ports), 32)
 	count(bad, frontPath, "allowFrom", len(s.front().AllowFrom), 32)
 	count(bad, frontPath, "labels", len(s.front().Labels), 64)
 	count(bad, frontPath, "annotations", len(s.front().Annotations), 64)
@@ -49,15 +52,13 @@ func unknownServiceWords(s *serving, bad report) {
 		corev1.ServiceTypeClusterIP, corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer)
 	r := ofProxies(s)
 	unknownReachWords(&r, bad)
-	for i := range s.front().Ports {
-		oneOf(bad, frontPath.Child("ports").Index(i).Child("name"), s.front().Ports[i].Name, portHTTP, portGRPC)
-	}
 	word(bad, specPath, "upgrade.strategy", s.upgrade().Strategy, v1alpha1.UpgradeSurge, v1alpha1.UpgradeInPlace, v1alpha1.UpgradeNone)
 }
 
 func serviceOutOfBounds(s *serving, bad report) {
 	for i := range s.front().Ports {
 		within(bad, frontPath.Child("ports").Index(i), "port", s.front().Ports[i].Port, span{1, 65535})
+		within(bad, frontPath.Child("ports").Index(i), "targetPort", s.front().Ports[i].TargetPort, span{0, 65535}) // 0 is not written
 	}
 	u, at := s.upgrade(), specPath.Child("upgrade")
 	withinGiven(bad, at, "maxSurgePercent", u.MaxSurgePercent, span{1, 100})

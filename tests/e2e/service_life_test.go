@@ -63,6 +63,7 @@ func (s *service) grpcAddress() string {
 var _ = Describe("a service on its own cluster", Ordered, Label(serviceLabel, localkubeLabel), func() {
 	var t *team
 	var s *service
+	var neighbour corev1.Pod
 
 	BeforeAll(func(ctx SpecContext) { t = serviced(ctx) }, NodeTimeout(limit))
 
@@ -91,7 +92,8 @@ var _ = Describe("a service on its own cluster", Ordered, Label(serviceLabel, lo
 	}, SpecTimeout(servingTime))
 
 	It("lets in pods of its namespace, and of another once allowFrom names it", func(ctx SpecContext) {
-		neighbour, stranger := bystander(ctx, t.namespace), bystander(ctx, fresh(ctx))
+		neighbour = bystander(ctx, t.namespace)
+		stranger := bystander(ctx, fresh(ctx))
 		worker := s.alone(ctx).workers(ctx, 2)[0]
 		Expect(reached(ctx, &neighbour, &worker)).To(ContainElement("Serve"))
 		Expect(reached(ctx, &stranger, &worker)).To(BeEmpty())
@@ -102,6 +104,25 @@ var _ = Describe("a service on its own cluster", Ordered, Label(serviceLabel, lo
 			return nil
 		})
 		eventuallyReached(ctx, &stranger, &worker, "Serve")
+	}, SpecTimeout(limit))
+
+	It("leads an additional port to what listens beside Serve", func(ctx SpecContext) {
+		for _, worker := range s.alone(ctx).workers(ctx, 2) {
+			exec(ctx, &worker, "sh", "-c", "cd /code && nohup python3 -m http.server 9100 >/dev/null 2>&1 &")
+		}
+		s.edit(ctx, func(spec *v1alpha1.ClusterServiceSpec) error {
+			spec.Service.Ports = append(spec.Service.Ports, v1alpha1.ServePort{Name: "files", Port: 81, TargetPort: 9100})
+			return nil
+		})
+		address := fmt.Sprintf("http://plain.%s.svc:81/a/", t.namespace)
+		eventually(ctx, "an answer at the additional port", func(ctx context.Context) error {
+			said, err := kubernetes.Exec(ctx, client.ObjectKeyFromObject(&neighbour), v1alpha1.ContainerRay, "python3", "-c",
+				"import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1], timeout=2).read().decode())", address)
+			if err == nil && !strings.Contains(said, "echo.py") {
+				err = fmt.Errorf("it answers %s", said)
+			}
+			return err
+		})
 	}, SpecTimeout(limit))
 
 	It("speaks gRPC on another port of the same address", func(ctx SpecContext) {

@@ -96,7 +96,7 @@ type ClusterServiceSpec struct {
 //
 // +kubebuilder:validation:XValidation:rule="[self.?type.orValue('ClusterIP')].all(kind, (kind != 'ClusterIP' || !has(self.nodePorts) && !has(self.externalTrafficPolicy)) && (kind == 'LoadBalancer' || !has(self.loadBalancerClass) && !has(self.loadBalancerSourceRanges)))",message="nodePorts and externalTrafficPolicy need type NodePort or LoadBalancer, and loadBalancerClass and loadBalancerSourceRanges need LoadBalancer; set that type or leave them out"
 // +kubebuilder:validation:XValidation:rule="self.?type.orValue('ClusterIP') != 'LoadBalancer' || oldSelf.?type.orValue('ClusterIP') != 'LoadBalancer' || (!has(self.loadBalancerClass) && !has(oldSelf.loadBalancerClass) || has(self.loadBalancerClass) && has(oldSelf.loadBalancerClass) && self.loadBalancerClass == oldSelf.loadBalancerClass)",message="loadBalancerClass must not change while type is LoadBalancer; set type to ClusterIP first"
-// +kubebuilder:validation:XValidation:rule="!has(self.nodePorts) || self.nodePorts.all(name, name in ['http', 'grpc'])",message="nodePorts must name ports of the Service; use the names of its ports",fieldPath=".nodePorts"
+// +kubebuilder:validation:XValidation:rule="!has(self.nodePorts) || self.nodePorts.all(name, name in ['http', 'grpc'] || has(self.ports) && self.ports.exists(port, port.name == name))",message="nodePorts must name ports of the Service; use the names of its ports",fieldPath=".nodePorts"
 // +kubebuilder:validation:XValidation:rule="!has(self.ipFamilies) || self.ipFamilies.size() < 2 || self.?ipFamilyPolicy.orValue('SingleStack') != 'SingleStack'",message="two ipFamilies need ipFamilyPolicy PreferDualStack or RequireDualStack; set one of the two or leave a family out",fieldPath=".ipFamilies"
 // +kubebuilder:validation:XValidation:rule="!oldSelf.?ipFamilies[?0].hasValue() || self.?ipFamilies[?0].orValue(oldSelf.ipFamilies[0]) == oldSelf.ipFamilies[0]",message="the first of ipFamilies must not change; restore it or create a new object"
 type ServeService struct {
@@ -107,8 +107,8 @@ type ServeService struct {
 
 	ServiceReach `json:",inline"`
 
-	// Ports of the Service: http, and grpc if serveConfig has grpc_options with servicer functions. Default: 8000 for http, 9000 for grpc.
-	// +kubebuilder:validation:MaxItems=2
+	// Ports of the Service: http, and grpc if serveConfig has grpc_options with servicer functions, by default 8000 and 9000. A port of another name leads to whatever listens at its targetPort in the pods that receive requests, such as a sidecar's metrics.
+	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:XValidation:rule="self.all(port, self.exists_one(other, other.port == port.port))",message="port numbers must be unique; give each port its own"
 	// +listType=map
 	// +listMapKey=name
@@ -147,16 +147,25 @@ type ServePeer struct {
 type ServerPeer struct{}
 
 // ServePort is a port of the Service in front of the proxies.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.targetPort) || !(self.name in ['http', 'grpc'])",message="targetPort must not be set for http and grpc, whose proxies listen where serveConfig says; set http_options.port or grpc_options.port there"
+// +kubebuilder:validation:XValidation:rule="self.name in ['http', 'grpc'] || !(self.?targetPort.orValue(self.port) in [6379, 8265, 8266, 10001, 8080, 52365, 6380, 44217])",message="targetPort (default: port) must not be 6379, 8265, 8266, 10001, 8080, 52365, 6380 or 44217, which are Ray's own ports in a pod; choose another"
 type ServePort struct {
-	// Name is http or grpc.
-	// +kubebuilder:validation:Enum=http;grpc
+	// Name is http, grpc, or a DNS label for an additional port.
+	// +kubebuilder:validation:MaxLength=15
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	// +required
 	Name string `json:"name"`
-	// Port of the Service. The serveConfig sets the target port in the pods.
+	// Port of the Service.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	// +required
 	Port int32 `json:"port"`
+	// TargetPort in the pods, for an additional port only. The NetworkPolicy admits the service's clients to it. Default: the same as port.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	// +optional
+	TargetPort int32 `json:"targetPort,omitempty"`
 }
 
 // UpgradeMode is how a change that needs other pods is rolled out.

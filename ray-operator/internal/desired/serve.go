@@ -1,6 +1,7 @@
 package desired
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -18,10 +19,16 @@ import (
 // speaks it.
 type Ports struct{ HTTP, GRPC int32 }
 
-// Names of a service's ports.
+// Names of the ports of a service that lead to Serve's proxies.
 const (
 	PortHTTP = "http"
 	PortGRPC = "grpc"
+)
+
+// Numbers that these ports have in the Service unless the spec gives others.
+const (
+	FrontPortHTTP = 8000
+	FrontPortGRPC = 9000
 )
 
 // ServeService is the one address of a service, from its first minute to its end. It selects
@@ -36,12 +43,15 @@ func ServeService(service *v1alpha1.ClusterService, ports Ports) *corev1.Service
 		made.Spec.Type = wanted.Type
 	}
 	dress(&made.ObjectMeta, wanted.Labels, wanted.Annotations)
-	made.Spec.Ports = append(made.Spec.Ports, servePort(wanted, PortHTTP, 8000, ports.HTTP))
+	made.Spec.Ports = append(made.Spec.Ports, servePort(wanted, PortHTTP, FrontPortHTTP, ports.HTTP))
 	if ports.GRPC != 0 {
-		port := servePort(wanted, PortGRPC, 9000, ports.GRPC)
+		port := servePort(wanted, PortGRPC, FrontPortGRPC, ports.GRPC)
 		protocol := "kubernetes.io/h2c"
 		port.AppProtocol = &protocol
 		made.Spec.Ports = append(made.Spec.Ports, port)
+	}
+	for _, port := range additionalPorts(&wanted) {
+		made.Spec.Ports = append(made.Spec.Ports, servicePort(port.Name, port.Port, port.TargetPort))
 	}
 	setReach(&made.Spec, &wanted.ServiceReach)
 	return made
@@ -71,7 +81,7 @@ func ServeURL(service *v1alpha1.ClusterService, https bool) string {
 	if https {
 		scheme = "https"
 	}
-	return fmt.Sprintf("%s://%s.%s.svc:%d", scheme, service.Name, service.Namespace, servePort(frontOf(service), PortHTTP, 8000, 0).Port)
+	return fmt.Sprintf("%s://%s.%s.svc:%d", scheme, service.Name, service.Namespace, servePort(frontOf(service), PortHTTP, FrontPortHTTP, 0).Port)
 }
 
 // frontOf is what a service says of the Service in front of it.
@@ -91,18 +101,40 @@ func servePort(wanted v1alpha1.ServeService, name string, number, target int32) 
 	return servicePort(name, number, target)
 }
 
+// additionalPorts returns the ports of a service that do not lead to Serve's proxies, each with its target port.
+func additionalPorts(front *v1alpha1.ServeService) []v1alpha1.ServePort {
+	var ports []v1alpha1.ServePort
+	for _, port := range front.Ports {
+		if port.Name != PortHTTP && port.Name != PortGRPC {
+			port.TargetPort = cmp.Or(port.TargetPort, port.Port)
+			ports = append(ports, port)
+		}
+	}
+	return ports
+}
+
 // ServeSelector selects the pods that take requests for a service.
 func ServeSelector(service *v1alpha1.ClusterService) map[string]string {
 	return map[string]string{naming.ServeLabel(service.Name): v1alpha1.ServeOn}
 }
 
-// ServePolicy says who reaches the proxies of a service: pods of its own namespace and of its Gateway's, the operator,
+// ServePolicy says who reaches the proxies of a service and its additional ports: pods of its own namespace and of its Gateway's, the operator,
 // the server, and allowFrom. Where its Service is for the outside and allowFrom names nobody, it is everybody. Policies
 // add up, and that of a cluster lets nobody in there.
 func ServePolicy(service *v1alpha1.ClusterService, site Site, clusters []string, ports Ports) *networkingv1.NetworkPolicy {
-	open := []networkingv1.NetworkPolicyPort{port(corev1.ProtocolTCP, ports.HTTP)}
+	numbers := []int32{ports.HTTP}
 	if ports.GRPC != 0 {
-		open = append(open, port(corev1.ProtocolTCP, ports.GRPC))
+		numbers = append(numbers, ports.GRPC)
+	}
+	front := frontOf(service)
+	for _, additional := range additionalPorts(&front) {
+		if !slices.Contains(numbers, additional.TargetPort) {
+			numbers = append(numbers, additional.TargetPort)
+		}
+	}
+	var open []networkingv1.NetworkPolicyPort
+	for _, number := range numbers {
+		open = append(open, port(corev1.ProtocolTCP, number))
 	}
 	return &networkingv1.NetworkPolicy{
 		ObjectMeta: OfService(service, naming.ServePolicy(service.Name)),

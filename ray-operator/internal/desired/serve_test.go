@@ -25,11 +25,11 @@ func TestGoldenOfServices(t *testing.T) {
 }
 
 // TestServeService: one port, or two where something speaks gRPC, that lead to what the
-// configuration says, and pods by the operator's label alone.
+// configuration says, then the additional ones, and pods by the operator's label alone.
 func TestServeService(t *testing.T) {
 	service := testkit.Service("text")
 	service.Spec.Service = &v1alpha1.ServeService{
-		Type: corev1.ServiceTypeLoadBalancer, Ports: []v1alpha1.ServePort{{Name: "http", Port: 80}},
+		Type: corev1.ServiceTypeLoadBalancer, Ports: []v1alpha1.ServePort{{Name: "sidecar", Port: 81, TargetPort: 9100}, {Name: "more", Port: 82}, {Name: "http", Port: 80}},
 		Labels: map[string]string{"team": "a", v1alpha1.LabelService: "mine"}, Annotations: map[string]string{"b": "c"},
 	}
 	made := desired.ServeService(service, desired.Ports{HTTP: 8001, GRPC: 9001})
@@ -37,6 +37,8 @@ func TestServeService(t *testing.T) {
 	want := []corev1.ServicePort{
 		{Name: "http", Port: 80, TargetPort: intstr.FromInt32(8001), Protocol: corev1.ProtocolTCP},
 		{Name: "grpc", Port: 9000, TargetPort: intstr.FromInt32(9001), Protocol: corev1.ProtocolTCP, AppProtocol: &h2c},
+		{Name: "sidecar", Port: 81, TargetPort: intstr.FromInt32(9100), Protocol: corev1.ProtocolTCP},
+		{Name: "more", Port: 82, TargetPort: intstr.FromInt32(82), Protocol: corev1.ProtocolTCP},
 	}
 	if diff := cmp.Diff(want, made.Spec.Ports); diff != "" {
 		t.Errorf("ports (- wanted, + made):\n%s", diff)
@@ -86,16 +88,20 @@ func TestServeURL(t *testing.T) {
 	}
 }
 
-// TestServePolicy_OpensTheServePorts of the service's clusters, and nothing else.
+// TestServePolicy_OpensTheServePorts and the additional ones of the service's clusters, each once, and nothing else.
 func TestServePolicy_OpensTheServePorts(t *testing.T) {
-	policy := desired.ServePolicy(testkit.Service("text"), site, []string{"a", "b"}, desired.Ports{HTTP: 8000, GRPC: 9000})
+	service := testkit.Service("text")
+	service.Spec.Service = &v1alpha1.ServeService{Ports: []v1alpha1.ServePort{
+		{Name: "http", Port: 80}, {Name: "sidecar", Port: 81, TargetPort: 9100}, {Name: "more", Port: 82}, {Name: "again", Port: 83, TargetPort: 8000},
+	}}
+	policy := desired.ServePolicy(service, site, []string{"a", "b"}, desired.Ports{HTTP: 8000, GRPC: 9000})
 	var ports []int
 	for _, rule := range policy.Spec.Ingress {
 		for _, port := range rule.Ports {
 			ports = append(ports, port.Port.IntValue())
 		}
 	}
-	if diff := cmp.Diff([]int{8000, 9000}, ports); diff != "" {
+	if diff := cmp.Diff([]int{8000, 9000, 9100, 82}, ports); diff != "" {
 		t.Error(diff)
 	}
 	selects := policy.Spec.PodSelector.MatchExpressions

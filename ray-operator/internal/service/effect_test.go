@@ -41,13 +41,14 @@ var effects = map[string]specEdit{
 	"service.externalTrafficPolicy": ofService(func(s *v1alpha1.ServeService) {
 		s.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
 	}),
-	"service.sessionAffinity": ofService(func(s *v1alpha1.ServeService) { s.SessionAffinity = corev1.ServiceAffinityClientIP }),
-	"service.ipFamilies":      ofService(func(s *v1alpha1.ServeService) { s.IPFamilies = []corev1.IPFamily{corev1.IPv6Protocol} }),
-	"service.ipFamilyPolicy":  ofService(func(s *v1alpha1.ServeService) { s.IPFamilyPolicy = corev1.IPFamilyPolicyPreferDualStack }),
-	"service.ports.name":      ofService(func(s *v1alpha1.ServeService) { s.Ports[0].Name = "grpc" }),
-	"service.ports.port":      ofService(func(s *v1alpha1.ServeService) { s.Ports[0].Port = 81 }),
-	"service.labels":          ofService(func(s *v1alpha1.ServeService) { s.Labels = map[string]string{"a": "b"} }),
-	"service.annotations":     ofService(func(s *v1alpha1.ServeService) { s.Annotations = map[string]string{"a": "b"} }),
+	"service.sessionAffinity":  ofService(func(s *v1alpha1.ServeService) { s.SessionAffinity = corev1.ServiceAffinityClientIP }),
+	"service.ipFamilies":       ofService(func(s *v1alpha1.ServeService) { s.IPFamilies = []corev1.IPFamily{corev1.IPv6Protocol} }),
+	"service.ipFamilyPolicy":   ofService(func(s *v1alpha1.ServeService) { s.IPFamilyPolicy = corev1.IPFamilyPolicyPreferDualStack }),
+	"service.ports.name":       ofService(func(s *v1alpha1.ServeService) { s.Ports[0].Name = "grpc" }),
+	"service.ports.port":       ofService(func(s *v1alpha1.ServeService) { s.Ports[0].Port = 88 }),
+	"service.ports.targetPort": ofService(func(s *v1alpha1.ServeService) { s.Ports[1].TargetPort = 9100 }),
+	"service.labels":           ofService(func(s *v1alpha1.ServeService) { s.Labels = map[string]string{"a": "b"} }),
+	"service.annotations":      ofService(func(s *v1alpha1.ServeService) { s.Annotations = map[string]string{"a": "b"} }),
 	"service.allowFrom": ofService(func(s *v1alpha1.ServeService) {
 		s.AllowFrom = []v1alpha1.ServePeer{{NetworkPolicyPeer: networkingv1.NetworkPolicyPeer{NamespaceSelector: &metav1.LabelSelector{}}}}
 	}),
@@ -88,7 +89,7 @@ func ofUpgrade(edit func(*v1alpha1.Upgrade)) specEdit {
 // opened has something in each part that may be left out.
 func opened(s *v1alpha1.ClusterServiceSpec) {
 	s.Service = &v1alpha1.ServeService{
-		Type: corev1.ServiceTypeLoadBalancer, Ports: []v1alpha1.ServePort{{Name: "http", Port: 80}},
+		Type: corev1.ServiceTypeLoadBalancer, Ports: []v1alpha1.ServePort{{Name: "http", Port: 80}, {Name: "sidecar", Port: 81}},
 	}
 	s.Upgrade = &v1alpha1.Upgrade{Strategy: v1alpha1.UpgradeSurge, Gateway: &v1alpha1.ServiceGateway{ParentRef: v1alpha1.GatewayReference{Name: "public"}}}
 }

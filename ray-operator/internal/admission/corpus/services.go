@@ -135,6 +135,15 @@ func frontPorts(ports ...v1alpha1.ServePort) change {
 	return front(func(s *v1alpha1.ServeService) { s.Ports = ports })
 }
 
+// manyPorts are additional ports.
+func manyPorts(n int32) []v1alpha1.ServePort {
+	var ports []v1alpha1.ServePort
+	for i := range n {
+		ports = append(ports, v1alpha1.ServePort{Name: fmt.Sprintf("port-%d", i), Port: 20000 + i})
+	}
+	return ports
+}
+
 func headTakes(requests bool) change {
 	return front(func(s *v1alpha1.ServeService) { s.HeadEndpoints = &requests })
 }
