@@ -236,8 +236,8 @@ func (b *bed) client() *http.Client {
 	return &client
 }
 
-// raw sends bytes, and returns the answer to them as text.
-func (b *bed) raw(t *testing.T, text string) string {
+// raw sends bytes, then what each of more returns, and returns the answer to them as text.
+func (b *bed) raw(t *testing.T, text string, more ...func() string) string {
 	t.Helper()
 	settings := b.front.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
 	settings.NextProtos = []string{"http/1.1"}
@@ -248,6 +248,11 @@ func (b *bed) raw(t *testing.T, text string) string {
 	defer func() { _ = connection.Close() }()
 	if _, err := io.WriteString(connection, text); err != nil {
 		t.Fatal(err)
+	}
+	for _, next := range more {
+		if _, err := io.WriteString(connection, next()); err != nil {
+			t.Fatal(err)
+		}
 	}
 	answer, err := io.ReadAll(connection)
 	if err != nil {

@@ -108,11 +108,21 @@ func TestServe_RefusesTheUploadThatIsOneTooMany(t *testing.T) {
 	}
 }
 
-// TestServe_EndsBodiesThatStandStill: the clock is a minute behind, less a moment.
+// TestServe_EndsBodiesThatStandStill: once a part has arrived the clock is more than a minute behind, so that the time for the
+// part after the next one is over before it begins.
 func TestServe_EndsBodiesThatStandStill(t *testing.T) {
-	b := newBed(t, (&recorder{}).ServeHTTP, nil)
-	b.clock.SetTime(time.Now().Add(-time.Minute + time.Second))
-	answer := b.raw(t, "PUT /team/demo/x HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer alice-token\r\nTransfer-Encoding: chunked\r\n\r\n6\r\na part\r\n")
+	const part = "6\r\na part\r\n"
+	arrived := make(chan struct{})
+	b := newBed(t, func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.ReadFull(r.Body, make([]byte, len("a part")))
+		close(arrived)
+		_, _ = io.Copy(io.Discard, r.Body)
+	}, nil)
+	answer := b.raw(t, "PUT /team/demo/x HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer alice-token\r\nTransfer-Encoding: chunked\r\n\r\n"+part, func() string {
+		<-arrived
+		b.clock.SetTime(time.Now().Add(-2 * time.Minute))
+		return part
+	})
 	if !strings.HasPrefix(answer, "HTTP/1.1 408 ") || !strings.Contains(answer, "stood still") {
 		t.Errorf("%q", answer)
 	}
