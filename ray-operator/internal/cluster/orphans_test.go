@@ -27,6 +27,8 @@ type leaving struct {
 	deleted map[string]int
 	// together counts calls that delete all pods with a label.
 	together int
+	// scans counts lists of pods without an index, which read all pods of a namespace.
+	scans int
 }
 
 func newLeaving(t *testing.T, pods ...client.Object) *leaving {
@@ -49,6 +51,10 @@ func newLeaving(t *testing.T, pods ...client.Object) *leaving {
 			err := below.List(ctx, list, opts...)
 			if found, is := list.(*corev1.PodList); is {
 				l.age(found)
+				var options client.ListOptions
+				if options.ApplyOptions(opts); options.FieldSelector == nil {
+					l.scans++
+				}
 			}
 			return err
 		},
@@ -117,6 +123,9 @@ func TestHasten_CostsOneCallForPodsWithTheLabel(t *testing.T) {
 	}
 	if want := map[string]int{"head": 1, "worker": 1, "former": 1}; server.together != 1 || !maps.Equal(server.deleted, want) {
 		t.Errorf("%d calls for pods with the label, deleted %v", server.together, server.deleted)
+	}
+	if server.scans > 0 {
+		t.Errorf("all pods of the namespace are read %d times", server.scans)
 	}
 }
 
