@@ -80,8 +80,8 @@ func (cp *controlPlane) down() error {
 	return errors.Join(errs...)
 }
 
-// untilChecked waits until the controller manager has checked the types of every admission policy. That takes one core for
-// half a minute, once for each installation; a fleet created meanwhile would wait for that core.
+// untilChecked waits until the controller manager has checked the types of every admission policy. That takes some
+// 20 s of processor time, once for each installation, which a fleet created meanwhile would have to wait for.
 func (cp *controlPlane) untilChecked(ctx context.Context) error {
 	return live.Until(ctx, limit, "the controller manager to check the admission policies", func(ctx context.Context) error {
 		var policies admissionv1.ValidatingAdmissionPolicyList
