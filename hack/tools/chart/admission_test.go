@@ -3,6 +3,7 @@ package chart
 import (
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,8 +41,8 @@ func TestPoliciesAreTheGenerated(t *testing.T) {
 }
 
 // TestGuards_AskAllInTheirConditions: the API server converts an object four times for a policy whose condition holds, and
-// once for another one. So a write of a pod that is allowed meets no validation, and the operator's validations are those
-// of its condition.
+// once for another one. So a write that is allowed meets no validation: each condition is of the validations themselves. And a
+// write of a pod meets one policy, unless it is a deletion.
 func TestGuards_AskAllInTheirConditions(t *testing.T) {
 	for account, options := range map[string][]string{
 		"test-heliostat": nil,
@@ -51,18 +52,32 @@ func TestGuards_AskAllInTheirConditions(t *testing.T) {
 		for _, policy := range of[*admissionv1.ValidatingAdmissionPolicy](t, options...) {
 			guards[strings.TrimPrefix(policy.Name, "test-heliostat-")] = policy.Spec
 		}
+		isOperator := "request.userInfo.username == 'system:serviceaccount:there:" + account + "'"
+		breaks := func(validations []admissionv1.Validation, least int) string {
+			var rules []string
+			for _, rule := range validations {
+				rules = append(rules, "("+strings.TrimPrefix(rule.Expression, "!("+isOperator+") || ")+")")
+			}
+			if len(rules) < least {
+				t.Errorf("only %d rules: %s", len(rules), rules)
+			}
+			return isOperator + " && !(" + strings.Join(rules, " && ") + ")"
+		}
 		pods, operator := guards["pods"], guards["operator"]
-		if len(pods.MatchConditions) != 1 || len(pods.Validations) != 1 || pods.Validations[0].Expression != "false" {
-			t.Errorf("the policy of pods asks %v after its condition", pods.Validations)
+		forges := strings.TrimPrefix(pods.Validations[0].Expression, "!")
+		for name, want := range map[string]string{
+			"pods":     forges + " || (" + breaks(pods.Validations[1:], 3) + ")",
+			"operator": breaks(operator.Validations, 3),
+		} {
+			conditions := guards[name].MatchConditions
+			if len(conditions) != 1 || strings.Join(strings.Fields(conditions[0].Expression), " ") != want {
+				t.Errorf("the policy of %s judges where %v, want where %s", name, conditions, want)
+			}
 		}
-		var rules []string
-		for _, rule := range operator.Validations {
-			rules = append(rules, "("+rule.Expression+")")
-		}
-		want := "request.userInfo.username == 'system:serviceaccount:there:" + account + "' && !(" + strings.Join(rules, " && ") + ")"
-		have := operator.MatchConditions[0].Expression
-		if strings.Join(strings.Fields(have), " ") != want || len(operator.MatchConditions) != 1 || len(rules) < 4 {
-			t.Errorf("the policy of the operator judges where %s, want where %s", have, want)
+		for _, rule := range operator.MatchConstraints.ResourceRules {
+			if slices.Contains(rule.Resources, "pods") && !slices.Equal(rule.Operations, []admissionv1.OperationType{admissionv1.Delete}) {
+				t.Errorf("the policy of the operator judges pods at %v", rule.Operations)
+			}
 		}
 	}
 }
