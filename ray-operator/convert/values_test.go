@@ -191,7 +191,10 @@ var judged = map[string]struct {
 	"a port that a name leads to Ray": {service, servicePort("x", 7, "metrics"), "spec.serveService.spec.ports", convert.Changed},
 	"a port that another name leads on is refused": {service, servicePort("x", 7, "sidecar"),
 		"spec.serveService.spec.ports", convert.Refused},
-	"a port without a name": {service, servicePort("", 7, nil), "spec.serveService.spec.ports", convert.Changed},
+	"a port of another protocol is refused": {service, fields{"spec.serveService.spec.ports": []any{
+		map[string]any{"name": "x", "port": int64(7), "protocol": "UDP"}}}, "spec.serveService.spec.ports", convert.Refused},
+	"a port with a name of 16": {service, servicePort("a-name-too-long-", 7, nil), "spec.serveService.spec.ports", convert.Changed},
+	"a port without a name":    {service, servicePort("", 7, nil), "spec.serveService.spec.ports", convert.Changed},
 }
 
 // TestObject_JudgesValues has what the table does not say.

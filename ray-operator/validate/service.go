@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/serveconfig"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
@@ -257,11 +257,11 @@ var serviceRules = []Rule{
 		ID: "service-port-default", Field: "spec.service.ports", By: Policy,
 		Refused: "port 8000 is that of http, and 9000 that of grpc, unless ports gives them another", Remedy: "choose another port, or list http or grpc with one",
 		Holds: fmt.Sprintf("[object.spec.?service.?ports.orValue([])].all(l, (l.exists(p, p.name == 'http') || !l.exists(p, p.port == %d)) && "+
-			"(l.exists(p, p.name == 'grpc') || !l.exists(p, p.port == %d) || !(%s)))", desired.FrontPortHTTP, desired.FrontPortGRPC, speaksGRPC),
+			"(l.exists(p, p.name == 'grpc') || !l.exists(p, p.port == %d) || !(%s)))", serveconfig.DefaultHTTPPort, serveconfig.DefaultGRPCPort, speaksGRPC),
 		service: func(s *serving, bad report) {
-			defaultTaken(s, portHTTP, desired.FrontPortHTTP, bad)
+			refuseDefault(s, portHTTP, serveconfig.DefaultHTTPPort, bad)
 			if s.speaksGRPC() {
-				defaultTaken(s, portGRPC, desired.FrontPortGRPC, bad)
+				refuseDefault(s, portGRPC, serveconfig.DefaultGRPCPort, bad)
 			}
 		},
 	},
@@ -325,8 +325,8 @@ var serviceRules = []Rule{
 // isOfProxies reports whether a port of a service's Service leads to Serve's proxies.
 func isOfProxies(p *v1alpha1.ServePort) bool { return p.Name == portHTTP || p.Name == portGRPC }
 
-// defaultTaken reports a port with the number that a port of the proxies has while the spec does not list it.
-func defaultTaken(s *serving, name string, number int32, bad report) {
+// refuseDefault reports a port with the number that a port of the proxies has while the spec does not list it.
+func refuseDefault(s *serving, name string, number int32, bad report) {
 	ports := s.front().Ports
 	if !slices.ContainsFunc(ports, func(p v1alpha1.ServePort) bool { return p.Name == name }) {
 		each(bad, frontPath, "ports", ports, func(p *v1alpha1.ServePort) bool { return p.Port == number })

@@ -2,7 +2,9 @@ package validate_test
 
 import (
 	"maps"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -150,4 +152,20 @@ func FuzzService(f *testing.F) {
 			t.Errorf("%s is good, and cannot be read: %v", text, err)
 		}
 	})
+}
+
+// TestServePort_NamesAllPortsOfRay: the rule of the schema lists by hand what the operator's rule takes from the pods.
+func TestServePort_NamesAllPortsOfRay(t *testing.T) {
+	text, err := os.ReadFile("../config/crd/heliostat.dev_clusterservices.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var numbers []string
+	for _, port := range validate.ReservedPorts() {
+		numbers = append(numbers, strconv.Itoa(int(port)))
+	}
+	rule := "self.?targetPort.orValue(self.port) in [" + strings.Join(numbers, ", ") + "]"
+	if !strings.Contains(strings.Join(strings.Fields(string(text)), " "), rule) {
+		t.Errorf("no rule has %s", rule)
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/serveconfig"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
@@ -23,12 +24,6 @@ type Ports struct{ HTTP, GRPC int32 }
 const (
 	PortHTTP = "http"
 	PortGRPC = "grpc"
-)
-
-// Numbers that these ports have in the Service unless the spec gives others.
-const (
-	FrontPortHTTP = 8000
-	FrontPortGRPC = 9000
 )
 
 // ServeService is the one address of a service, from its first minute to its end. It selects
@@ -43,9 +38,9 @@ func ServeService(service *v1alpha1.ClusterService, ports Ports) *corev1.Service
 		made.Spec.Type = wanted.Type
 	}
 	dress(&made.ObjectMeta, wanted.Labels, wanted.Annotations)
-	made.Spec.Ports = append(made.Spec.Ports, servePort(wanted, PortHTTP, FrontPortHTTP, ports.HTTP))
+	made.Spec.Ports = append(made.Spec.Ports, servePort(wanted, PortHTTP, serveconfig.DefaultHTTPPort, ports.HTTP))
 	if ports.GRPC != 0 {
-		port := servePort(wanted, PortGRPC, FrontPortGRPC, ports.GRPC)
+		port := servePort(wanted, PortGRPC, serveconfig.DefaultGRPCPort, ports.GRPC)
 		protocol := "kubernetes.io/h2c"
 		port.AppProtocol = &protocol
 		made.Spec.Ports = append(made.Spec.Ports, port)
@@ -81,7 +76,7 @@ func ServeURL(service *v1alpha1.ClusterService, https bool) string {
 	if https {
 		scheme = "https"
 	}
-	return fmt.Sprintf("%s://%s.%s.svc:%d", scheme, service.Name, service.Namespace, servePort(frontOf(service), PortHTTP, FrontPortHTTP, 0).Port)
+	return fmt.Sprintf("%s://%s.%s.svc:%d", scheme, service.Name, service.Namespace, servePort(frontOf(service), PortHTTP, serveconfig.DefaultHTTPPort, 0).Port)
 }
 
 // frontOf is what a service says of the Service in front of it.
