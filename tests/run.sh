@@ -2,7 +2,8 @@
 # Runs the tests, layer by layer. usage: run.sh [STEP...], by default every step that "make test" has. tests/steps.sh
 # says what each step does. Each step writes a log of its own to .state/logs/test; here stands only when it began and
 # how it ended. Steps run in lanes side by side, and at the end a table says what each cost.
-# Variables: FRESH=1 runs also what is unchanged since it passed.
+# Variables: FRESH=1 runs also what is unchanged since it passed; MINUTES=80 leaves specs out where all of them would take
+# longer (CI sets it); SLOWNESS=3 takes this machine for one that is three times as slow.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 LOGS=.state/logs/test TIMES=.state/times
@@ -120,7 +121,9 @@ total() {
   sed 's/\x1b\[[0-9;]*m//g' "${logs[@]}" | awk '
     /^ *--- PASS/ { passed++ } /^ *--- FAIL/ { failed++ }
     /^(SUCCESS|FAIL)! --/ { for (i = 2; i < NF; i++) { if ($(i + 1) == "Passed") passed += $i; if ($(i + 1) == "Failed") failed += $i } }
-    END { printf "%d passed, %d failed\n", passed, failed }'
+    END { printf "%d passed, %d failed", passed, failed }'
+  sed -nE 's/^ *"leftOutSpecs": ([0-9]+).*/, \1 skipped/p' $TIMES/plan.json 2>/dev/null | tr -d '\n'
+  echo
 }
 
 # lane_of STEP: steps of a lane run one after another. Unit tests come first, as they starve beside others. Then lanes run
@@ -181,8 +184,10 @@ for name in "${steps[@]}"; do
   rm -f "$LOGS/$name.log" # a step that is not run has nothing to count
 done
 
+GIVEN=${SLOWNESS:-}
+calibrated() { if [ -n "$GIVEN" ]; then echo "$GIVEN"; else go run ./tests/times calibrate; fi; }
 SLOWNESS=1
-[ -z "$WHOLE" ] || SLOWNESS=$(go run ./tests/times calibrate) # before anything else keeps the machine busy
+[ -z "$WHOLE" ] || SLOWNESS=$(calibrated) # before anything else keeps the machine busy
 if needs_programs "${steps[@]}"; then
   for name in deps build; do
     step $name
@@ -190,13 +195,20 @@ if needs_programs "${steps[@]}"; then
   done
 fi
 for name in $(in_lane units "${steps[@]}"); do step "$name"; done
+if [ -n "$WHOLE" ]; then
+  mapfile -t steps < <(printf '%s\n' "${steps[@]}" | go run ./tests/times order steps)
+  STEPS=("${steps[@]}")
+  step plan
+  ! grep -qx plan "$FAILED" || { echo "FAILED after $(seconds)s: $(paste -sd' ' "$FAILED")"; exit 1; }
+  export HELIOSTAT_PLAN=$PWD/$TIMES/plan.json
+fi
 run_side_by_side "${steps[@]}"
 for name in $(in_lane alone "${steps[@]}"); do
   [ "$name" != rights ] || ! grep -qE '^(integration|e2e)' "$FAILED" || continue # it compares what whole steps left
   step "$name"
 done
 
-[ -z "$WHOLE" ] || SLOWNESS=$(printf '%s\n' "$SLOWNESS" "$(go run ./tests/times calibrate)" | sort -g | tail -n 1)
+[ -z "$WHOLE" ] || SLOWNESS=$(printf '%s\n' "$SLOWNESS" "$(calibrated)" | sort -g | tail -n 1)
 printf '{"slowness": %s, "wallSeconds": %d}\n' "$SLOWNESS" "$(seconds)" >$TIMES/run.json
 over=0
 [ ! -d $TIMES ] || go run ./tests/times report -judge="$([ -n "$WHOLE" ] && echo true || echo false)" || over=1

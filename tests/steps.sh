@@ -15,6 +15,7 @@ declare -A TITLE=(
   [e2e-clusters]="real kubelets, real Ray: clusters, jobs, autoscaling"
   [e2e-services]="real kubelets, real Ray: services and control stores"
   [e2e-existing]="real Ray on the Kubernetes that KUBECONFIG names"
+  [plan]="the order of the specs, and what a slow machine leaves out"
   [rights]="the operator and the server used every right that they have, and no other"
   [accept]="full counts and promised times"
   [bench]="against the same pods applied by hand"
@@ -103,7 +104,8 @@ step_unit() {
   python3 -B -m unittest discover -s python/tests || bad=1
   make bin/gotestsum
   # What needs a Kubernetes has a step of its own.
-  gotest "$step" . "$(go list ./... | grep -vE '/tests/(integration|web|e2e|bench/(byhand|fleet))$')" -timeout 20m || bad=1
+  gotest "$step" . "$(go list ./... | grep -vE '/tests/(integration|web|e2e|bench/(byhand|fleet))$' | go run ./tests/times order packages)" \
+    -timeout 20m || bad=1
   gotest "$step" . ./tests/bench/fleet -skip '^TestASmallFleet$' || bad=1 # make bench runs that one
   gotest "$step" tests/imagebuild ./... || bad=1
   gotest "$step" hack/tools "./crdtrim ./protogen" -count=1 || bad=1 # crdtrim reads files that the cache does not watch
@@ -191,13 +193,30 @@ nodes() {
   instance "$name" --nodes 2 --gpus 2 "${images[@]}"
 }
 
+# build_specs: links the specs on real Ray once for all steps that run them. Go does nothing where it is up to date.
+build_specs() { flock .state/specs.lock go test -c -vet=off -o .state/e2e.test ./tests/e2e; }
+
 # specs STEP FILTER FLAGS...: runs the specs on real Ray that a filter of labels selects. Ginkgo's own limit ends before
-# go test's and says what hung.
+# Go's and says what hung.
 specs() {
-  local step=$1 filter=$2
+  local step=$1 filter=$2 root=$PWD
   shift 2
-  go test -vet=off -v -count=1 -timeout 60m ./tests/e2e -ginkgo.timeout 55m -ginkgo.label-filter "$filter" \
-    -ginkgo.json-report "$PWD/$TIMES/$step.ginkgo.json" "$@"
+  build_specs
+  (cd tests/e2e && "$root/.state/e2e.test" -test.v -test.timeout 60m -ginkgo.timeout 55m -ginkgo.label-filter "$filter" \
+    -ginkgo.json-report "$root/$TIMES/$step.ginkgo.json" "$@")
+}
+
+# step_plan: orders the specs by what they cost when a run was recorded. In CI, which ends a run after 90 minutes, it
+# leaves out specs where the run would take more than 80; MINUTES gives another limit.
+step_plan() {
+  local root=$PWD minutes=${MINUTES:-${CI:+80}} name steps=()
+  for name in $(in_lane clusters "${STEPS[@]}") $(in_lane services "${STEPS[@]}") $(in_lane static "${STEPS[@]}"); do
+    is_unchanged "$name" >/dev/null || steps+=("$name")
+  done
+  build_specs
+  (cd tests/e2e && "$root/.state/e2e.test" -ginkgo.dry-run -ginkgo.label-filter '!accept' -ginkgo.json-report "$root/$TIMES/specs.json")
+  go run ./tests/times plan -commit "$(git rev-parse HEAD)" -slowness "$SLOWNESS" -elapsed "$(seconds)" -cores "$(nproc)" \
+    -limit $((${minutes:-0} * 60)) "${steps[@]}"
 }
 
 # specs_again STEP FILTER: runs the containers of the specs that failed once more, where they are few, and .again names them.
@@ -210,7 +229,7 @@ specs_again() {
 
 # specs_on_nodes FILTER: runs specs on a local Kubernetes of their own.
 specs_on_nodes() {
-  local filter="!accept && ($1)" why
+  local filter="!accept && !left-out && ($1)" why
   nodes "$STEP"
   # What the fake head promises is shown on the real one again when either changed.
   if why=$(is_unchanged contract); then

@@ -20,6 +20,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+	_ "github.com/heliostat-dev/heliostat/tests/internal/specorder" // orders the specs as make test plans
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 

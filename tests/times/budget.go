@@ -13,14 +13,10 @@ import (
 
 // Budget is tests/budget.yaml: ceilings in CPU-seconds of the reference machine.
 type Budget struct {
-	// Total bounds the sum of all steps but those of Apart.
+	// Total bounds the sum of all steps but those of Apart, on a fresh machine too.
 	Total float64 `json:"total"`
-	// Apart names steps that cost much on a fresh machine only, such as build. Where they cost more than Warm, caches
-	// are cold, every step compiles, and no ceiling is judged.
+	// Apart names steps that cost much on a fresh machine only: they install and build.
 	Apart []string `json:"apart"`
-	Warm  float64  `json:"warm"`
-	// Lanes bounds the sum of each lane's steps.
-	Lanes map[string]float64 `json:"lanes"`
 	// Spec bounds each spec that counts its CPU time, but for the Exceptions.
 	Spec       float64     `json:"spec"`
 	Exceptions []Exception `json:"exceptions"`
@@ -43,8 +39,8 @@ func readBudget(file string) (Budget, error) {
 	if err := yaml.UnmarshalStrict(text, &budget); err != nil {
 		return budget, fmt.Errorf("parse the budget %s: %w", file, err)
 	}
-	if budget.Warm <= 0 {
-		return budget, fmt.Errorf("read the budget %s: warm is %.0f, so no ceiling would be judged: say what the steps apart may cost", file, budget.Warm)
+	if budget.Total <= 0 {
+		return budget, fmt.Errorf("read the budget %s: total is %.0f: give the CPU-seconds that all steps may cost", file, budget.Total)
 	}
 	for _, e := range budget.Exceptions {
 		if e.Reason == "" || e.CPU <= budget.Spec {
@@ -61,26 +57,14 @@ type excess struct{ ceilings, notes []string }
 // what keeps the suite short, and a note says where to look.
 func (b Budget) exceeded(t Times) excess {
 	var over excess
-	total, apart, lanes := 0.0, 0.0, map[string]float64{}
+	total := 0.0
 	for _, step := range t.Steps {
-		if slices.Contains(b.Apart, step.Name) {
-			apart += t.calibrated(step.CPU)
-			continue
+		if !slices.Contains(b.Apart, step.Name) {
+			total += t.calibrated(step.CPU)
 		}
-		total += t.calibrated(step.CPU)
-		lanes[step.Lane] += t.calibrated(step.CPU)
-	}
-	if apart > b.Warm {
-		over.notes = append(over.notes, fmt.Sprintf("caches were cold (%.0f CPU-seconds for %s), so no ceiling is judged", apart, strings.Join(b.Apart, ", ")))
-		return over
 	}
 	if total > b.Total {
 		over.ceilings = append(over.ceilings, fmt.Sprintf("all steps: %.0f CPU-seconds of %.0f", total, b.Total))
-	}
-	for _, lane := range sortedKeys(b.Lanes) {
-		if lanes[lane] > b.Lanes[lane] {
-			over.ceilings = append(over.ceilings, fmt.Sprintf("lane %s: %.0f CPU-seconds of %.0f", lane, lanes[lane], b.Lanes[lane]))
-		}
 	}
 	for _, test := range t.Tests {
 		if limit := b.limitOf(test); t.calibrated(test.CPU) > limit {
@@ -141,7 +125,7 @@ func (t Times) dearest(n int) []Test {
 	return leaves[:min(n, len(leaves))]
 }
 
-func sortedKeys(m map[string]float64) []string {
+func sortedKeys[V any](m map[string]V) []string {
 	var keys []string
 	for key := range m {
 		keys = append(keys, key)

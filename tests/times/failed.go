@@ -51,7 +51,7 @@ func focusFailed(r io.Reader) (string, error) {
 			if spec.LeafNodeType != types.NodeTypeIt {
 				return "", fmt.Errorf("run again: %s failed, and not a spec", spec.LeafNodeType)
 			}
-			text := regexp.QuoteMeta(append(slices.Clone(spec.ContainerHierarchyTexts), spec.LeafNodeText)[0])
+			text := regexp.QuoteMeta(outermost(spec))
 			if !slices.Contains(containers, text) {
 				containers = append(containers, text)
 			}

@@ -22,6 +22,10 @@ type Times struct {
 	Wall  float64 `json:"wallSeconds"`
 	Steps []Step  `json:"steps"`
 	Tests []Test  `json:"tests"`
+	// Packages of Go tests by their wall time, without those whose results were cached.
+	Packages map[string]float64 `json:"packages,omitempty"`
+	// Plan is empty where nothing was planned.
+	Plan Plan `json:"plan"`
 }
 
 // Step is one layer's run.
@@ -43,6 +47,8 @@ type Test struct {
 	Wall float64 `json:"wallSeconds"`
 	// CPU is what its local Kubernetes used meanwhile; zero where nothing counted it.
 	CPU float64 `json:"cpuSeconds,omitempty"`
+	// Container is the outermost one of a spec, or its own name.
+	Container string `json:"-"`
 }
 
 // cost is what tests are compared by: CPU time where it was counted, wall time elsewhere.
@@ -62,6 +68,10 @@ func readTimes(dir string) (Times, error) {
 	}
 	if err := json.Unmarshal(run, &times); err != nil {
 		return times, fmt.Errorf("parse the run: %w", err)
+	}
+	times.Packages = map[string]float64{}
+	if times.Plan, err = readPlan(dir); err != nil {
+		return times, err
 	}
 	names, err := filepath.Glob(filepath.Join(dir, "*.step"))
 	if err != nil {
@@ -86,7 +96,7 @@ func (t *Times) addStep(file string) error {
 	}
 	t.Steps = append(t.Steps, step)
 	base := strings.TrimSuffix(file, ".step")
-	for suffix, read := range map[string]func(string, io.Reader) ([]Test, error){".go.json": readGo, ".ginkgo.json": readGinkgo} {
+	for suffix, read := range map[string]func(string, io.Reader) ([]Test, error){".go.json": t.readGo, ".ginkgo.json": readGinkgo} {
 		f, err := os.Open(base + suffix)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -110,8 +120,25 @@ type event struct {
 	Elapsed               float64
 }
 
-// readGo returns the tests of go test -json that ended. Of a test with subtests it returns both.
-func readGo(step string, r io.Reader) ([]Test, error) {
+// readPlan reads the plan of the run, if there is one.
+func readPlan(dir string) (Plan, error) {
+	var plan Plan
+	text, err := os.ReadFile(filepath.Join(dir, "plan.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return plan, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &plan)
+	}
+	if err != nil {
+		return plan, fmt.Errorf("read the plan: %w", err)
+	}
+	return plan, nil
+}
+
+// readGo returns the tests of go test -json that ended, and notes the time of their packages. Of a test with subtests it
+// returns both.
+func (t *Times) readGo(step string, r io.Reader) ([]Test, error) {
 	var tests []Test
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, 1<<24)
@@ -120,9 +147,14 @@ func readGo(step string, r io.Reader) ([]Test, error) {
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 			continue // what a build prints is among the events
 		}
-		if e.Test != "" && (e.Action == "pass" || e.Action == "fail") {
-			tests = append(tests, Test{Step: step, Name: shortPackage(e.Package) + "." + e.Test, Wall: e.Elapsed})
+		if e.Action != "pass" && e.Action != "fail" {
+			continue
 		}
+		if e.Test == "" {
+			t.Packages[shortPackage(e.Package)] += e.Elapsed
+			continue
+		}
+		tests = append(tests, Test{Step: step, Name: shortPackage(e.Package) + "." + e.Test, Wall: e.Elapsed})
 	}
 	return tests, lines.Err()
 }
@@ -152,11 +184,13 @@ func readGinkgo(step string, r io.Reader) ([]Test, error) {
 			if err != nil {
 				return nil, fmt.Errorf("spec %q: %w", spec.FullText(), err)
 			}
-			name := spec.FullText()
-			if name == "" {
-				name = spec.LeafNodeType.String()
+			test := Test{Step: step, Name: spec.FullText(), Wall: spec.RunTime.Seconds(), CPU: cpu}
+			if test.Name == "" {
+				test.Name = spec.LeafNodeType.String()
+			} else {
+				test.Container = outermost(spec)
 			}
-			tests = append(tests, Test{Step: step, Name: name, Wall: spec.RunTime.Seconds(), CPU: cpu})
+			tests = append(tests, test)
 		}
 	}
 	return tests, nil

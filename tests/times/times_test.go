@@ -79,11 +79,9 @@ func TestBudget_Exceeded(t *testing.T) {
 		ceilings string
 		notes    int
 	}{
-		{"all within", Budget{Total: 100, Lanes: map[string]float64{"code": 25, "clusters": 75}, Spec: 30}, "", 0},
+		{"all within", Budget{Total: 100, Spec: 30}, "", 0},
 		{"total over", Budget{Total: 99, Spec: 30}, "all steps: 100 CPU-seconds of 99", 0},
-		{"a lane over", Budget{Total: 100, Lanes: map[string]float64{"clusters": 74}, Spec: 30}, "lane clusters: 75 CPU-seconds of 74", 0},
-		{"a step apart does not count", Budget{Total: 75, Apart: []string{"unit"}, Warm: 25, Spec: 30}, "", 0},
-		{"nothing is judged with cold caches", Budget{Total: 74, Apart: []string{"unit"}, Warm: 24, Spec: 30}, "", 1},
+		{"a step apart does not count", Budget{Total: 75, Apart: []string{"unit"}, Spec: 30}, "", 0},
 		{"a spec over is a note", Budget{Total: 100, Spec: 25}, "", 1},
 		{"an exception lets it", Budget{Total: 100, Spec: 25, Exceptions: []Exception{{"a cluster starts", 31, "why"}}}, "", 0},
 	} {
@@ -103,12 +101,12 @@ func TestBudget_Exceeded(t *testing.T) {
 
 func TestBudget_OfTheRepositoryIsRead(t *testing.T) {
 	budget, err := readBudget("../budget.yaml")
-	if err != nil || budget.Total <= 0 || budget.Spec <= 0 || len(budget.Lanes) == 0 {
+	if err != nil || budget.Total <= 0 || budget.Spec <= 0 {
 		t.Errorf("read %+v, %v", budget, err)
 	}
 	for text, want := range map[string]string{
-		"spec: 25\nwarm: 1\nexceptions: [{spec: x, cpu: 20, reason: y}]": `exception of "x"`,
-		"spec: 25": "no ceiling would be judged",
+		"spec: 25\ntotal: 1\nexceptions: [{spec: x, cpu: 20, reason: y}]": `exception of "x"`,
+		"spec: 25": "give the CPU-seconds",
 	} {
 		bad := written(t, map[string]string{"budget.yaml": text})
 		if budget, err := readBudget(filepath.Join(bad, "budget.yaml")); err == nil || !strings.Contains(err.Error(), want) {

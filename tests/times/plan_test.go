@@ -1,0 +1,170 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// twenty are containers of five specs each that cost 60 CPU-seconds each.
+func twenty() []Container {
+	var all []Container
+	for i := range 20 {
+		all = append(all, Container{Name: fmt.Sprintf("container %d", i), Specs: 5, Cost: 60})
+	}
+	return all
+}
+
+func TestPlanRun_LeavesOutWhatASlowMachineCannotRun(t *testing.T) {
+	// 600 s until now, 300 s of waiting, and 1,200 CPU-seconds on two cores.
+	at := func(slowness float64) pace { return pace{slowness, 600, 1200, 300, 2} }
+	for _, c := range []struct {
+		name     string
+		pace     pace
+		limit    float64
+		edit     func([]Container)
+		leftOut  int // specs
+		seconds  float64
+		refusals string
+	}{
+		{name: "a fast machine leaves out nothing", pace: at(1), limit: 1500, seconds: 1500},
+		{name: "without a limit a slow one neither", pace: at(9), seconds: 6300},
+		{name: "a slower one leaves out a container", pace: at(2), limit: 2050, leftOut: 5, seconds: 2040},
+		{name: "5 % are the most", pace: at(2), limit: 2039, leftOut: 5, refusals: "2.00 times as slow as the reference, so the tests would take 35 minutes and may take 34"},
+		{name: "larger containers stay", pace: at(2), limit: 2050, leftOut: 2, seconds: 2040,
+			edit: func(all []Container) {
+				for i := range all {
+					all[i].Specs = 6
+				}
+				all[7].Specs = 2
+			}},
+		{name: "what the change touches stays", pace: at(2), limit: 2050, refusals: "without the 0 of 100 specs",
+			edit: func(all []Container) {
+				for i := range all {
+					all[i].Touched = true
+				}
+			}},
+	} {
+		containers := twenty()
+		if c.edit != nil {
+			c.edit(containers)
+		}
+		plan, err := planRun(containers, c.pace, "abc", c.limit)
+		if c.refusals != "" {
+			if err == nil || !strings.Contains(err.Error(), c.refusals) {
+				t.Errorf("%s: the error is %v", c.name, err)
+			}
+			continue
+		}
+		if err != nil || plan.LeftOutSpecs != c.leftOut || plan.Seconds != c.seconds {
+			t.Errorf("%s: planned %+v, %v", c.name, plan, err)
+		}
+		if (plan.lines() == "") != (c.leftOut == 0) || c.leftOut > 0 && !strings.Contains(plan.lines(), plan.LeftOut[0]) {
+			t.Errorf("%s: the closing lines are %q", c.name, plan.lines())
+		}
+	}
+}
+
+func TestPlanRun_RotatesByCommit(t *testing.T) {
+	seen := map[string]bool{}
+	for i := range 200 {
+		commit := fmt.Sprint("commit ", i)
+		plan, err := planRun(twenty(), pace{2, 600, 1200, 300, 2}, commit, 2050)
+		again, errAgain := planRun(twenty(), pace{2, 600, 1200, 300, 2}, commit, 2050)
+		if err != nil || errAgain != nil || len(plan.LeftOut) != 1 || !slices.Equal(plan.LeftOut, again.LeftOut) {
+			t.Fatalf("%s leaves out %v and %v, %v", commit, plan.LeftOut, again.LeftOut, err)
+		}
+		seen[plan.LeftOut[0]] = true
+	}
+	if len(seen) != 20 {
+		t.Errorf("200 commits left out %d of 20 containers", len(seen))
+	}
+}
+
+func TestPriorities_PutTheChangeFirst(t *testing.T) {
+	of := priorities([]Container{{Name: "cheap", Cost: 3}, {Name: "dear", Cost: 90}, {Name: "touched", Cost: 1, Touched: true}})
+	if of["touched"] <= of["dear"] || of["dear"] <= of["cheap"] {
+		t.Errorf("priorities are %v", of)
+	}
+}
+
+func TestReadContainers_CountsSpecs(t *testing.T) {
+	const report = `[{"SpecReports": [
+ {"LeafNodeType": "BeforeSuite", "State": "passed"},
+ {"ContainerHierarchyTexts": ["a cluster"], "ContainerHierarchyLocations": [{"FileName": "/x/tests/e2e/hosts_test.go"}],
+  "LeafNodeType": "It", "LeafNodeText": "one", "LeafNodeLocation": {"FileName": "/x/tests/e2e/work_test.go"}, "State": "passed"},
+ {"ContainerHierarchyTexts": ["a cluster"], "ContainerHierarchyLocations": [{"FileName": "/x/tests/e2e/hosts_test.go"}],
+  "LeafNodeType": "It", "LeafNodeText": "two", "LeafNodeLocation": {"FileName": "/x/tests/e2e/hosts_test.go"}, "State": "passed"},
+ {"LeafNodeType": "It", "LeafNodeText": "alone", "LeafNodeLocation": {"FileName": "/x/tests/e2e/idle_test.go"}, "State": "passed"},
+ {"LeafNodeType": "It", "LeafNodeText": "left out", "State": "skipped"}]}]`
+	change := Change{Files: []string{"tests/e2e/work_test.go"}}
+	got, err := readContainers(strings.NewReader(report), Costs{Containers: map[string]float64{"a cluster": 12}}, change)
+	want := []Container{{"a cluster", 2, 12, true}, {"alone", 1, 12, false}}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("read %+v, %v, want %+v", got, err, want)
+	}
+	if got, err := readContainers(strings.NewReader("["), Costs{}, change); err == nil {
+		t.Errorf("a broken report gave %v", got)
+	}
+}
+
+func TestChange_TouchesSpecsAndSteps(t *testing.T) {
+	areas := []Area{
+		{Paths: []string{"ray-operator/internal/service"}, Specs: []string{"service_*"}},
+		{Paths: []string{"web"}, Steps: []string{"web"}},
+	}
+	for _, c := range []struct {
+		name        string
+		change      Change
+		specs, step bool // those of service_life_test.go, and the step web
+	}{
+		{"nothing changed", Change{}, false, false},
+		{"its own file changed", Change{Files: []string{"tests/e2e/service_life_test.go"}}, true, false},
+		{"another file changed", Change{Files: []string{"tests/e2e/hosts_test.go"}}, false, false},
+		{"its area changed", Change{Files: []string{"ray-operator/internal/service/decide.go"}}, true, false},
+		{"a directory of a longer name changed", Change{Files: []string{"ray-operator/internal/services/decide.go"}}, false, false},
+		{"the page changed", Change{Files: []string{"web/src/main.tsx"}}, false, true},
+		{"git does not have the commit", Change{Unknown: true}, true, false},
+	} {
+		c.change.Areas = areas
+		if got := c.change.touchesSpecs("tests/e2e/service_life_test.go"); got != c.specs {
+			t.Errorf("%s: touches the specs: %v", c.name, got)
+		}
+		if got := c.change.touchesStep("web"); got != c.step {
+			t.Errorf("%s: touches the step: %v", c.name, got)
+		}
+	}
+}
+
+func TestOrder_PutsTheChangeFirst(t *testing.T) {
+	names := []string{"a", "b", "c", "d", "e"}
+	costs := map[string]float64{"b": 5, "d": 9, "e": 1}
+	order(names, func(name string) bool { return name == "e" || name == "b" }, func(name string) float64 { return costs[name] })
+	if got := strings.Join(names, " "); got != "b e d a c" {
+		t.Errorf("ordered %s", got)
+	}
+	change := Change{Files: []string{"cli/app/app.go", "cli/job/testdata/a.yaml"}}
+	for directory, want := range map[string]bool{"cli/app": true, "cli/job": true, "cli": false, "cli/apps": false} {
+		if got := change.touchesPackage(directory); got != want {
+			t.Errorf("touchesPackage(%s) = %v", directory, got)
+		}
+	}
+}
+
+func TestTimes_CostsForTheRecord(t *testing.T) {
+	times := sample(t)
+	times.Steps = append(times.Steps, Step{Name: "lint", Lane: "static", Skipped: "unchanged"})
+	times.Steps[1].Lane = "clusters"
+	times.Packages = map[string]float64{"ray-operator/internal/cluster": 30, "cli": 0.2}
+	costs := times.costs(Costs{Steps: map[string]float64{"lint": 60}})
+	if costs.Steps["e2e"] != 75 && costs.Steps["unit"] != 75 || costs.Steps["lint"] != 60 {
+		t.Errorf("steps cost %v", costs.Steps)
+	}
+	if costs.Containers["a cluster"] != 30 || len(costs.Packages) != 1 || costs.Packages["ray-operator/internal/cluster"] != 15 {
+		t.Errorf("containers cost %v, packages %v", costs.Containers, costs.Packages)
+	}
+	if mean := (Costs{Containers: map[string]float64{"a": 10, "b": 30}}).container("new"); mean != 20 {
+		t.Errorf("a container without a record costs %v", mean)
+	}
+}
