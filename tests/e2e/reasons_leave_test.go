@@ -21,7 +21,7 @@ import (
 
 // Causes that make a worker leave, or nodes that turn it away. The workers' head is kept
 // off, so that they run and never become ready.
-var _ = Describe("why a worker has to leave", Label("reasons"), func() {
+var _ = Describe("why a worker has to leave", Label("reasons", live.AcceptLabel), func() {
 	It("is told where a pod of higher priority takes its place", func(ctx SpecContext) {
 		c := cause{
 			name: "a pod of higher priority takes its place", reason: reason.Preempted, words: "was preempted on node ",
@@ -68,7 +68,7 @@ var _ = Describe("why a worker has to leave", Label("reasons"), func() {
 	}, SpecTimeout(limit))
 })
 
-var _ = Describe("nodes with a taint", Serial, Label("reasons", localkubeLabel), func() {
+var _ = Describe("nodes with a taint", Serial, Label("reasons", live.AcceptLabel, localkubeLabel), func() {
 	It("are told of with the toleration that helps", func(ctx SpecContext) {
 		c := cause{
 			name:   "all nodes have a taint",

@@ -15,10 +15,11 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
 // Causes that show only when containers run. They take turns, as each runs Python.
-var _ = Describe("why a pod does not go on", Label("reasons"), func() {
+var _ = Describe("why a pod does not go on", Label("reasons", live.AcceptLabel), func() {
 	for i := range runCauses {
 		c := &runCauses[i]
 		It("is told where "+c.name, func(ctx SpecContext) {
@@ -30,7 +31,7 @@ var _ = Describe("why a pod does not go on", Label("reasons"), func() {
 })
 
 // A worker beside a head that runs, on its way to be ready and back.
-var _ = Describe("why a worker does not serve", Ordered, Label("reasons", localkubeLabel), func() {
+var _ = Describe("why a worker does not serve", Ordered, Label("reasons", live.AcceptLabel, localkubeLabel), func() {
 	var staff *env
 
 	BeforeAll(func(ctx SpecContext) {

@@ -11,28 +11,39 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
-// Causes that scheduler and kubelets show. All are set to work at once, as a start is
-// mostly waiting, and then looked at one after another.
+// Causes that scheduler and kubelets show, one of each way in which they show one. TestRecordedPods and
+// TestSchedulersWords in internal/diagnose have what they say of the others, and make accept plays those.
 var _ = Describe("why a pod does not start", Ordered, ContinueOnFailure, Label("reasons", localkubeLabel), func() {
+	inspected(startCauses)
+})
+
+var _ = Describe("why a pod does not start, further causes", Ordered, ContinueOnFailure, Label("reasons", live.AcceptLabel, localkubeLabel), func() {
+	inspected(furtherCauses)
+})
+
+// inspected are the specs of causes. All are set to work at once, as a start is mostly waiting, and then looked at
+// one after another.
+func inspected(causes []cause) {
 	at := map[string][]inspection{}
 
 	BeforeAll(func(ctx SpecContext) {
-		for i := range startCauses {
-			at[startCauses[i].name] = startCauses[i].inspect(ctx)
+		for i := range causes {
+			at[causes[i].name] = causes[i].inspect(ctx)
 		}
 	}, NodeTimeout(limit))
 
-	for i := range startCauses {
-		c := &startCauses[i]
+	for i := range causes {
+		c := &causes[i]
 		It("is told where "+c.name, func(ctx SpecContext) {
 			for _, inspection := range at[c.name] {
 				inspection.await(ctx)
 			}
 		}, SpecTimeout(limit))
 	}
-})
+}
 
 var startCauses = []cause{
 	{
@@ -40,6 +51,25 @@ var startCauses = []cause{
 		reason: reason.ImagePullFailed, words: "image registry.invalid/ray:1 cannot be pulled: the name of the registry cannot be resolved",
 		shown: waits("ErrImagePull", "ImagePullBackOff"), spoil: image("registry.invalid/ray:1"),
 	},
+	{
+		name:   "there is too little CPU",
+		reason: reason.Unschedulable, words: "0/2 nodes fit: 2 too little cpu (it asks for 64). Request less",
+		shown: placeless, spoil: func(node *v1alpha1.NodeSpec) { node.Size[corev1.ResourceCPU] = resource.MustParse("64") },
+	},
+	{
+		name:   "the Secret of a volume is missing",
+		reason: reason.VolumeNotReady, words: "Secret gone of a volume does not exist. Create Secret gone",
+		shown: eventOf("FailedMount"),
+		spoil: volume(corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "gone"}}),
+	},
+	{
+		name:   "an init container fails",
+		reason: reason.InitFailed, words: "init container fetch ended with exit code 7",
+		shown: ended(), spoil: initContainer("sh", "-c", "echo no route to bucket; exit 7"),
+	},
+}
+
+var furtherCauses = []cause{
 	{
 		name:   "the image's registry does not answer",
 		reason: reason.ImagePullFailed, words: "cannot be pulled: the registry does not answer. Check that the nodes reach",
@@ -60,20 +90,9 @@ var startCauses = []cause{
 		shown: waits("InvalidImageName", "ErrImagePull"), spoil: image("UPPER/ray:1"),
 	},
 	{
-		name:   "there is too little CPU",
-		reason: reason.Unschedulable, words: "0/2 nodes fit: 2 too little cpu (it asks for 64). Request less",
-		shown: placeless, spoil: func(node *v1alpha1.NodeSpec) { node.Size[corev1.ResourceCPU] = resource.MustParse("64") },
-	},
-	{
 		name:   "no node has the selected label",
 		reason: reason.Unschedulable, words: "2 do not match its nodeSelector or node affinity. Correct nodeSelector",
 		shown: placeless, spoil: keepOff,
-	},
-	{
-		name:   "the Secret of a volume is missing",
-		reason: reason.VolumeNotReady, words: "Secret gone of a volume does not exist. Create Secret gone",
-		shown: eventOf("FailedMount"),
-		spoil: volume(corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "gone"}}),
 	},
 	{
 		name:   "the ConfigMap of a volume is missing",
@@ -131,11 +150,6 @@ var startCauses = []cause{
 			initContainer("sleep", "600")(node)
 			node.Template.Spec.TerminationGracePeriodSeconds = new(int64) // sleep heeds no signal
 		},
-	},
-	{
-		name:   "an init container fails",
-		reason: reason.InitFailed, words: "init container fetch ended with exit code 7",
-		shown: ended(), spoil: initContainer("sh", "-c", "echo no route to bucket; exit 7"),
 	},
 	{
 		name:   "a container's command is not in its image",
