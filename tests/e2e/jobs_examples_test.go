@@ -62,7 +62,7 @@ var _ = Describe("an example", func() {
 		o.cleared(ctx)
 	}, SpecTimeout(2*limit))
 
-	It("has a package from pip for itself", Label(localkubeLabel), func(ctx SpecContext) {
+	It("has a package from pip for itself", Label(live.JobExamplesLabel, live.AcceptLabel, localkubeLabel), func(ctx SpecContext) {
 		index := packageIndex(ctx, "tabulate", "0.9.0", "def tabulate(rows):\n    return '\\n'.join(' is '.join(map(str, row)) for row in rows)\n")
 		host, _, err := net.SplitHostPort(index)
 		Expect(err).NotTo(HaveOccurred())

@@ -23,7 +23,7 @@ import (
 
 // Jobs that bring a cluster of their own.
 var _ = Describe("a job with a cluster of its own", Label(localkubeLabel), func() {
-	It("waits suspended while a queue edits it, runs, and leaves nothing", func(ctx SpecContext) {
+	It("waits suspended while a queue edits it, runs, leaves no cluster, and is gone after its time", func(ctx SpecContext) {
 		o := opened(ctx)
 		Expect(kubernetes.Apply(ctx, o.namespace, []byte("apiVersion: v1\nkind: Secret\nmetadata: {name: keys}\nstringData: {key: 'a secret of ours'}\n"))).To(Succeed())
 		job := o.submit(ctx, "queued", "suspend: true\n"+ownPair+`env: [{name: KEY, valueFrom: {secretKeyRef: {name: keys, key: key}}}]
@@ -44,6 +44,9 @@ command: [python, -c, "import os, ray; ray.init(); print('from a task:', ray.get
 		Expect(last(ended).LastLines).To(ContainElement("from a task: a has a secret of ours"))
 		Expect(ended.Status.Summary.Attempt).To(Equal("1"))
 		o.cleared(ctx)
+		now := int32(0)
+		job.edit(ctx, func(spec *v1alpha1.ClusterJobSpec) { spec.TTLSecondsAfterFinished = &now })
+		job.gone(ctx)
 	}, SpecTimeout(limit))
 
 	It("brings the files of a directory of the user's machine", func(ctx SpecContext) {
@@ -65,43 +68,7 @@ command: [python, -c, "import os, ray; ray.init(); print('from a task:', ray.get
 			}
 			return err
 		})
-	}, SpecTimeout(limit))
-
-	It("is tried again on another cluster once the first is gone, whose workers go first in the end", func(ctx SpecContext) {
-		o := opened(ctx)
-		watching, stop := context.WithCancel(context.Background())
-		DeferCleanup(stop)
-		first := ""
-		second, err := kubernetes.Sight(watching, o.namespace, &v1alpha1.ComputeClusterList{}, func(object client.Object) bool {
-			if first == "" {
-				first = object.GetName()
-			}
-			return object.GetName() != first
-		})
-		Expect(err).NotTo(HaveOccurred())
-		job := o.submit(ctx, "again", "retry: {limit: 1, scope: Cluster, backoffSeconds: 0}\ncleanup: [{outcome: Success, action: DeleteWorkers}]\n"+
-			ownPair+entrypoint(note+"[ $HELIOSTAT_JOB_ATTEMPT = 2 ]"))
-		sighting, err := second(ctx, limit, "another cluster")
-		Expect(err).NotTo(HaveOccurred())
-		pods, err := kubernetes.PodsOf(ctx, o.named(first), "")
-		Expect(err).NotTo(HaveOccurred())
-		Expect(pods).To(BeEmpty(), "the first cluster is gone before the second is made")
-		job.is(ctx, v1alpha1.PhaseSucceeded)
-		attempts, hosts := o.ran(ctx, "again")
-		Expect(attempts).To(Equal([]string{"1", "2"}))
-		Expect(hosts[0]).NotTo(Equal(hosts[1]))
-
-		kept := &env{client.ObjectKeyFromObject(sighting.Object)}
-		kept.workers(ctx, 0)
-		kept.head(ctx)
-		cluster, err := kubernetes.Find(ctx, kept.NamespacedName)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(cluster.Annotations[v1alpha1.AnnotationRetainedBy]).To(ContainSubstring("ClusterJob again keeps it"))
-		now := int32(0)
-		job.edit(ctx, func(spec *v1alpha1.ClusterJobSpec) { spec.TTLSecondsAfterFinished = &now })
-		job.gone(ctx)
-		o.cleared(ctx)
-	}, SpecTimeout(2*limit))
+	}, Label(live.QueuedUploadLabel, live.AcceptLabel), SpecTimeout(limit))
 
 	It("frees its cluster when it is suspended, and goes on with the next attempt", func(ctx SpecContext) {
 		o := opened(ctx)
@@ -128,7 +95,7 @@ command: [python, -c, "import os, ray; ray.init(); print('from a task:', ray.get
 		o.cleared(ctx)
 		attempts, _ := o.ran(ctx, "pauses")
 		Expect(attempts).To(HaveLen(*rounds + 1))
-	}, Label(live.FreedLabel), SpecTimeout(5*limit))
+	}, Label(live.FreedLabel, live.AcceptLabel), SpecTimeout(5*limit))
 })
 
 // What becomes of a job when its head does.

@@ -64,19 +64,8 @@ var _ = Describe("jobs on a shared cluster", Ordered, ContinueOnFailure, Label(l
 		Expect(last(job).LastLines[19]).To(Equal("line 30"))
 	}, SpecTimeout(limit))
 
-	It("say that a runtime environment cannot be set up", func(ctx SpecContext) {
-		job := jobs["nowhere"].is(ctx, v1alpha1.PhaseFailed)
-		Expect(reasonOf(job)).To(Equal(reason.RuntimeEnvFailed.Code), live.SaysOf(job))
-	}, SpecTimeout(limit))
-
-	It("are submitted, followed and reached by the command line", func(ctx SpecContext) {
-		code, said := commandLine(ctx, o.namespace, "job", "submit", "--cluster", "shared", "--name", "typed", "--", "sh", "-c", "echo typed; exit 3")
-		Expect(code).To(Equal(outcome.Failed))
-		Expect(said).To(ContainSubstring("\ntyped\n"))
-		code, said = commandLine(ctx, o.namespace, "logs", "job/typed")
-		Expect(code).To(Equal(outcome.Done))
-		Expect(said).To(ContainSubstring("\ntyped\n"))
-		code, said = commandLine(ctx, o.namespace, "session", "shared", "--", "python3", "-c", asksVersion)
+	It("are on a cluster that the command line reaches", func(ctx SpecContext) {
+		code, said := commandLine(ctx, o.namespace, "session", "shared", "--", "python3", "-c", asksVersion)
 		Expect(code).To(Equal(outcome.Done))
 		Expect(said).To(ContainSubstring(`"ray_version": "` + release + `"`))
 		code, said = commandLine(ctx, o.namespace, "connect", "shared", "-o", "jsonpath={.cluster.ray} {.cluster.python}")
@@ -95,49 +84,6 @@ var _ = Describe("jobs on a shared cluster", Ordered, ContinueOnFailure, Label(l
 		Expect(said).To(ContainSubstring("\nbrought along\nlib\ntrain.py\n"))
 		ended, _ = commandLine(ctx, o.namespace, "job", "submit", "--cluster", "shared", "--working-dir", code, "--retries", "1", "--", "ls")
 		Expect(ended).To(Equal(outcome.Refused))
-	}, SpecTimeout(limit))
-
-	It("are tried again on the same cluster", func(ctx SpecContext) {
-		job := jobs["third"].is(ctx, v1alpha1.PhaseSucceeded)
-		attempts, _ := o.ran(ctx, "third")
-		Expect(attempts).To(Equal([]string{"1", "2", "3"}))
-		Expect(job.Status.Attempts).To(HaveLen(3))
-		Expect(job.Status.Attempts[0].ExitCode).To(HaveValue(BeEquivalentTo(1)))
-		Expect(job.Status.Summary.Attempt).To(Equal("3/4"))
-	}, SpecTimeout(limit))
-
-	It("run their driver where its resources and labels are", func(ctx SpecContext) {
-		worker := shared.workers(ctx, 1)[0].Name
-		for _, name := range []string{"resources", "labels"} {
-			jobs[name].is(ctx, v1alpha1.PhaseSucceeded)
-			_, pods := o.ran(ctx, name)
-			Expect(pods).To(Equal([]string{worker}))
-		}
-		_, pods := o.ran(ctx, "third")
-		Expect(pods[0]).To(Equal(shared.head(ctx).Name))
-	}, SpecTimeout(limit))
-
-	for name, why := range map[string]reason.Reason{"active": reason.DeadlineExceeded, "attempt": reason.AttemptDeadlineExceeded} {
-		It("are stopped when a deadline is over: "+name, func(ctx SpecContext) {
-			job := jobs[name].is(ctx, v1alpha1.PhaseFailed)
-			Expect(reasonOf(job)).To(Equal(why.Code), live.SaysOf(job))
-			o.silent(ctx, name)
-			attempts, _ := o.ran(ctx, name)
-			Expect(attempts).To(Equal([]string{"1"}))
-		}, SpecTimeout(limit))
-	}
-
-	It("are killed when they did not start in time", func(ctx SpecContext) {
-		jobs["late"].says(ctx, reason.JobPending.Code)
-		begin := time.Now()
-		second := int32(1)
-		jobs["late"].edit(ctx, func(spec *v1alpha1.ClusterJobSpec) { spec.StartDeadlineSeconds = &second })
-		job := jobs["late"].is(ctx, v1alpha1.PhaseFailed)
-		told("start deadline over to Failed", begin)
-		Expect(reasonOf(job)).To(Equal(reason.StartDeadlineExceeded.Code), live.SaysOf(job))
-		Expect(shared.inRay(ctx, job).Status.Over()).To(BeTrue())
-		attempts, _ := o.ran(ctx, "late")
-		Expect(attempts).To(BeEmpty())
 	}, SpecTimeout(limit))
 
 	It("are stopped by their annotation, while Ray has no room for them and while they run", func(ctx SpecContext) {
@@ -172,24 +118,8 @@ var _ = Describe("jobs on a shared cluster", Ordered, ContinueOnFailure, Label(l
 		o.falls(ctx, "forks")
 	}, SpecTimeout(limit))
 
-	It("are left alone where another looks after them", func(ctx SpecContext) {
-		job := jobs["foreign"].now(ctx)
-		Expect(job.Annotations).NotTo(HaveKey(v1alpha1.AnnotationRecord))
-		Expect(job.Finalizers).To(BeEmpty())
-		Expect(job.Status.ObservedGeneration).To(BeZero())
-	}, SpecTimeout(limit))
-
 	served(func() (*office, *env) { return o, shared }, jobs)
 	stopped(func() (*office, *env) { return o, shared })
-	lined(func() (*office, *env) { return o, shared })
-	orphaned(func() (*office, *env) { return o, shared })
-
-	It("wait for a cluster that is suspended", func(ctx SpecContext) {
-		shared.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) { spec.Suspend = true })
-		waits := o.submit(ctx, "waits", onShared+entrypoint(note))
-		Expect(waits.says(ctx, reason.ClusterSuspended.Code).Status.Phase).To(Equal(v1alpha1.PhasePending))
-		waits.remove(ctx)
-	}, SpecTimeout(limit))
 
 	It("never show the token", func(ctx SpecContext) { secret(ctx, o.namespace, shared.token(ctx)) }, SpecTimeout(limit))
 })
@@ -211,16 +141,8 @@ print("said at the end")`
 var together = map[string]string{
 	"words": command(append([]string{"python", "-c", look}, words...)...) +
 		"env: [{name: LITERAL, value: 'a \"literal\" $ $5 $$ $(id)'}]\nruntimeEnv: {env_vars: {GIVEN: 'to Ray in ${HOME}${NOWHERE}'}}\n",
-	"fails":     entrypoint("for i in $(seq 30); do echo line $i; done; exit 3"),
-	"nowhere":   "runtimeEnv: {working_dir: \"file:///nowhere/at-all.zip\"}\n" + entrypoint(note),
-	"third":     "retry: {limit: 3, backoffSeconds: 0}\n" + entrypoint(note+"[ $HELIOSTAT_JOB_ATTEMPT = 3 ]"),
-	"resources": "entrypointResources: {CPU: 500m}\n" + entrypoint(note),
-	"labels":    "entrypointLabelSelector: {market: spot}\n" + entrypoint(note),
-	"crowded":   "retry: {limit: 3, backoffSeconds: 0}\nentrypointResources: {CPU: 64}\n" + entrypoint(beat),
-	"active":    "activeDeadlineSeconds: 3\n" + entrypoint(beat),
-	"attempt":   "retry: {attemptDeadlineSeconds: 3}\n" + entrypoint(beat),
-	"late":      "entrypointResources: {nothing: 1}\n" + entrypoint(note),
-	"foreign":   "managedBy: example.com/other\n" + entrypoint(note),
+	"fails":   entrypoint("for i in $(seq 30); do echo line $i; done; exit 3"),
+	"crowded": "retry: {limit: 3, backoffSeconds: 0}\nentrypointResources: {CPU: 64}\n" + entrypoint(beat),
 }
 
 // command is a line of a spec.
@@ -252,79 +174,6 @@ func stopped(given func() (*office, *env)) {
 		o.silent(ctx, "pauses")
 		attempts, _ := o.ran(ctx, "pauses")
 		Expect(attempts).To(Equal([]string{"1", "2"}))
-	}, SpecTimeout(limit))
-
-	It("are deleted while they wait, for a cluster, for Ray to take them or to start them", func(ctx SpecContext) {
-		o, shared := given()
-		waits := o.submit(ctx, "no-cluster", "clusterRef: {name: missing}\n"+entrypoint(note))
-		waits.says(ctx, reason.ClusterMissing.Code)
-		pending := o.submit(ctx, "no-place", onShared+"entrypointResources: {nothing: 1}\n"+entrypoint(note))
-		seen := pending.says(ctx, reason.JobPending.Code)
-		early := o.submit(ctx, "too-early", onShared+entrypoint(beat))
-		early.is(ctx, v1alpha1.PhaseSubmitting)
-		for _, job := range []task{early, waits, pending} {
-			job.remove(ctx)
-		}
-		Expect(shared.inRay(ctx, seen).Status.Over()).To(BeTrue())
-		o.silent(ctx, "too-early")
-		attempts, _ := o.ran(ctx, "no-place")
-		Expect(attempts).To(BeEmpty())
-	}, SpecTimeout(limit))
-}
-
-// lined is the spec of a cluster that runs one job at a time.
-func lined(given func() (*office, *env)) {
-	It("stand in a line where the cluster runs one at a time", func(ctx SpecContext) {
-		o, shared := given()
-		one := int32(1)
-		shared.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) { spec.MaxConcurrentJobs = &one })
-		var line []task
-		for _, name := range []string{"line-c", "line-a", "line-b"} {
-			line = append(line, o.submit(ctx, name, onShared+entrypoint(note+"sleep 1; "+note)))
-			made := line[len(line)-1].now(ctx).CreationTimestamp
-			Eventually(ctx, time.Now).Should(BeTemporally(">=", made.Add(time.Second)), "Kubernetes counts seconds")
-		}
-		line[2].says(ctx, reason.JobQueued.Code)
-		for _, job := range line {
-			job.is(ctx, v1alpha1.PhaseSucceeded)
-		}
-		var order []string
-		for _, note := range o.notes(ctx) {
-			if len(note) > 6 && note[:5] == "line-" {
-				order = append(order, note[:6])
-			}
-		}
-		Expect(order).To(Equal([]string{"line-c", "line-c", "line-a", "line-a", "line-b", "line-b"}))
-		shared.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) { spec.MaxConcurrentJobs = nil })
-	}, SpecTimeout(limit))
-}
-
-// orphaned is the spec of jobs whose operator is killed, and away when they end.
-func orphaned(given func() (*office, *env)) {
-	It("run once whatever becomes of the operator, and their end is told when it is back", func(ctx SpecContext) {
-		o, _ := given()
-		early := o.submit(ctx, "submitting", onShared+entrypoint(note+"sleep 3"))
-		early.is(ctx, v1alpha1.PhaseSubmitting)
-		killOperator(ctx)
-		running := o.submit(ctx, "running", onShared+entrypoint(note+"sleep 3"))
-		running.is(ctx, v1alpha1.PhaseRunning)
-		killOperator(ctx)
-		away := o.submit(ctx, "away", onShared+entrypoint(note+"sleep 3; "+note+"exit 7"))
-		away.is(ctx, v1alpha1.PhaseRunning)
-		scaleOperator(ctx, 0)
-		DeferCleanup(func(ctx SpecContext) { scaleOperator(ctx, 1) }, NodeTimeout(limit))
-		exec(ctx, &o.clerk, "sh", "-c", `until [ "$(grep -c '^away ' /ledger/runs)" = 2 ]; do sleep 0.1; done`)
-		scaleOperator(ctx, 1)
-		for _, job := range []task{early, running} {
-			job.is(ctx, v1alpha1.PhaseSucceeded)
-			attempts, _ := o.ran(ctx, job.Name)
-			Expect(attempts).To(Equal([]string{"1"}))
-		}
-		job := away.is(ctx, v1alpha1.PhaseFailed)
-		Expect(last(job).ExitCode).To(HaveValue(BeEquivalentTo(7)))
-		Expect(last(job).LogState).To(Equal(v1alpha1.LogComplete))
-		attempts, _ := o.ran(ctx, "away")
-		Expect(attempts).To(Equal([]string{"1", "1"}))
 	}, SpecTimeout(limit))
 }
 

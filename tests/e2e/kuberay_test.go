@@ -119,13 +119,9 @@ func onlyKnows(ctx context.Context, namespace, service string) {
 
 var _ = Describe("a manifest of KubeRay's, converted, runs to its end:", func() {
 	for _, m := range migrations("*") {
-		labels := Label(live.MigratedLabel, live.AcceptLabel, localkubeLabel)
-		if m.name == "cluster-alias" {
-			labels = Label(live.MigratedLabel, localkubeLabel) // make test plays one
-		}
 		It(m.name, func(ctx SpecContext) {
 			m.play(ctx)
 			AddReportEntry(live.MigratedEntry, live.Migrated{File: m.name, Ends: m.ends}, ReportEntryVisibilityAlways)
-		}, labels, SpecTimeout(3*limit))
+		}, Label(live.MigratedLabel, live.AcceptLabel, localkubeLabel), SpecTimeout(3*limit))
 	}
 })
