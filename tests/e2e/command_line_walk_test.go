@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"os"
@@ -15,30 +14,15 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/utils/clock"
 
-	"github.com/heliostat-dev/heliostat/cli/app"
-	cliaway "github.com/heliostat-dev/heliostat/cli/away"
-	"github.com/heliostat-dev/heliostat/cli/console"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/tests/live"
-)
-
-const (
-	// cutLines are followed while the connection to the head is cut so many times.
-	cutLines, cuts = 100_000, 10
-	// perSecond is how many of them are written each second, for about 20 s.
-	perSecond = 5000
 )
 
 // tiny is a preset of a cluster that is a head alone.
@@ -53,27 +37,6 @@ data:
     kind: ComputeCluster
     metadata: {name: "${name}"}
     spec: {rayVersion: ` + release + `, head: {size: {cpu: "${cpu}", memory: 2560Mi}}}
-`
-
-// rayBeside is a pod with Ray that runs nothing, a client from inside of Kubernetes.
-const rayBeside = `apiVersion: v1
-kind: Pod
-metadata: {name: beside}
-spec:
-  serviceAccountName: ACCOUNT
-  terminationGracePeriodSeconds: 0
-  volumes: [{name: module, configMap: {name: module}}]
-  containers:
-  - name: ray
-    image: rayproject/ray:` + release + `
-    imagePullPolicy: IfNotPresent
-    command: [sleep, "3600"]
-    volumeMounts: [{name: module, mountPath: /module}]
-    env:
-    - {name: PYTHONPATH, value: /module}
-    - {name: REQUESTS_CA_BUNDLE, value: /module/ca.crt}
-    - {name: SSL_CERT_FILE, value: /module/ca.crt}
-    - {name: HELIOSTAT_SERVER, value: "https://heliostat-server.heliostat-system.svc"}
 `
 
 // alike are commands that change nothing, which a terminal and a pipe show alike.
@@ -157,19 +120,6 @@ var _ = Describe("the command line", Ordered, Label(localkubeLabel), func() {
 		Expect(text.String()).To(Equal(string(want)))
 	}, SpecTimeout(limit))
 
-	It("follows an output while its connection is cut again and again, byte for byte", func(ctx SpecContext) {
-		d.pipe(ctx, "job", "submit", "--cluster", "dev", "--name", "long", "--detach", "--", "python", "-u", "-c", longOutput)
-		c := &cutter{}
-		code := app.Run(ctx, []string{"logs", "job/long", "-f", "--kubeconfig", d.kubeconfig}, app.Settings{
-			IOStreams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: c, ErrOut: GinkgoWriter},
-			Clock:     clock.RealClock{}, Forward: c.forward(d.kubeconfig),
-		})
-		Expect(code).To(Equal(outcome.Done))
-		Expect(c.cuts).To(Equal(cuts))
-		Expect(c.lines()).To(BeNumerically(">=", cutLines))
-		Expect(c.text() == dev.driverLog(ctx, "long")).To(BeTrue(), "byte for byte")
-	}, SpecTimeout(limit))
-
 	It("serves the dashboard to the browser that has its address, until Ctrl-C", func(ctx SpecContext) {
 		opened := d.terminal(ctx, "open", "dev")
 		opened.until(ctx, "until Ctrl-C")
@@ -195,7 +145,6 @@ var _ = Describe("the command line", Ordered, Label(localkubeLabel), func() {
 		Expect(said).To(ContainSubstring(`role "edit"`))
 		reader.environ = through
 		Expect(reader.does(ctx, "logs job/typed")).To(ContainSubstring("\ntyped a b\n"))
-		Expect(reader.does(ctx, "logs job/long -f") == dev.driverLog(ctx, "long")).To(BeTrue(), "byte for byte")
 
 		mine := &desk{namespace: d.namespace, program: d.program, kubeconfig: d.kubeconfig, environ: through}
 		Expect(mine.does(ctx, "job submit --cluster dev --name through -- echo by the server")).To(ContainSubstring("\nby the server\n"))
@@ -243,122 +192,7 @@ var _ = Describe("the command line", Ordered, Label(localkubeLabel), func() {
 		Expect(leaked(said.String(), planted)).To(BeEmpty())
 		Expect(leaked(d.does(ctx, "env dev"), planted)).To(Equal([]string{"the cluster's token"}))
 	}, SpecTimeout(limit))
-
-	It("is found by Ray's own client as heliostat://, which wakes it, and sessions go on", func(ctx SpecContext) {
-		beside := d.beside(ctx)
-		session := d.terminal(ctx, "session", "dev")
-		session.until(ctx, "until Ctrl-C")
-		api := regexp.MustCompile(`RAY_API_SERVER_ADDRESS=(http://\S+)`).FindStringSubmatch(session.text())[1]
-		d.does(ctx, "suspend cluster/dev")
-		d.does(ctx, "wait cluster/dev --for suspended")
-		said := exec(ctx, beside, "sh", "-c", strings.ReplaceAll(asRaysClient, "ADDRESS", "heliostat://"+d.namespace+"/dev"))
-		GinkgoWriter.Println(said)
-		Expect(said).To(And(ContainSubstring("is suspended; resume it: heliostat resume cluster/dev"), ContainSubstring("is suspended; resuming it"),
-			ContainSubstring("\nfrom beside\n"), ContainSubstring("logs: from beside\n"), ContainSubstring("was stopped")))
-
-		head, token := dev.head(ctx), exec(ctx, beside, "cat", "/var/run/secrets/kubernetes.io/serviceaccount/token")
-		Expect(len(token)).To(BeNumerically(">", 100))
-		for _, pod := range []*corev1.Pod{&head, beside} {
-			seen := exec(ctx, pod, "sh", "-c", "cat /proc/[0-9]*/cmdline; find /tmp /home/ray -type f -size -2M -exec cat {} + 2>/dev/null || true")
-			Expect(strings.Contains(seen, token)).To(BeFalse(), "the token is in an argument list or a file of "+pod.Name)
-		}
-		Expect(strings.Contains(said, token)).To(BeFalse())
-		Expect(fetch(ctx, http.DefaultClient, api+"/api/version", dev.token(ctx))).To(ContainSubstring(release), "through the ports of before")
-		code, _ := session.interrupt()
-		Expect(code).To(BeZero())
-		d.does(ctx, "delete cluster/dev --yes")
-	}, SpecTimeout(limit))
 })
-
-// longOutput writes many lines, at a rate at which they are followed and not only read at the end.
-var longOutput = fmt.Sprintf(`import sys, time
-for second in range(%d):
-    sys.stdout.write(''.join('line %%d grüße\n' %% (second * %d + i) for i in range(%d)))
-    time.sleep(1)
-`, cutLines/perSecond, perSecond, perSecond)
-
-// asRaysClient is what a user types beside a suspended cluster.
-const asRaysClient = `exec 2>&1
-ray job list --address ADDRESS
-ray job submit --address ADDRESS --submission-id woken -- echo from beside
-ray job submit --address ADDRESS --no-wait --submission-id endless -- sleep 1000
-ray job stop --address ADDRESS endless
-ray job logs --address ADDRESS woken | sed 's/^/logs: /'
-`
-
-// cutter keeps an output, and cuts the connections to the head at each eleventh of it.
-type cutter struct {
-	output
-	mu   sync.Mutex
-	open []net.Conn
-	cuts int
-}
-
-// Write implements io.Writer.
-func (c *cutter) Write(part []byte) (int, error) {
-	count, err := c.output.Write(part)
-	if c.cuts < cuts && c.lines() > (c.cuts+1)*cutLines/(cuts+1) {
-		c.cuts++
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		for _, conn := range c.open {
-			_ = conn.Close() // that is what it is for
-		}
-		c.open = nil
-	}
-	return count, err
-}
-
-// forward leads to ports of pods by a kubeconfig, as the program does.
-func (c *cutter) forward(kubeconfig string) console.Forward {
-	GinkgoHelper()
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	Expect(err).NotTo(HaveOccurred())
-	return func(ctx context.Context, pod types.NamespacedName, port int) (net.Conn, error) {
-		conn, err := cliaway.Forward(config)(ctx, pod, port)
-		if err == nil {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.open = append(c.open, conn)
-		}
-		return conn, err
-	}
-}
-
-// driverLog returns what a job has written, from the head's file.
-func (e *env) driverLog(ctx context.Context, name string) string {
-	GinkgoHelper()
-	job, err := kubernetes.FindJob(ctx, types.NamespacedName{Namespace: e.Namespace, Name: name})
-	Expect(err).NotTo(HaveOccurred())
-	head := e.head(ctx)
-	return exec(ctx, &head, "cat", "/tmp/ray/session_latest/logs/job-driver-"+job.Status.SubmissionID+".log")
-}
-
-// beside makes a pod with Ray's client that has the account of the desk, and the module of heliostat://.
-func (d *desk) beside(ctx context.Context) *corev1.Pod {
-	GinkgoHelper()
-	return besideIn(ctx, d.namespace, "portal")
-}
-
-// besideIn makes a pod with Ray's client and the module of heliostat://, and waits for it.
-func besideIn(ctx context.Context, namespace, account string) *corev1.Pod {
-	GinkgoHelper()
-	module, err := os.ReadFile(root + "/python/heliostat.py")
-	Expect(err).NotTo(HaveOccurred())
-	files := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "module"},
-		Data: map[string]string{"heliostat.py": string(module), "ca.crt": string(serverAuthority(ctx))}}
-	Expect(kubernetes.Create(ctx, files)).To(Succeed())
-	Expect(kubernetes.Apply(ctx, namespace, []byte(strings.Replace(rayBeside, "ACCOUNT", account, 1)))).To(Succeed())
-	pod := &corev1.Pod{}
-	eventually(ctx, "the pod beside", func(ctx context.Context) error {
-		err := kubernetes.Get(ctx, types.NamespacedName{Namespace: namespace, Name: "beside"}, pod)
-		if err == nil && !isReady(pod) {
-			err = fmt.Errorf("it is %s", pod.Status.Phase)
-		}
-		return err
-	})
-	return pod
-}
 
 // leaked are the names of secrets that a text has, as they are or in base64.
 func leaked(text string, secrets map[string]string) (names []string) {

@@ -42,7 +42,8 @@ var _ = Describe("who reaches whom", Ordered, func() {
 		team, open = &env{types.NamespacedName{Namespace: namespace, Name: "team"}}, &env{types.NamespacedName{Namespace: namespace, Name: "team-2"}}
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mine"}, StringData: map[string]string{v1alpha1.TokenKey: userToken}}
 		Expect(kubernetes.Create(ctx, secret)).To(Succeed())
-		team.apply(ctx, smallHead+"authentication: {secretName: mine}\nworkerGroups:\n- name: cpu\n  "+smallWorker)
+		undoing(ctx, namespace)
+		team.apply(ctx, smallHead+ownToken+"workerGroups:\n- name: cpu\n  "+smallWorker)
 		open.apply(ctx, smallHead+"authentication: {mode: Disabled}")
 		neighbour, stranger = bystander(ctx, namespace), bystander(ctx, elsewhere)
 		team.ready(ctx)
@@ -119,6 +120,7 @@ var _ = Describe("who reaches whom", Ordered, func() {
 		closed, free := "http://"+forward(ctx, &head, dashboard), "http://"+forward(ctx, &other, dashboard)
 		Expect(get(ctx, closed+"/api/jobs/", "")).To(Equal(http.StatusUnauthorized))
 		Expect(get(ctx, closed+"/api/jobs/", userToken)).To(Equal(http.StatusOK))
+		Expect(team.alive(ctx, userToken)).To(Equal(2))
 		Expect(get(ctx, free+"/api/jobs/", "")).To(Equal(http.StatusOK))
 		for _, e := range []*env{team, open} {
 			err := kubernetes.Get(ctx, types.NamespacedName{Namespace: e.Namespace, Name: e.Name + "-token"}, &corev1.Secret{})

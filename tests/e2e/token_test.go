@@ -20,21 +20,15 @@ import (
 )
 
 // The life of a cluster with a Secret of the user's, which is not there at first.
-var _ = Describe("a cluster's token", Ordered, Label(live.TokenLabel), func() {
+var _ = Describe("a cluster's token", Ordered, Label(live.TokenLabel, live.AcceptLabel), func() {
 	var team *env
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "mine"}, StringData: map[string]string{v1alpha1.TokenKey: userToken}}
 
 	BeforeAll(func(ctx SpecContext) {
 		team = &env{types.NamespacedName{Namespace: fresh(ctx), Name: "team"}}
 		secret.Namespace = team.Namespace
-		// Variables that undo the spec come unseen, from a ConfigMap.
-		undo := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: team.Namespace, Name: "undo"}, Data: map[string]string{
-			"RAY_AUTH_MODE": "disabled", "RAY_AUTH_TOKEN": "another", "RAY_ENABLE_K8S_TOKEN_AUTH": "1",
-			"RAY_gcs_storage": "nowhere",
-		}}
-		Expect(kubernetes.Create(ctx, undo)).To(Succeed())
-		team.apply(ctx, smallHead+"authentication: {secretName: mine}\npodDefaults: {envFrom: [{configMapRef: {name: undo}}]}\n"+
-			"workerGroups:\n- name: cpu\n  "+smallWorker)
+		undoing(ctx, team.Namespace)
+		team.apply(ctx, smallHead+ownToken+"workerGroups:\n- name: cpu\n  "+smallWorker)
 	}, NodeTimeout(limit))
 
 	It("is waited for where its Secret is not there", func(ctx SpecContext) {
@@ -71,7 +65,7 @@ var _ = Describe("a cluster's token", Ordered, Label(live.TokenLabel), func() {
 		Expect(headclient.KindOf(err)).To(Equal(headclient.Unauthenticated), "the former token")
 	}, SpecTimeout(limit))
 
-	It("of the operator's own making is not replaced under a head that lives", Label(live.AcceptLabel), func(ctx SpecContext) {
+	It("of the operator's own making is not replaced under a head that lives", func(ctx SpecContext) {
 		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) { spec.Authentication = nil })
 		team.says(ctx, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, "PodsOutdated")
 		team.anew(ctx, 3)
@@ -91,7 +85,7 @@ var _ = Describe("a cluster's token", Ordered, Label(live.TokenLabel), func() {
 		Expect(team.alive(ctx, team.token(ctx))).To(Equal(2))
 	}, SpecTimeout(limit))
 
-	It("is another one in a cluster that is deleted and made again at once", Label(live.AcceptLabel), func(ctx SpecContext) {
+	It("is another one in a cluster that is deleted and made again at once", func(ctx SpecContext) {
 		former := team.token(ctx)
 		Expect(kubernetes.Delete(ctx, team.ready(ctx))).To(Succeed())
 		eventually(ctx, "the name to be free", func(ctx context.Context) error {
@@ -109,6 +103,18 @@ var _ = Describe("a cluster's token", Ordered, Label(live.TokenLabel), func() {
 		Expect(team.alive(ctx, team.token(ctx))).To(Equal(2))
 	}, SpecTimeout(limit))
 })
+
+// ownToken is of a cluster with the token of Secret mine, and with variables that would undo that.
+const ownToken = "authentication: {secretName: mine}\npodDefaults: {envFrom: [{configMapRef: {name: undo}}]}\n"
+
+// undoing makes the ConfigMap that ownToken names. Variables that undo the spec come unseen from it.
+func undoing(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	Expect(kubernetes.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "undo"}, Data: map[string]string{
+		"RAY_AUTH_MODE": "disabled", "RAY_AUTH_TOKEN": "another", "RAY_ENABLE_K8S_TOKEN_AUTH": "1",
+		"RAY_gcs_storage": "nowhere",
+	}})).To(Succeed())
+}
 
 // says waits until a condition has a status for a reason, and gives it.
 func (e *env) says(ctx context.Context, kind string, status metav1.ConditionStatus, why string) metav1.Condition {
