@@ -70,6 +70,11 @@ var apiAway = within(live.AwayLabel, live.AwayEntry, promisedBack, 1,
 var anew = within(live.AnewLabel, live.AnewEntry, promisedAnew, 1,
 	"the control service dies, and then the head: what is submitted afterwards has its worker and is done after %.0f s, %d time each")
 
+// autoscalerTrouble shows that an autoscaler stays within its bounds, whatever happens around it.
+var autoscalerTrouble = passing(live.AutoscalerTroubleLabel, "an autoscaler stays within the bounds of its cluster while job code gives orders, "+
+	"floods its port and takes its place; it keeps all workers while the control service gives no answer; "+
+	"it makes workers for Ray Data")
+
 // selected shows that what selects labels has a worker of a group without any.
 var selected = within(live.SelectedLabel, live.SelectedEntry, promisedSelected, 3,
 	"tasks that select a type of accelerator and a market are done on a group at zero after %.0f s, %d times")

@@ -58,7 +58,7 @@ var areas = map[string][]scenario{
 	"services":        serviceScenarios(),
 	"clusters":        append(append([]scenario{reasons, firstMistakes, rolling, succession}, timed...), token, strategies, admission, world, queueing),
 	"autoscaling": {
-		decisions, elasticRolls, decisionTime, demand, givenBack, churn, apiAway, anew, quiet, selected, slice, elasticRolling, neverStart,
+		decisions, elasticRolls, decisionTime, demand, givenBack, churn, autoscalerTrouble, apiAway, anew, quiet, selected, slice, elasticRolling, neverStart,
 	},
 	"jobs": {jobTime, jobCost, headLost, freed, jobStop, jobExamples, submissions, manySubmissions},
 }

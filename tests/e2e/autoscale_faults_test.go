@@ -47,7 +47,7 @@ workerGroups:
 `
 )
 
-var _ = Describe("a cluster that scales by itself, in trouble", Ordered, Label(localkubeLabel), func() {
+var _ = Describe("a cluster that scales by itself, in trouble", Ordered, Label(live.AcceptLabel, localkubeLabel), func() {
 	var team, neighbour *env
 	var untouched []types.UID
 
@@ -88,7 +88,7 @@ var _ = Describe("a cluster that scales by itself, in trouble", Ordered, Label(l
 		Expect(went).To(BeNumerically(">", 0))
 	}, SpecTimeout(limit*time.Duration(2+*rounds)))
 
-	It("stands still while the head's control service gives no answer", func(ctx SpecContext) {
+	It("stands still while the head's control service gives no answer", Label(live.AutoscalerTroubleLabel), func(ctx SpecContext) {
 		head := team.head(ctx)
 		team.keeps(ctx, "control service back to worker made", 0, func(holder []types.UID, more func()) {
 			signal(syscall.SIGSTOP, "gcs_server", string(head.UID))
@@ -108,7 +108,7 @@ var _ = Describe("a cluster that scales by itself, in trouble", Ordered, Label(l
 		Expect(team.head(ctx).UID).To(Equal(head.UID))
 	}, SpecTimeout(limit))
 
-	It("grows from zero for Ray Data", func(ctx SpecContext) {
+	It("grows from zero for Ray Data", Label(live.AutoscalerTroubleLabel), func(ctx SpecContext) {
 		var seen struct {
 			Sum   int
 			Where []string
@@ -147,7 +147,7 @@ result = {"Sum": int(sum(row["twice"] for row in rows)), "Where": sorted({row["w
 // long are the specs of a cluster of zero to three workers that loses its API server, and its
 // head.
 func long(cluster func() *env) {
-	It("keeps what works while the API server is away, and catches up when it is back", Label(live.AwayLabel, live.AcceptLabel), func(ctx SpecContext) {
+	It("keeps what works while the API server is away, and catches up when it is back", Label(live.AwayLabel), func(ctx SpecContext) {
 		team := cluster()
 		server := "/localkube/" + os.Getenv("LOCALKUBE_NAME") + "."
 		team.keeps(ctx, live.AwayEntry, 3, func(_ []types.UID, more func()) {
@@ -164,7 +164,7 @@ func long(cluster func() *env) {
 		})
 	}, SpecTimeout(2*limit))
 
-	It("serves what waits after its head's control service died, and after its head did", Label(live.AnewLabel, live.AcceptLabel), func(ctx SpecContext) {
+	It("serves what waits after its head's control service died, and after its head did", Label(live.AnewLabel), func(ctx SpecContext) {
 		team := cluster()
 		head := team.head(ctx)
 		for i, fail := range []func(){func() { end(ctx, &head, "gcs_server") }, func() { kill(ctx, &head) }} {

@@ -16,12 +16,13 @@ import (
 
 	scalelink "github.com/heliostat-dev/heliostat/proto/gen/heliostat/scalelink/v1"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
 // hostile are the specs of job code that runs in the head of a cluster of zero to three
 // workers, has the cluster's token, and wishes nobody well.
 func hostile(clusters func() (team, neighbour *env)) {
-	It("stays within its bounds while job code gives orders, floods the port and asks for everything", func(ctx SpecContext) {
+	It("stays within its bounds while job code gives orders, floods the port and asks for everything", Label(live.AutoscalerTroubleLabel), func(ctx SpecContext) {
 		team, neighbour := clusters()
 		head := team.head(ctx)
 		restarts := head.Status.InitContainerStatuses[0].RestartCount
@@ -39,7 +40,7 @@ func hostile(clusters func() (team, neighbour *env)) {
 		Expect(team.head(ctx).Status.InitContainerStatuses[0].RestartCount).To(Equal(restarts), "it was not brought down")
 	}, SpecTimeout(limit))
 
-	It("stays within its bounds while job code takes the autoscaler's place", func(ctx SpecContext) {
+	It("stays within its bounds while job code takes the autoscaler's place", Label(live.AutoscalerTroubleLabel), func(ctx SpecContext) {
 		team, neighbour := clusters()
 		head := team.head(ctx)
 		team.nowhere(ctx)

@@ -10,14 +10,12 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
-// elastic is a cluster that has workers only while something needs them: CPUs, and one of a GPU. One of its
-// specs adds a group that no machine can take, which comes first as long as it is there.
+// elastic is a cluster that has workers only while something needs them: CPUs, and one of a GPU.
 const elastic = smallHead + `
 autoscaling: {idleTimeoutSeconds: 5}
 workerGroups:
@@ -44,18 +42,6 @@ var _ = Describe("a cluster that scales by itself", Ordered, func() {
 
 	It("has workers while tasks wait, and none when they are done", func(ctx SpecContext) {
 		team.bursts(ctx)
-	}, SpecTimeout(limit))
-
-	It("takes the group with GPUs for what needs one, and no other", Label(localkubeLabel), func(ctx SpecContext) {
-		var where string
-		team.program(ctx, `
-@ray.remote(num_gpus=1)
-def task():
-    return os.environ["RAY_NODE_TYPE_NAME"]
-result = ray.get(task.remote())`, &where)
-		Expect(where).To(Equal("gpu"))
-		Expect(team.of(ctx, "cpu")).To(BeEmpty())
-		team.workers(ctx, 0)
 	}, SpecTimeout(limit))
 
 	It("takes the group whose labels a task selects, from zero", Label(localkubeLabel, live.SelectedLabel), func(ctx SpecContext) {
@@ -89,44 +75,6 @@ result = [hosts(2, "STRICT_SPREAD"), hosts(2, "STRICT_PACK")]`, &nodes)
 		Expect(nodes).To(Equal([]int{2, 1}))
 	}, SpecTimeout(limit))
 
-	It("holds what request_resources asks for", func(ctx SpecContext) {
-		held := team.begin(ctx, `
-import time
-from ray.autoscaler.sdk import request_resources
-request_resources(num_cpus=2)
-open("/tmp/asked", "w").close()
-while not os.path.exists("/tmp/enough"):
-    time.sleep(0.1)
-request_resources(num_cpus=0)
-result = 0`)
-		head := team.head(ctx)
-		held.reaches(ctx, &head, "/tmp/asked")
-		team.workers(ctx, 2)
-		Consistently(ctx, func(ctx context.Context) (int, error) {
-			pods, err := kubernetes.PodsOf(ctx, team.NamespacedName, v1alpha1.RoleWorker)
-			return len(pods), err
-		}, 10*time.Second, time.Second).Should(Equal(2)) // twice the idle time
-		exec(ctx, &head, "touch", "/tmp/enough")
-		held.end(ctx, new(int))
-		team.workers(ctx, 0)
-	}, SpecTimeout(limit))
-
-	It("names what can never fit, and starts nothing for it", func(ctx SpecContext) {
-		held := team.begin(ctx, `
-@ray.remote(num_gpus=16)
-def task():
-    pass
-ready, _ = ray.wait([task.remote()], timeout=12)
-result = len(ready)`)
-		team.scales(ctx, "Infeasible")
-		Expect(team.ready(ctx).Status.Autoscaling.Infeasible).To(ConsistOf(HaveField("Shape", ContainSubstring("GPU: 16"))))
-		ready := 0
-		held.end(ctx, &ready)
-		Expect(ready).To(Equal(0))
-		Expect(team.workers(ctx, 0)).To(BeEmpty())
-		team.scales(ctx, "Autoscaled")
-	}, SpecTimeout(limit))
-
 	It("keeps a worker as long as an object lives there alone", func(ctx SpecContext) {
 		sum := 0
 		team.program(ctx, `
@@ -139,56 +87,6 @@ ray.wait([kept], fetch_local=False)
 time.sleep(12) # more than twice the idle time
 result = len(ray.get(kept))`, &sum)
 		Expect(sum).To(Equal(1 << 20))
-		team.workers(ctx, 0)
-	}, SpecTimeout(limit))
-
-	It("goes on when the operator dies", func(ctx SpecContext) {
-		killOperator(ctx)
-		done := 0
-		team.program(ctx, `
-@ray.remote(num_cpus=1)
-def task():
-    return 1
-result = sum(ray.get([task.remote() for _ in range(2)]))`, &done)
-		Expect(done).To(Equal(2))
-		team.workers(ctx, 0)
-	}, SpecTimeout(limit))
-
-	It("takes the next group when the first gets no machine", func(ctx SpecContext) {
-		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) { spec.WorkerGroups = append(spec.WorkerGroups, spot()) })
-		begin := time.Now()
-		var where []string
-		team.program(ctx, `
-@ray.remote(num_cpus=1)
-def task():
-    return os.environ["RAY_NODE_TYPE_NAME"]
-result = [ray.get(task.remote())]`, &where)
-		told("demand to done past a group without machines", begin)
-		Expect(where).To(Equal([]string{"cpu"}))
-		Expect(team.events(ctx)).To(ContainElement(ContainSubstring("scaled group spot 0 → 1")), "the group was tried")
-		team.workers(ctx, 0)
-		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) { spec.WorkerGroups = spec.WorkerGroups[:2] })
-		team.ready(ctx)
-	}, SpecTimeout(limit))
-
-	It("keeps its size when autoscaling is turned off, until replicas is edited", func(ctx SpecContext) {
-		held := team.begin(ctx, `
-import time
-from ray.autoscaler.sdk import request_resources
-request_resources(num_cpus=2)
-open("/tmp/asked", "w").close()
-while not os.path.exists("/tmp/enough"):
-    time.sleep(0.1)
-result = 0`)
-		head := team.head(ctx)
-		held.reaches(ctx, &head, "/tmp/asked")
-		team.workers(ctx, 2)
-		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) { spec.Autoscaling = nil })
-		exec(ctx, &head, "touch", "/tmp/enough")
-		held.end(ctx, new(int))
-		team.scales(ctx, "SizesHeld")
-		Expect(team.workers(ctx, 2)).To(HaveLen(2))
-		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) { spec.WorkerGroups[0].Replicas = new(int32) })
 		team.workers(ctx, 0)
 	}, SpecTimeout(limit))
 })
@@ -215,16 +113,6 @@ result = ray.get([task.remote(i) for i in range(4)])`)
 	told("done to no worker", begin)
 	Expect(e.events(ctx)).To(ContainElement(ContainSubstring("scaled group cpu 0 → 4: 4 × {CPU: 1}")))
 	Expect(e.ready(ctx).Status.Autoscaling.Groups).To(ContainElement(HaveField("Target", BeEquivalentTo(0))))
-}
-
-// spot is a group that no machine can take, and that comes first.
-func spot() v1alpha1.WorkerGroup {
-	group := v1alpha1.WorkerGroup{
-		Name: "spot", MinReplicas: new(int32), MaxReplicas: ptr.To[int32](2), Priority: ptr.To[int32](10), CapacityTimeoutSeconds: ptr.To[int32](10),
-		NodeSpec: v1alpha1.NodeSpec{Size: size("300m", "1Gi")},
-	}
-	keepOff(&group.NodeSpec)
-	return group
 }
 
 // program runs a program in the head to its end.

@@ -9,6 +9,8 @@ const (
 	SliceLabel, SliceEntry       = "elastic-slice", "reservation of a slice at zero to work on each host"
 	ElasticRollLabel             = "elastic-roll"
 	FailingLabel, FailingEntry   = "elastic-failing", "workers whose image does not exist"
+	// AutoscalerTroubleLabel is of the specs of an autoscaler beside hostile job code and a silent control service.
+	AutoscalerTroubleLabel = "autoscaler-trouble"
 )
 
 // Failing is what became of a demand for workers that never start.
