@@ -37,6 +37,10 @@ var token = passing(live.TokenLabel, "a cluster waits for the Secret of its toke
 var strategies = passing(live.StrategiesLabel, "with maxSurge 1 and maxUnavailable 0 there are never fewer workers than wanted; "+
 	"with Recreate all pods are made again at once, and the choice of it alone replaces none")
 
+// leftBehind shows what becomes of objects and actors on a worker that leaves.
+var leftBehind = passing(live.LeftBehindLabel, "a worker that must leave stays for its objects and actors until drainSeconds are over; "+
+	"what is lost then is what docs/clusters.md says")
+
 // passing makes a scenario of specs with a label that pass.
 func passing(label, promise string) scenario {
 	return scenario{name: label, promise: promise, play: func(ctx context.Context, state string) (Outcome, error) {

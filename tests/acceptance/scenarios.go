@@ -56,7 +56,7 @@ var areas = map[string][]scenario{
 	// Beside nginx.
 	"dashboards-cost": {dashboardRates, dashboardSockets, dashboardBusy},
 	"services":        serviceScenarios(),
-	"clusters":        append(append([]scenario{reasons, firstMistakes, rolling, succession}, timed...), token, strategies, admission, world, queueing),
+	"clusters":        append(append([]scenario{reasons, firstMistakes, rolling, succession}, timed...), token, strategies, leftBehind, admission, world, queueing),
 	"autoscaling": {
 		decisions, elasticRolls, decisionTime, demand, givenBack, churn, autoscalerTrouble, apiAway, anew, quiet, selected, slice, elasticRolling, neverStart,
 	},

@@ -3,16 +3,13 @@ package e2e
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
 
-// A replica of two hosts, and one worker beside it, in a cluster that is then resized and
-// suspended.
+// A replica of two hosts, and one worker beside it, in a cluster that is then resized, suspended and
+// deleted for being idle.
 var _ = Describe("a cluster with a replica of two hosts", Ordered, func() {
 	var team *env
 
@@ -38,23 +35,7 @@ workerGroups:
 		}
 	}, SpecTimeout(limit))
 
-	It("replaces both hosts when one is lost, and nothing else", func(ctx SpecContext) {
-		pair, other := team.group(ctx, "pair"), team.group(ctx, "cpu")
-		begin := time.Now()
-		kill(ctx, &pair[0])
-		for i := range pair {
-			gone(ctx, &pair[i])
-		}
-		left := team.staying(ctx, 3)
-		told("a host lost to both replaced", begin)
-		Expect(uids(left)).To(ContainElement(other[0].UID))
-		for _, host := range team.group(ctx, "pair") {
-			Expect(uids(pair)).NotTo(ContainElement(host.UID))
-			Expect(host.Labels[v1alpha1.LabelReplica]).To(Equal(team.group(ctx, "pair")[0].Labels[v1alpha1.LabelReplica]))
-		}
-		team.listed(ctx, 4)
-	}, SpecTimeout(limit))
-
 	resized(func() *env { return team })
 	suspended(func() *env { return team })
+	idles(func() *env { return team })
 })

@@ -19,8 +19,8 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 )
 
-// Workers that leave, for every cause there is, with a task on them that may not run
-// twice. Then they are replaced for an edit, and the cluster is deleted while at work.
+// Workers that leave with a task on them that may not run twice. At last the cluster is deleted while at work.
+// Stories of internal/cluster show the other causes, in TestDrain and TestNodes.
 var _ = Describe("workers that leave", Ordered, func() {
 	var team *env
 
@@ -29,21 +29,10 @@ var _ = Describe("workers that leave", Ordered, func() {
 upgradeStrategy: {type: RollingWorkers}
 workerGroups:
 - name: cpu
-  replicas: 3
+  replicas: 2
   drainSeconds: 60
   `+smallWorker)
 	}, NodeTimeout(limit))
-
-	It("scale down by an idle worker, and the busy one stays", func(ctx SpecContext) {
-		last := team.staying(ctx, 3)[2] // the one that would go if all were idle
-		busy := team.occupy(ctx, &last)
-		begin := time.Now()
-		team.scale(ctx, 2)
-		left := team.workers(ctx, 2)
-		told("scale down to pod gone", begin)
-		Expect(uids(left)).To(ContainElement(last.UID))
-		Expect(busy.release(ctx)).To(Equal(last.Name))
-	}, SpecTimeout(limit))
 
 	It("finish what they are at when asked to retire, with a successor at work", func(ctx SpecContext) {
 		before := team.staying(ctx, 2)
@@ -62,19 +51,6 @@ workerGroups:
 		told("its task done to pod gone", begin)
 	}, SpecTimeout(limit))
 
-	It("leave a node that announces its end, with a successor elsewhere", func(ctx SpecContext) {
-		before := team.staying(ctx, 2)
-		old := before[1]
-		busy := team.occupy(ctx, &old)
-		taint(ctx, old.Spec.NodeName, "ToBeDeletedByClusterAutoscaler")
-		team.becomes(ctx, team.dial(ctx), &old, headclient.Draining)
-		for _, worker := range team.staying(ctx, 2) {
-			Expect(worker.Spec.NodeName).NotTo(Equal(old.Spec.NodeName))
-		}
-		Expect(busy.release(ctx)).To(Equal(old.Name))
-		gone(ctx, &old)
-	}, SpecTimeout(limit))
-
 	It("finish what they are at when they are evicted", func(ctx SpecContext) {
 		before := team.staying(ctx, 2)
 		old := before[0]
@@ -82,22 +58,6 @@ workerGroups:
 		Expect(evict(ctx, &old)).To(Succeed())
 		newcomer(before, team.staying(ctx, 2))
 		Expect(busy.release(ctx)).To(Equal(old.Name))
-		gone(ctx, &old)
-	}, SpecTimeout(limit))
-
-	It("go when drainSeconds are over, whatever runs there", func(ctx SpecContext) {
-		const seconds = 3
-		team.drainFor(ctx, seconds)
-		old := team.staying(ctx, 2)[0]
-		busy := team.occupy(ctx, &old)
-		begin := time.Now()
-		annotate(ctx, &old, v1alpha1.AnnotationRetire)
-		toldToEnd(ctx, &old)
-		told("asked to retire to told to end", begin)
-		// The annotation's times are whole seconds.
-		Expect(time.Since(begin)).To(BeNumerically(">", (seconds-1)*time.Second))
-		takes(begin, (seconds+10)*time.Second, "a drain ends in time")
-		Expect(busy.release(ctx)).To(Equal(old.Name), "its grace period follows, in which Ray lets the task end")
 		gone(ctx, &old)
 	}, SpecTimeout(limit))
 
@@ -176,21 +136,6 @@ func annotate(ctx context.Context, obj client.Object, name string) {
 	GinkgoHelper()
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:"by a test"}}}`, name)
 	Expect(kubernetes.Patch(ctx, obj.DeepCopyObject().(client.Object), client.RawPatch("application/merge-patch+json", []byte(patch)))).To(Succeed())
-}
-
-// taint keeps new pods from a node until the spec ends.
-func taint(ctx context.Context, name, key string) {
-	GinkgoHelper()
-	set := func(ctx context.Context, taints []corev1.Taint) {
-		GinkgoHelper()
-		var node corev1.Node
-		Expect(kubernetes.Get(ctx, client.ObjectKey{Name: name}, &node)).To(Succeed())
-		seen := node.DeepCopy()
-		node.Spec.Taints = taints
-		Expect(kubernetes.Patch(ctx, &node, client.MergeFrom(seen))).To(Succeed())
-	}
-	DeferCleanup(func(ctx SpecContext) { set(ctx, nil) }, NodeTimeout(limit))
-	set(ctx, []corev1.Taint{{Key: key, Effect: corev1.TaintEffectNoSchedule}})
 }
 
 // evict asks for a pod's end, as kubectl drain does.

@@ -11,11 +11,13 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
 // leftBehind are the specs of a cluster with two workers on which objects and actors are
 // that nobody else has. What they show is what docs/clusters.md tells users.
 func leftBehind(cluster func() *env) {
+	labels := Label(live.LeftBehindLabel, live.AcceptLabel)
 	It("stay for objects until drainSeconds are over, and take them away but those that Ray makes again", func(ctx SpecContext) {
 		team := cluster()
 		old := team.staying(ctx, 2)[0]
@@ -27,7 +29,7 @@ func leftBehind(cluster func() *env) {
 			"returned": "there", "returned by a task that may not run twice": "ObjectReconstructionFailedError",
 			"put by a task": "OwnerDiedError", "put by the driver": "there", "fetched before": "there", "fetched while it drains": "there",
 		}))
-	}, SpecTimeout(limit))
+	}, labels, SpecTimeout(limit))
 
 	It("stay for actors until drainSeconds are over, and then take them away", func(ctx SpecContext) {
 		team := cluster()
@@ -37,7 +39,7 @@ func leftBehind(cluster func() *env) {
 		Expect(holder.leave(ctx)).To(Equal(map[string]string{
 			"put by an actor": "OwnerDiedError", "a detached actor that may restart": "there", "a detached actor that may not": "ActorDiedError",
 		}))
-	}, SpecTimeout(limit))
+	}, labels, SpecTimeout(limit))
 }
 
 // exits lets a worker exit that does not become idle, with something done while it drains.

@@ -16,7 +16,6 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -116,22 +115,5 @@ func leads(ctx context.Context) error {
 			}
 		}
 		return fmt.Errorf("%q has the Lease", holder)
-	})
-}
-
-// successor waits until a pod is gone and there are as many workers as before.
-func (e *env) successor(ctx context.Context, lost types.UID, workers int) {
-	GinkgoHelper()
-	eventually(ctx, "a successor", func(ctx context.Context) error {
-		pods, err := kubernetes.PodsOf(ctx, e.NamespacedName, v1alpha1.RoleWorker)
-		for i := range pods {
-			if pods[i].UID == lost {
-				err = fmt.Errorf("%s is still there", pods[i].Name)
-			}
-		}
-		if err == nil && len(pods) != workers {
-			err = fmt.Errorf("there are %d workers", len(pods))
-		}
-		return err
 	})
 }

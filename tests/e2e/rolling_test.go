@@ -26,37 +26,12 @@ func rolled(cluster func() *env) {
 	It("are replaced for an edit, and no task is lost", func(ctx SpecContext) {
 		team := cluster()
 		head := team.head(ctx)
-		team.scale(ctx, 2) // as the specs before leave it
 		team.drainFor(ctx, 60)
 		for round := range *rounds {
 			team.roll(ctx, fmt.Sprint(round))
 		}
 		Expect(team.head(ctx).UID).To(Equal(head.UID))
-	}, Label(live.RollLabel), SpecTimeout(limit*time.Duration(1+*rounds)))
-
-	It("stay at work when the new ones cannot start, until the edit is taken back", func(ctx SpecContext) {
-		team := cluster()
-		before := team.staying(ctx, 2)
-		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) { spec.WorkerGroups[0].Image = "localhost/no-such-image:1" })
-		eventually(ctx, "the image to be named as the obstacle", func(ctx context.Context) error {
-			cluster, err := kubernetes.Find(ctx, team.NamespacedName)
-			if err == nil && cluster.Status.Groups[0].Reason != "ImagePullFailed" {
-				err = fmt.Errorf("the reason is %q: %s", cluster.Status.Groups[0].Reason, cluster.Status.Groups[0].Message)
-			}
-			return err
-		})
-		left := team.staying(ctx, 1)
-		Expect(uids(before)).To(ContainElement(left[0].UID))
-		head := team.head(ctx)
-		var sum int
-		ray(ctx, &head, squares, &sum)
-		Expect(sum).To(Equal(285))
-		Expect(uids(team.staying(ctx, 1))).To(Equal(uids(left)), "maxUnavailable is 1")
-
-		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) { spec.WorkerGroups[0].Image = "" })
-		team.upToDate(ctx)
-		Expect(uids(team.staying(ctx, 2))).To(ContainElement(left[0].UID), "it never was out of date")
-	}, SpecTimeout(2*limit))
+	}, Label(live.RollLabel, live.AcceptLabel), SpecTimeout(limit*time.Duration(1+*rounds)))
 
 	It("have a head that no eviction moves once it has been at work for a minute", func(ctx SpecContext) {
 		team := cluster()

@@ -1,19 +1,11 @@
 package e2e
 
 import (
-	"fmt"
-	"time"
-
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
 // node is what Ray says of one of its nodes.
@@ -97,45 +89,5 @@ for pid in filter(str.isdigit, os.listdir("/proc")):
 			Expect(err).NotTo(HaveOccurred())
 			Expect(string(log)).NotTo(ContainSubstring("instead of /dev/shm"))
 		}
-	}, SpecTimeout(limit))
-
-	It("scales from 1 to 4 and to 2 workers, whenever the operator is killed", func(ctx SpecContext) {
-		// The GPU worker stays; with it and the head there are six pods at most.
-		for _, replicas := range []int32{4, 2} {
-			begin := time.Now()
-			team.scale(ctx, replicas)
-			killOperator(ctx)
-			team.workers(ctx, 1+int(replicas))
-			killOperator(ctx)
-			team.ready(ctx)
-			Expect(team.pods(ctx, "")).To(HaveLen(2 + int(replicas)))
-			team.listed(ctx, 2+int(replicas))
-			told(fmt.Sprintf("scale to %d", replicas), begin)
-		}
-		Expect(team.ready(ctx).Status.Epoch).To(BeEquivalentTo(1))
-		Expect(uids(team.pods(ctx, ""))).To(ContainElements(head.UID, workers["cpu"].UID, workers["gpu"].UID))
-	}, SpecTimeout(2*limit))
-
-	It("is left alone when the chart is upgraded, uninstalled and installed again", func(ctx SpecContext) {
-		pods := uids(team.pods(ctx, ""))
-		unharmed := func() {
-			GinkgoHelper()
-			_, err := kubernetes.Find(ctx, team.NamespacedName)
-			Expect(err).NotTo(HaveOccurred())
-			Expect(uids(team.pods(ctx, ""))).To(ConsistOf(pods))
-		}
-		Expect(live.Install(ctx, root, append([]string{"--set", "operator.verbosity=1"}, withServer...)...)).To(Succeed())
-		unharmed()
-		_, err := live.Helm(ctx, root, "uninstall", live.ReleaseName, "--namespace", live.ReleaseNamespace, "--wait", "--timeout", "1m")
-		Expect(err).NotTo(HaveOccurred())
-		unharmed()
-		var definition unstructured.Unstructured
-		definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
-		Expect(kubernetes.Get(ctx, types.NamespacedName{Name: "computeclusters.heliostat.dev"}, &definition)).To(Succeed())
-		begin := time.Now()
-		Expect(live.Install(ctx, root, withServer...)).To(Succeed())
-		told("install", begin)
-		team.ready(ctx)
-		unharmed()
 	}, SpecTimeout(limit))
 })

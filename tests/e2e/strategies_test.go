@@ -22,7 +22,6 @@ func edited(cluster func() *env) {
 	labels := Label(live.StrategiesLabel, live.AcceptLabel)
 	It("with maxSurge 1 and maxUnavailable 0 never leaves fewer workers than wanted", func(ctx SpecContext) {
 		team := cluster()
-		team.scale(ctx, 2) // also where no spec before has
 		head, before := team.head(ctx), uids(team.staying(ctx, 2))
 		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) {
 			spec.UpgradeStrategy = &v1alpha1.UpgradeStrategy{Type: v1alpha1.UpgradeRollingWorkers, Rolling: &v1alpha1.Rolling{MaxSurge: 1}}

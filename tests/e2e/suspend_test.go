@@ -15,20 +15,8 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
 
-// suspended are the specs of a cluster with a group of two workers and one of one.
+// suspended is the spec of a cluster with a group of two workers and one of one. It leaves one worker.
 func suspended(cluster func() *env) {
-	It("suspends a group and has it back, and touches no other pod", func(ctx SpecContext) {
-		team := cluster()
-		others := append(team.group(ctx, "pair"), team.head(ctx))
-		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) { spec.WorkerGroups[1].Suspend = true })
-		team.workers(ctx, 2)
-		Expect(team.ready(ctx).Status.Workers.Desired).To(BeEquivalentTo(2))
-		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) { spec.WorkerGroups[1].Suspend = false })
-		team.staying(ctx, 3)
-		Expect(uids(team.pods(ctx, ""))).To(ContainElements(uids(others)))
-		Expect(team.ready(ctx).Status.Epoch).To(BeEquivalentTo(1))
-	}, SpecTimeout(limit))
-
 	It("suspends and resumes, with the edits that were made meanwhile", func(ctx SpecContext) {
 		team := cluster()
 		before, token := team.lasting(ctx), team.token(ctx)

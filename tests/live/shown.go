@@ -19,6 +19,8 @@ const (
 	TokenLabel = "token"
 	// StrategiesLabel is of the specs of a cluster whose pods are replaced by each strategy.
 	StrategiesLabel = "strategies"
+	// LeftBehindLabel is of the specs of objects and actors on a worker that leaves.
+	LeftBehindLabel = "left-behind"
 
 	// PromisedCordon is when a head may be evicted from a cordoned node.
 	PromisedCordon = 300 * time.Second
