@@ -53,7 +53,7 @@ clean: ## Remove bin/ and .state/ (downloads and images stay in the user's cache
 
 ##@ Test it
 .PHONY: check test test-one test-one-down deps verify scan lint unit chart integration web-test localkube-test e2e e2e-existing accept
-.PHONY: bench bench-fleet bench-autoscale race vuln fuzz mutate
+.PHONY: bench bench-fleet bench-autoscale race vuln fuzz
 check: ## For each edit: unit tests, shape, lint of what changed, chart, scan; at most 3 minutes when caches are warm
 	@tests/run.sh lint-changed unit-few chart scan
 
@@ -122,9 +122,6 @@ vuln: ## Look for known vulnerabilities with govulncheck: make vuln [GOVULNDB=fi
 
 fuzz: ## Fuzz each target for a while: make fuzz [FUZZTIME=30s] [PACKAGES=ray-operator/headclient]
 	@FUZZTIME="$(FUZZTIME)" nice hack/tools/fuzz.sh $(PACKAGES)
-
-mutate: ## Run mutation tests on the pure packages: make mutate [PACKAGES=ray-operator/internal/scale]
-	@nice go run ./tests/mutation $(or $(PACKAGES),-results docs/results)
 
 # Programs come from the user's cache where another checkout has built them from the same content.
 CACHED := hack/tools/cached.sh

@@ -79,7 +79,7 @@ func nearest(all []listed, changed string) []listed {
 
 // isUnit reports whether a package has tests that need no Kubernetes and test the product.
 func isUnit(one listed) bool {
-	others := []string{"integration", "e2e", "bench", "mutation", "seeded"}
+	others := []string{"integration", "e2e", "bench", "seeded"}
 	return one.hasTests() && !slices.ContainsFunc(others, func(other string) bool {
 		return strings.HasPrefix(one.ImportPath+"/", module+"/tests/"+other+"/")
 	})
