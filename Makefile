@@ -52,10 +52,13 @@ clean: ## Remove bin/ and .state/ (downloads and images stay in the user's cache
 	rm -rf bin .state
 
 ##@ Test it
-.PHONY: check test test-one test-one-down deps verify scan lint unit chart integration web-test localkube-test e2e e2e-existing accept
+.PHONY: check check-root test test-one test-one-down deps verify scan lint unit chart integration web-test localkube-test e2e e2e-existing accept
 .PHONY: bench bench-fleet bench-autoscale race vuln fuzz
-check: ## For each edit: unit tests, shape, lint of what changed, chart, scan; at most 3 minutes when caches are warm
-	@tests/run.sh lint-changed unit-few chart scan
+check: ## For each edit, without root and installing nothing: unit tests, shape, lint of what changed, chart; at most 3 minutes when caches are warm
+	@tests/run.sh lint-changed unit-few chart-few
+
+check-root: ## What "make check" leaves out: tests that need root, Redis, promtool or checkov, which it installs
+	@tests/run.sh unit-root chart-alerts scan
 
 test: ## Run the tests of every layer, those on real Ray included; installs and builds what they need; FRESH=1 skips nothing
 	@tests/run.sh

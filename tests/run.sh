@@ -103,7 +103,15 @@ said() {
   done
 }
 
-target() { case $1 in localkube | web) echo "$1-test" ;; accept) echo "accept AREA=$AREA" ;; *) echo "$1" ;; esac; }
+target() {
+  case $1 in
+    localkube | web) echo "$1-test" ;;
+    accept) echo "accept AREA=$AREA" ;;
+    unit-few | chart-few | lint-changed) echo check ;;
+    unit-root | chart-alerts) echo check-root ;;
+    *) echo "$1" ;;
+  esac
+}
 
 # counts LOG: what go test and Ginkgo counted.
 counts() {
@@ -134,7 +142,7 @@ lane_of() {
     unit*) echo units ;;
     e2e-clusters | localkube) echo clusters ;;
     integration | web | e2e-services) echo services ;;
-    chart | scan | verify | lint*) echo static ;;
+    chart* | scan | verify | lint*) echo static ;;
     *) echo alone ;;
   esac
 }

@@ -12,6 +12,7 @@ declare -A INPUTS=(
   [localkube]="tests/localkube"
   [contract]="ray-operator/headclient images/ray tests/imagebuild tests/e2e/*contract* proto go.mod"
 )
+INPUTS[chart-few]=${INPUTS[chart]} INPUTS[chart-alerts]=${INPUTS[chart]}
 
 # stamp_of NAME: the path of its stamp.
 stamp_of() {

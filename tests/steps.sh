@@ -7,8 +7,11 @@ declare -A TITLE=(
   [scan]="checkov: the chart and the Dockerfiles"
   [lint-changed]="golangci-lint on what changed"
   [unit]="tests of every module that need no Kubernetes"
-  [unit-few]="the same, stories at few points"
-  [chart]="the chart renders what Kubernetes accepts"
+  [unit-few]="those that need neither root nor Redis, stories at few points"
+  [unit-root]="those that need root or Redis"
+  [chart]="the chart renders what Kubernetes accepts, and its alerts fire"
+  [chart-few]="the chart renders what Kubernetes accepts"
+  [chart-alerts]="alerts of the chart, with promtool"
   [integration]="a real API server"
   [web]="the page: node, and a browser on a real API server"
   [localkube]="local Kubernetes: up, down, killed in between, devices, policies"
@@ -97,36 +100,90 @@ gotest() {
   return $bad
 }
 
-step_unit() {
-  local step=${1:-unit} bad=0
-  redis
-  debian python3=python3
-  python3 -B -m unittest discover -s python/tests || bad=1
-  make bin/gotestsum
+# What matches needs root or Redis servers, among the packages whose tests need no Kubernetes.
+NEEDS_MACHINE='/(ray-operator/internal/controlstore|tests/redistest|tests/internal/(packets|podnet)|localkube/internal/netpol)$'
+
+# test_python: the module is tested with the standard library alone.
+test_python() {
+  command -v python3 >/dev/null || { echo "python3 is missing: install it"; return 1; }
+  python3 -B -m unittest discover -s python/tests
+}
+
+# test_packages STEP GREP...: runs those packages of the large modules that need no Kubernetes and that grep selects.
+test_packages() {
+  local step=$1 bad=0
+  shift
   # What needs a Kubernetes has a step of its own.
-  gotest "$step" . "$(go list ./... | grep -vE '/tests/(integration|web|e2e|bench/(byhand|fleet))$' | go run ./tests/times order packages)" \
-    -timeout 20m || bad=1
+  gotest "$step" . "$(go list ./... | grep -vE '/tests/(integration|web|e2e|bench/(byhand|fleet))$' | grep "$@" |
+    go run ./tests/times order packages)" -timeout 20m || bad=1
+  gotest "$step" tests/localkube "$(cd tests/localkube && go list ./internal/... | grep -v /realtest | grep "$@")" || bad=1
+  return $bad
+}
+
+# test_small STEP: runs what needs nothing and is in no large module.
+test_small() {
+  local step=$1 bad=0
   gotest "$step" . ./tests/bench/fleet -skip '^TestASmallFleet$' || bad=1 # make bench runs that one
   gotest "$step" tests/imagebuild ./... || bad=1
   gotest "$step" hack/tools "./crdtrim ./protogen" -count=1 || bad=1 # crdtrim reads files that the cache does not watch
   gotest "$step" hack/tools/openapi ./... || bad=1
   gotest "$step" tests/oldest ./... -count=1 || bad=1 # it reads files that the cache does not watch
-  gotest "$step" tests/localkube "$(cd tests/localkube && go list ./internal/... | grep -v /realtest)" || bad=1
-  # It links kubectl, and reads files that the cache does not watch.
-  [ "$step" = unit-few ] || gotest "$step" tests/localkube/kube ./pages -count=1 || bad=1
   return $bad
 }
 
-# Stories are played without disturbance: what they promise is still checked at each revision.
-step_unit_few() { HELIOSTAT_POINTS=none step_unit unit-few; }
+step_unit() {
+  local bad=0
+  redis
+  debian python3=python3
+  test_python || bad=1
+  make bin/gotestsum
+  test_packages unit "" || bad=1
+  test_small unit || bad=1
+  # It links kubectl, and reads files that the cache does not watch.
+  gotest unit tests/localkube/kube ./pages -count=1 || bad=1
+  return $bad
+}
 
-step_chart() {
+# Stories are played without disturbance: what they promise is still checked at each revision. It installs nothing.
+step_unit_few() {
+  local bad=0
+  export HELIOSTAT_POINTS=none
+  test_python || bad=1
+  make bin/gotestsum
+  test_packages unit-few -vE "$NEEDS_MACHINE" || bad=1
+  test_small unit-few || bad=1
+  return $bad
+}
+
+step_unit_root() {
+  [ "$(id -u)" = 0 ] || { echo "these tests make network namespaces, so they need root: sudo make check-root"; return 1; }
+  redis
+  debian ip=iproute2 iptables=iptables ipset=ipset
+  make bin/gotestsum
+  test_packages unit-root -E "$NEEDS_MACHINE"
+}
+
+# test_chart STEP: what the chart renders. It installs nothing.
+test_chart() {
   make bin/helm bin/gotestsum
   bin/helm lint --strict helm-chart/heliostat
-  debian promtool=prometheus
-  HELM=$PWD/bin/helm gotest chart hack/tools ./chart -count=1 -timeout 20m
-  gotest chart hack/tools/monitoring ./... -count=1 # it reads files that the cache does not watch
+  HELM=$PWD/bin/helm gotest "$1" hack/tools ./chart -count=1 -timeout 20m
 }
+
+# test_alerts STEP: promtool's view of the alerts, and the boards.
+test_alerts() {
+  make bin/gotestsum
+  debian promtool=prometheus
+  gotest "$1" hack/tools/monitoring ./... -count=1 # it reads files that the cache does not watch
+}
+
+step_chart() {
+  test_chart chart
+  test_alerts chart
+}
+
+step_chart_few() { test_chart chart-few; }
+step_chart_alerts() { test_alerts chart-alerts; }
 
 status() { bin/localkube status --name "$1" | awk -v key="$2" 'index($0, key) == 1 { print $NF }'; }
 
