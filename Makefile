@@ -26,7 +26,7 @@ demo-down: ## Take everything down that "make demo" brought up
 	@hack/demo/demo.sh down $(GIVEN)
 
 ##@ Change it
-.PHONY: generate proto web build images sbom release clean
+.PHONY: generate proto web build tools images sbom release clean
 generate: bin/controller-gen bin/crd-ref-docs bin/crdtrim proto ## Write what is generated: deepcopy, CRD, chart's copy, reference; Ray's protocol
 	@hack/tools/generate.sh
 
@@ -38,6 +38,8 @@ web: ## Build the page into dashboard-proxy/web/dist with node, for the server t
 
 build: bin/operator bin/heliostat ## Build the operator and the programs of the tests into bin/
 	@tests/run.sh build
+
+tools: $(TOOLS) bin/gotestsum bin/golangci-lint bin/crdtrim bin/protogen bin/openapi ## Build the programs that generators and static checks run into bin/
 
 images: bin/images ## Build the container images of the operator, Ray and Redis, without Docker
 	@bin/images build all

@@ -53,6 +53,12 @@ redis() { debian redis-server=redis-server redis-sentinel=redis-sentinel redis-c
 # web: what builds the page and tests it in a browser, and what the dashboard proxy is measured beside.
 web() { debian node=nodejs npm=npm chromium=chromium nginx=nginx wrk=wrk; }
 
+# python: what runs the tests of python, and the virtual environment of checkov. ensurepip is a module that Debian packages apart.
+python() {
+  debian python3=python3
+  python3 -c 'import ensurepip, venv' 2>/dev/null || debian ensurepip=python3-venv
+}
+
 step_deps() {
   make bin/localkube bin/images
   local missing
@@ -62,6 +68,7 @@ step_deps() {
   bin/images deps --install
   redis
   web
+  python
   debian promtool=prometheus
 }
 
@@ -71,7 +78,17 @@ step_build() {
   local images=$!
   bin/localkube build || { kill $images; return 1; }
   make bin/helm bin/gotestsum
+  [ -z "${WHOLE:-}" ] || build_tools
   wait $images
+}
+
+# build_tools: what generators and static checks run. "make test" builds it here, as it changes rarely; a step that runs alone
+# builds what it needs.
+build_tools() {
+  hack/tools/scan.sh --install & # most of it waits for a network
+  local checkov=$!
+  make tools || { kill $checkov; return 1; }
+  wait $checkov || echo "checkov could not be installed; the step scan tries again"
 }
 
 step_verify() { make verify; }
@@ -79,6 +96,7 @@ step_lint() { make lint; }
 
 step_scan() {
   make bin/helm
+  python
   hack/tools/scan.sh
 }
 
