@@ -52,18 +52,6 @@ func (r request) isRefused() bool {
 	return !strings.Contains(r.ResponseStatus.Message, "it is being terminated") && !strings.Contains(r.ResponseStatus.Message, "definition is terminating")
 }
 
-// refused tells what the sender was not let do, and why: that the chart's role lacks a right, or
-// what admission had against it.
-func refused(requests []request) []string {
-	var found []string
-	for _, r := range requests {
-		if r.isRefused() {
-			found = append(found, fmt.Sprintf("the operator may not %s: %s", r.what(), r.ResponseStatus.Message))
-		}
-	}
-	return found
-}
-
 // what names the sort of request, such as "create pods" or "patch computeclusters/status".
 func (r request) what() string {
 	if r.ObjectRef.Subresource != "" {
@@ -86,14 +74,35 @@ func (l auditLog) now(t *testing.T) live.Mark {
 // where it is empty.
 func (l auditLog) since(t *testing.T, from live.Mark, namespace string) []request {
 	t.Helper()
+	return slices.DeleteFunc(l.with(t, from, namespace), func(r request) bool {
+		return namespace != "" && r.ObjectRef.Namespace != namespace
+	})
+}
+
+// refused returns what operators were not let do after a mark, and why: the chart's role lacks a right, or admission had
+// something against it.
+func (l auditLog) refused(t *testing.T, from live.Mark) []string {
+	t.Helper()
+	var found []string
+	for _, r := range l.with(t, from, fmt.Sprintf(`"code":%d`, http.StatusForbidden)) {
+		if r.isRefused() {
+			found = append(found, fmt.Sprintf("the operator may not %s: %s", r.what(), r.ResponseStatus.Message))
+		}
+	}
+	return found
+}
+
+// with returns the operators' requests after a mark whose line has a text. The other lines, which are most, are not parsed.
+func (l auditLog) with(t *testing.T, from live.Mark, text string) []request {
+	t.Helper()
 	var found []request
 	must(t, l.Since(from, func(line []byte) error {
-		if !bytes.Contains(line, []byte(agent)) {
+		if !bytes.Contains(line, []byte(agent)) || !bytes.Contains(line, []byte(text)) {
 			return nil
 		}
 		var r request
 		err := json.Unmarshal(line, &r)
-		if err == nil && r.UserAgent == agent && (namespace == "" || r.ObjectRef.Namespace == namespace) {
+		if err == nil && r.UserAgent == agent {
 			found = append(found, r)
 		}
 		return err

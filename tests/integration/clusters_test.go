@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -107,4 +108,13 @@ func podsOf(t *testing.T, name types.NamespacedName, role string) []corev1.Pod {
 	pods, err := shared.PodsOf(t.Context(), name, role)
 	must(t, err)
 	return pods
+}
+
+// amounts are resources, given as names and amounts in turn.
+func amounts(pairs ...string) corev1.ResourceList {
+	list := corev1.ResourceList{}
+	for i := 0; i < len(pairs); i += 2 {
+		list[corev1.ResourceName(pairs[i])] = resource.MustParse(pairs[i+1])
+	}
+	return list
 }

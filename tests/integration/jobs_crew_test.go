@@ -40,7 +40,7 @@ func hire(t *testing.T, namespace string) *crew {
 // one starts an operator more. What it was refused is looked at when all are dismissed.
 func (c *crew) one() *operator {
 	o := &operator{t: c.t, metrics: freeAddress(c.t)}
-	must(c.t, o.start(shared.program, append([]string{
+	must(c.t, o.start(append([]string{
 		"--kubeconfig=" + shared.kubeconfig, "--metrics-bind-address=" + o.metrics, "--health-probe-bind-address=0",
 	}, c.flags...)))
 	c.all = append(c.all, o)
@@ -79,7 +79,7 @@ func (c *crew) dismiss() {
 	for _, o := range c.all {
 		o.end.Do(o.kill)
 	}
-	for _, why := range refused(shared.audit.since(c.t, c.began, "")) {
+	for _, why := range shared.audit.refused(c.t, c.began) {
 		c.t.Error(why)
 	}
 }

@@ -199,7 +199,7 @@ func (i installation) pods(t *testing.T, namespace string, verbs []string) []str
 func launch(t *testing.T, flags ...string) *operator {
 	t.Helper()
 	o := &operator{t: t, metrics: freeAddress(t)}
-	must(t, o.start(shared.program, append([]string{"--metrics-bind-address=" + o.metrics, "--health-probe-bind-address=0"}, flags...)))
+	must(t, o.start(append([]string{"--metrics-bind-address=" + o.metrics, "--health-probe-bind-address=0"}, flags...)))
 	t.Cleanup(func() {
 		o.stop(syscall.SIGTERM)
 		if t.Failed() {

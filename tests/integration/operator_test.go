@@ -36,27 +36,22 @@ type operator struct {
 // anything, when the test ends.
 func startOperator(t *testing.T, flags ...string) *operator {
 	t.Helper()
-	return startProgram(t, shared.program, flags...)
-}
-
-func startProgram(t *testing.T, program string, flags ...string) *operator {
-	t.Helper()
-	return (&operator{t: t}).begin(program, flags...)
+	return (&operator{t: t}).begin(flags...)
 }
 
 // begin starts the program. It is stopped, and must not have been refused anything, when the test ends.
-func (o *operator) begin(program string, flags ...string) *operator {
+func (o *operator) begin(flags ...string) *operator {
 	t := o.t
 	t.Helper()
 	o.metrics, o.began = freeAddress(t), shared.audit.now(t)
 	flags = append([]string{"--kubeconfig=" + shared.kubeconfig, "--metrics-bind-address=" + o.metrics, "--health-probe-bind-address=0"}, flags...)
-	must(t, o.start(program, flags))
+	must(t, o.start(flags))
 	t.Cleanup(func() {
 		o.stop(syscall.SIGTERM)
 		if t.Failed() {
 			t.Logf("the operator's log:\n%s", o.log.String())
 		}
-		for _, why := range refused(shared.audit.since(t, o.began, "")) {
+		for _, why := range shared.audit.refused(t, o.began) {
 			t.Error(why)
 		}
 	})
@@ -66,11 +61,8 @@ func (o *operator) begin(program string, flags ...string) *operator {
 // start starts the program in a process group of its own: in that of a run in the
 // background, whose shell may end at any time, the kernel would then tell one that a test
 // has paused to go on. It ends with the tests, however these end. Heads and servers of tests are at loopback addresses.
-func (o *operator) start(program string, flags []string) error {
-	if program == shared.program { // a former one connects anywhere
-		flags = append(flags, "--allow-local-addresses")
-	}
-	o.command = exec.Command(program, flags...)
+func (o *operator) start(flags []string) error {
+	o.command = exec.Command(shared.program, append(flags, "--allow-local-addresses")...)
 	o.command.Stderr = &o.log
 	o.command.Env = append(os.Environ(), o.env...)
 	o.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}

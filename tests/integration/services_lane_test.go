@@ -101,7 +101,7 @@ func (l *lane) hire() error {
 	}
 	o := &operator{t: l.t}
 	err := l.where.Do(func() error {
-		return o.start(shared.program, []string{
+		return o.start([]string{
 			"--kubeconfig=" + l.kubeconfig, "--metrics-bind-address=0", "--health-probe-bind-address=0", "--watch-namespaces=" + l.name.Namespace,
 		})
 	})

@@ -29,7 +29,7 @@ func TestStoresThatLeadElsewhere(t *testing.T) {
 	namespace := newNamespace(t)
 	(&bed{t: t}).cleansUp(namespace)
 	trusting := &operator{t: t, env: []string{"SSL_CERT_FILE=" + roots}}
-	trusting.begin(shared.program, "--namespace="+live.ReleaseNamespace, "--watch-namespaces="+namespace)
+	trusting.begin("--namespace="+live.ReleaseNamespace, "--watch-namespaces="+namespace)
 	for name, c := range map[string]struct {
 		redis v1alpha1.GivenRedis
 		want  string

@@ -32,7 +32,7 @@ import (
 const (
 	honestClusters = 10
 	hostileObjects = 5
-	hostileSeconds = 8
+	hostileSeconds = 6
 	// calmShare is how much longer they are hostile than all is calm before.
 	calmShare = 2
 	// editPause is the time from one edit of an honest cluster to the next.
@@ -50,7 +50,7 @@ func TestHostileTenants_StopNobody(t *testing.T) {
 	bad := newAdversaries(t, figures.Objects)
 	o := &operator{t: t}
 	figures.MemoryLimit = o.limitMemory(t)
-	o.begin(shared.program, "--namespace="+live.ReleaseNamespace, "--autoscaler-image=none", "--watch-namespaces="+strings.Join(append(h.namespaces(), bad.namespaces()...), ","))
+	o.begin("--namespace="+live.ReleaseNamespace, "--autoscaler-image=none", "--watch-namespaces="+strings.Join(append(h.namespaces(), bad.namespaces()...), ","))
 	h.ready(t)
 
 	while := time.Duration(figures.Seconds) * time.Second
