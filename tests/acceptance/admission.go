@@ -20,12 +20,15 @@ import (
 // that of the rules; continuous integration sends some hundreds.
 var admission = scenario{
 	name:    "admission",
-	promise: "of 10,000 generated clusters the API server refuses those that the Go rules refuse, with the same field and remedy, and takes the others",
+	promise: "of 10,000 generated clusters the API server refuses those that the Go rules refuse, with the same field and remedy, and takes the others; so it is for some hundreds of jobs, services and schedules",
 	play:    playAdmission,
 }
 
 // generated says how many inputs are made: mixtures of settings, and changes of one field.
 const generated = "-n 8000 -mutations 3000 -seed 1"
+
+// generatedOfOthers says how many are made of jobs, of services and of schedules.
+const generatedOfOthers = "-n 300 -mutations 300 -seed 1"
 
 var agreed = regexp.MustCompile(`(\d+ inputs, \d+ of them bad), .*: (\d+) disagreements`)
 
@@ -35,7 +38,18 @@ func playAdmission(ctx context.Context, _ string) (Outcome, error) {
 	if found == nil {
 		return Outcome{}, errors.Join(errors.New("the test did not say how many inputs it sent"), failed)
 	}
-	return Outcome{Measured: found[1] + ", " + found[2] + " disagreements", Kept: failed == nil && found[2] == "0"}, nil
+	kept := failed == nil && found[2] == "0"
+	output, failed = integration(ctx, "TestTheAPIServerAndTheRulesAgree(OnJobs|OnServices|_OnSchedules)", "HELIOSTAT_ADMISSION="+generatedOfOthers)
+	others := agreed.FindAllStringSubmatch(output, -1)
+	if len(others) != 3 {
+		return Outcome{}, errors.Join(fmt.Errorf("three tests should have said how many inputs they sent, %d did", len(others)), failed)
+	}
+	measured := "clusters: " + found[1] + ", " + found[2] + " disagreements"
+	for _, one := range others {
+		measured += "; another kind: " + one[1] + ", " + one[2] + " disagreements"
+		kept = kept && one[2] == "0"
+	}
+	return Outcome{Measured: measured, Kept: kept && failed == nil}, nil
 }
 
 // integration runs the tests on a real API server whose names match an expression, on a fresh one, with settings of

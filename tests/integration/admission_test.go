@@ -44,11 +44,11 @@ type refusal struct {
 // HELIOSTAT_ADMISSION asks for others instead. Beside those of jobs and of services there is one
 // for each row about a cluster.
 const (
-	countsOfClusters = "-n 100 -mutations 100 -seed 1"
-	countsOfJobs     = "-n 100 -mutations 100 -seed 1"
-	countsOfServices = "-n 100 -mutations 100 -seed 1"
+	countsOfClusters = "-n 30 -mutations 40 -seed 1"
+	countsOfJobs     = "-n 20 -mutations 30 -seed 1"
+	countsOfServices = "-n 20 -mutations 30 -seed 1"
 
-	countsOfSchedules = "-n 50 -mutations 100 -seed 1"
+	countsOfSchedules = "-n 20 -mutations 30 -seed 1"
 )
 
 // inputs are what print gives: of clusters (corpus), of jobs, of services or of schedules.
