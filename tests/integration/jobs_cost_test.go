@@ -22,7 +22,7 @@ import (
 
 // costlyJobs is how many jobs are measured, and how many clusters hang beside them, unless jobs.CostVariable gives
 // another number.
-const costlyJobs = 30
+const costlyJobs = 15
 
 // TestAJobCostsLittle takes jobs through their whole life, alone and beside as many on
 // clusters whose dashboards take connections and never answer.

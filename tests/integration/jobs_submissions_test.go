@@ -26,8 +26,10 @@ import (
 
 // How the jobs of TestSubmissions come, and what befalls their requests.
 const (
-	submissions = 150 // unless HELIOSTAT_SUBMISSIONS gives another number
+	submissions = 70 // unless HELIOSTAT_SUBMISSIONS gives another number
 	wave        = 50
+	// leastDisasters is how many disasters strike, even if all jobs are made before.
+	leastDisasters = 12
 	// open is how many jobs may be on their way before another wave comes.
 	open = 150
 	// stormClusters have a head each; disturbed is the share of requests that something
@@ -229,21 +231,26 @@ func (s *storm) disasters() []disaster {
 	}
 }
 
-// rage lets disasters strike, all sorts of them by turns in an order of chance, until all
-// jobs are made.
+// rage lets disasters strike, all sorts of them by turns in an order of chance, until all jobs
+// are made and there were enough disasters.
 func (s *storm) rage(made <-chan struct{}) {
 	var next []disaster
-	for {
+	for struck := 0; ; struck++ {
 		if len(next) == 0 {
 			for _, d := range s.disasters() {
 				next = append(next, slices.Repeat([]disaster{d}, d.times)...)
 			}
 			rand.Shuffle(len(next), func(i, j int) { next[i], next[j] = next[j], next[i] })
 		}
+		pause := time.After(time.Duration(100+rand.IntN(400)) * time.Millisecond)
+		stop := made
+		if struck < leastDisasters {
+			stop = nil
+		}
 		select {
-		case <-made:
+		case <-stop:
 			return
-		case <-time.After(time.Duration(100+rand.IntN(400)) * time.Millisecond):
+		case <-pause:
 		}
 		if err := client.IgnoreNotFound(next[0].strike()); err != nil {
 			s.t.Errorf("%s: %v", next[0].what, err)

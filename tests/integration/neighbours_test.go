@@ -31,7 +31,7 @@ const (
 	slowHangs = 10 * time.Second
 	// grownWorkers are added to one cluster, refusedWorkers to another one by the quota of its namespace, unless variables
 	// give others.
-	grownWorkers, refusedWorkers = 100, 50
+	grownWorkers, refusedWorkers = 50, 25
 )
 
 // TestNeighbours_SlowNobodyElse: honest clusters wait no longer beside a webhook of one namespace that never answers,
