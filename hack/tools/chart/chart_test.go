@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -15,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -30,16 +30,16 @@ func render(t *testing.T, options ...string) string {
 	return text
 }
 
-// withoutCRDs leaves the CRDs out: they are nearly all of the text, and take most of the time.
-var withoutCRDs = []string{"--set", "crds.install=false"}
+// Options that leave out what is nearly all of the text, and takes most of the time: the CRDs, and the admission policies.
+var (
+	withoutCRDs     = []string{"--set", "crds.install=false"}
+	withoutPolicies = []string{"--set", "admission.enabled=false"}
+)
 
-// of gives the objects of one type among those that are rendered.
+// of returns the objects of one type among those that are rendered.
 func of[T any](t *testing.T, options ...string) []T {
 	t.Helper()
-	if _, asked := any(*new(T)).(*apiextensionsv1.CustomResourceDefinition); !asked && any(*new(T)) != nil {
-		options = append(slices.Clone(withoutCRDs), options...)
-	}
-	objects, err := Decode(render(t, options...))
+	objects, err := Decode(render(t, append(besides[T](), options...)...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,6 +50,20 @@ func of[T any](t *testing.T, options ...string) []T {
 		}
 	}
 	return found
+}
+
+// besides returns options that leave out what is not of a type.
+func besides[T any]() []string {
+	switch any(*new(T)).(type) {
+	case nil: // any type
+		return nil
+	case *apiextensionsv1.CustomResourceDefinition:
+		return withoutPolicies
+	case *admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding:
+		return withoutCRDs
+	default:
+		return slices.Concat(withoutCRDs, withoutPolicies)
+	}
 }
 
 func TestPodIsRestricted(t *testing.T) {
@@ -147,15 +161,11 @@ func TestDefinitionsAreTheGenerated(t *testing.T) {
 // TestRelease_FitsIntoItsSecret: Helm keeps the chart and all that it installs in one Secret, compressed and in base64, and
 // Kubernetes takes 1 MiB. A fifth of that is left for what users set and for versions to come.
 func TestRelease_FitsIntoItsSecret(t *testing.T) {
-	command := exec.CommandContext(t.Context(), os.Getenv("HELM"), "install", "test", dir, "--namespace", "there", "--dry-run=client", "-o", "json",
+	release := runHelm(t, "install", releaseName, dir, "--namespace", releaseNamespace, "--dry-run=client", "-o", "json",
 		"--set", "server.enabled=true,metrics.serviceMonitor.enabled=true,metrics.prometheusRule.enabled=true,metrics.dashboards.enabled=true")
-	release, err := command.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
 	var compressed bytes.Buffer
 	writer := gzip.NewWriter(&compressed)
-	if _, err := writer.Write(release); err != nil {
+	if _, err := writer.Write([]byte(release)); err != nil {
 		t.Fatal(err)
 	}
 	if err := writer.Close(); err != nil {
@@ -217,9 +227,7 @@ func TestEveryValueHasAnEffect(t *testing.T) {
 		if strings.HasPrefix(name, "server.") && name != "server.enabled" {
 			with = append(slices.Clone(serving), with...)
 		}
-		if !strings.HasPrefix(name, "crds.") {
-			with = append(slices.Clone(withoutCRDs), with...)
-		}
+		with = append(slices.Clone(lightest(name)), with...)
 		key := strings.Join(with, " ")
 		if unchanged[key] == "" {
 			unchanged[key] = render(t, with...)
@@ -231,6 +239,18 @@ func TestEveryValueHasAnEffect(t *testing.T) {
 		if _, err := Decode(after); err != nil {
 			t.Errorf("%s=%s: %v", name, value, err)
 		}
+	}
+}
+
+// lightest returns options that leave out what the effect of a value is not looked for in.
+func lightest(name string) []string {
+	switch {
+	case strings.HasPrefix(name, "crds."):
+		return withoutPolicies
+	case strings.HasPrefix(name, "admission."):
+		return withoutCRDs
+	default:
+		return slices.Concat(withoutCRDs, withoutPolicies)
 	}
 }
 

@@ -30,7 +30,7 @@ var issuing = []string{
 // namespace before it.
 func serverRights(t *testing.T, options ...string) map[string][]rbacv1.PolicyRule {
 	t.Helper()
-	options = append(slices.Clone(options), "--set", "server.enabled=true")
+	options = slices.Concat(withoutCRDs, withoutPolicies, options, serving)
 	bound := map[string]bool{}
 	isServer := func(subjects []rbacv1.Subject) bool {
 		return len(subjects) == 1 && subjects[0].Kind == "ServiceAccount" && subjects[0].Name == "test-heliostat-server" && subjects[0].Namespace == "there"
