@@ -25,7 +25,7 @@ func TestOperator_LinksNoTemplates(t *testing.T) {
 	if packages := strings.Fields(string(all)); slices.Contains(packages, "text/template") || !slices.Contains(packages, "google.golang.org/grpc") {
 		t.Errorf("text/template is among the %d packages of the programs in ray-operator/cmd: find with go list who imports it", len(packages))
 	}
-	for _, path := range []string{"Makefile", "images/operator/Dockerfile", "tests/imagebuild/internal/recipe/operator.go", "tests/bench/fleet/build.go"} {
+	for _, path := range []string{"Makefile", "images/operator/Dockerfile", "tests/imagebuild/internal/recipe/operator.go", "tests/bench/fleet/build.go", "tests/integration/main_test.go"} {
 		text, err := os.ReadFile(filepath.Join(root(t), path))
 		if err != nil {
 			t.Fatal(err)

@@ -90,7 +90,7 @@ func (s *suite) setUp(ctx context.Context, dir string) (err error) {
 	return err
 }
 
-// build builds the programs where make does, so that they are linked again only when something has changed.
+// build builds the programs where and as make does, so that they are linked again only when something has changed.
 func (s *suite) build(ctx context.Context) (err error) {
 	for _, one := range []struct {
 		path         *string
@@ -99,7 +99,7 @@ func (s *suite) build(ctx context.Context) (err error) {
 		if *one.path, err = filepath.Abs("../../bin/" + one.name); err != nil {
 			return fmt.Errorf("name the program %s: %w", one.name, err)
 		}
-		build := exec.CommandContext(ctx, "go", "build", "-o", *one.path, "../../"+one.source)
+		build := exec.CommandContext(ctx, "go", "build", "-tags=grpcnotrace", "-o", *one.path, "../../"+one.source)
 		if out, err := build.CombinedOutput(); err != nil {
 			return fmt.Errorf("build the program %s: %w: %s", one.name, err, out)
 		}
