@@ -20,7 +20,6 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -196,27 +195,6 @@ var _ = Describe("a service on its own cluster", Ordered, Label(serviceLabel, lo
 			return err
 		})
 		s.serves(ctx)
-	}, SpecTimeout(servingTime))
-
-	It("is suspended with its cluster, and resumed at the same address", func(ctx SpecContext) {
-		suspend := func(on bool) func(*v1alpha1.ClusterServiceSpec) error {
-			return func(spec *v1alpha1.ClusterServiceSpec) error {
-				spec.Suspend = on
-				return nil
-			}
-		}
-		begin := time.Now()
-		s.edit(ctx, suspend(true))
-		suspended := s.becomes(ctx, "be suspended", has(v1alpha1.ConditionSuspended, metav1.ConditionTrue, ""))
-		Expect(meta.FindStatusCondition(suspended.Status.Conditions, v1alpha1.ConditionReady)).To(BeNil())
-		told("service suspended to nothing running", begin)
-		Expect(kubernetes.PodsOf(ctx, s.alone(ctx).NamespacedName, v1alpha1.RoleHead)).To(BeEmpty())
-		var still corev1.Service
-		Expect(kubernetes.Get(ctx, s.NamespacedName, &still)).To(Succeed())
-		s.edit(ctx, suspend(false))
-		s.serves(ctx)
-		Expect(t.service(ctx, "plain").address).To(Equal(s.address))
-		Expect(s.processes(ctx, "/")).To(HaveLen(2))
 	}, SpecTimeout(servingTime))
 
 	It("answers what it was asked before it is deleted, and leaves nothing", func(ctx SpecContext) {

@@ -3,15 +3,12 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
 // remove deletes the service and waits until it is gone.
@@ -50,11 +47,15 @@ var _ = Describe("services on a shared cluster", Ordered, Label(serviceLabel, lo
 		theirs = right.processes(ctx, "/right/")
 	}, NodeTimeout(servingTime))
 
-	It("have processes of their own, which a change of another service leaves alone", func(ctx SpecContext) {
-		before := left.processes(ctx, "/left/")
+	It("have processes of their own, which a change of another service and its end leave alone", func(ctx SpecContext) {
+		epoch, before := shelf.ready(ctx).Status.Epoch, left.processes(ctx, "/left/")
 		Expect(before).NotTo(ContainElements(theirs))
 		left.edit(ctx, tells("2"))
 		left.serves(ctx)
+		for i := range before {
+			before[i] = strings.TrimSuffix(before[i], " 1") + " 2"
+		}
+		Expect(left.processes(ctx, "/left/")).To(Equal(before), "another configuration keeps the processes")
 		Expect(right.processes(ctx, "/right/")).To(Equal(theirs))
 		left.edit(ctx, codeOf("/code/b", "echo"))
 		left.serves(ctx)
@@ -63,17 +64,8 @@ var _ = Describe("services on a shared cluster", Ordered, Label(serviceLabel, lo
 			Expect(before).NotTo(ContainElement(process))
 		}
 		Expect(right.processes(ctx, "/right/")).To(Equal(theirs))
-	}, SpecTimeout(servingTime))
-
-	It("are refused what an older one has, until that is gone, which takes its own away and no more", func(ctx SpecContext) {
-		epoch := shelf.ready(ctx).Status.Epoch
-		late := t.applies(ctx, "late", echoing("late", "/left")+onShelf)
-		late.becomes(ctx, "be refused", has(v1alpha1.ConditionReady, metav1.ConditionFalse, reason.ServeCollision.Code))
-		Expect(left.processes(ctx, "/left/")).To(HaveLen(2))
 
 		left.remove(ctx)
-		late.serves(ctx)
-		Expect(late.processes(ctx, "/left/")).To(HaveLen(2))
 		Expect(right.serves(ctx).Status.Active.Applications).To(HaveLen(1))
 		Expect(right.processes(ctx, "/right/")).To(Equal(theirs))
 		Expect(shelf.ready(ctx).Status.Epoch).To(Equal(epoch), "the cluster stays")

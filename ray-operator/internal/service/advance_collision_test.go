@@ -68,3 +68,24 @@ func TestCollides_OnAnyOptionOfServe(t *testing.T) {
 		}
 	}
 }
+
+// TestCollides_OnNameOrRoute: an application's name and its route are each of one service of a cluster.
+func TestCollides_OnNameOrRoute(t *testing.T) {
+	for name, c := range map[string]struct {
+		elders   string
+		collides bool
+	}{
+		"another name and route": {`"name":"elder","route_prefix":"/elder"`, false},
+		"the same name":          {`"name":"text","route_prefix":"/elder"`, true},
+		"the same route":         {`"name":"elder","route_prefix":"/text"`, true},
+	} {
+		s := shares(t)
+		elder := s.service.DeepCopy()
+		elder.Name, elder.UID = "elder", "elder-uid"
+		elder.Spec.ServeConfig.Raw = []byte(`{"applications":[{` + c.elders + `,"import_path":"a:b"}]}`)
+		s.seen.Elders = []Elder{readElder(elder)}
+		if plan := s.decide(); (plan.Finding.Code == reason.ServeCollision.Code) != c.collides {
+			t.Errorf("%s: %s %s", name, plan.Finding.Code, plan.Finding.Text)
+		}
+	}
+}

@@ -407,12 +407,22 @@ func TestLeave(t *testing.T) {
 	testkit.Play(t,
 		testkit.Scenario{Name: "suspended", Run: func(w *testkit.World) {
 			own(w)
+			address := addressOf(w).UID
 			w.EditService("text", suspended(true))
 			w.After(3 * time.Minute)
 			w.ExpectService("text", "Suspended", "Suspended=True ServiceSuspended", "Ready=absent", "Reconciling=False", "Stalled=False")
+			for _, cluster := range w.ServiceClusters("text") {
+				if pods := w.Pods(cluster); len(pods) > 0 {
+					w.Fatalf("%d pods of cluster %s run", len(pods), cluster)
+				}
+			}
 			w.EditService("text", suspended(false))
 			w.After(3 * time.Minute)
 			w.ExpectService("text", "Ready", "Ready=True", "Suspended=False")
+			serving(w, 1)
+			if now := addressOf(w).UID; now != address {
+				w.Fatalf("it has another Service: %s, was %s", now, address)
+			}
 		}},
 		testkit.Scenario{Name: "deleted", Run: func(w *testkit.World) {
 			own(w)
@@ -423,6 +433,14 @@ func TestLeave(t *testing.T) {
 			}
 		}},
 	)
+}
+
+// addressOf returns the Service of the service.
+func addressOf(w *testkit.World) *corev1.Service {
+	w.Helper()
+	address := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: testkit.Namespace, Name: "text"}}
+	w.Read(address)
+	return address
 }
 
 // halfTheRoom is an upgrade by a candidate that has room for half of the service.
