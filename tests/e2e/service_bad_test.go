@@ -36,27 +36,33 @@ type badVersion struct {
 	words string
 }
 
-// badVersions are those that must never get a request.
-func badVersions() []badVersion {
-	missing := codeOf("/code/a", "nowhere")
-	inServe := func(another bool, words string) func(context.Context, *service, string) time.Time {
-		return func(ctx context.Context, s *service, former string) time.Time {
-			return s.inServe(ctx, former, another, words)
-		}
+// saidInServe returns a function that waits until Serve says the words, on the former cluster or on another one.
+func saidInServe(another bool, words string) func(context.Context, *service, string) time.Time {
+	return func(ctx context.Context, s *service, former string) time.Time {
+		return s.inServe(ctx, former, another, words)
 	}
+}
+
+// missing asks for an import path that does not exist.
+var missing = codeOf("/code/a", "nowhere")
+
+// missingInPlace is a version with that import path, which needs no second cluster.
+var missingInPlace = badVersion{
+	name: "an import path that does not exist, on the same cluster", change: []func(*v1alpha1.ClusterServiceSpec) error{missing},
+	seen: saidInServe(false, "No module named"), words: "No module named",
+}
+
+// badVersions returns the other versions that must never get a request.
+func badVersions() []badVersion {
 	return []badVersion{
 		{
-			name: "an import path that does not exist, on the same cluster", change: []func(*v1alpha1.ClusterServiceSpec) error{missing},
-			seen: inServe(false, "No module named"), words: "No module named",
-		},
-		{
 			name:   "an import path that does not exist, on a second cluster",
-			change: []func(*v1alpha1.ClusterServiceSpec) error{missing, moved("import")}, seen: inServe(true, "No module named"), words: "No module named",
+			change: []func(*v1alpha1.ClusterServiceSpec) error{missing, moved("import")}, seen: saidInServe(true, "No module named"), words: "No module named",
 		},
 		{
 			name:   "a replica that dies after 30 s, before it is ready",
 			change: []func(*v1alpha1.ClusterServiceSpec) error{codeOf("/code/a", "dies"), moved("dies"), within(120)},
-			seen:   inServe(true, "failed to start"), words: "failed to start",
+			seen:   saidInServe(true, "failed to start"), words: "failed to start",
 		},
 		{
 			name: "an image that cannot be pulled", words: "example.com/none:1",
@@ -192,84 +198,81 @@ func names(name, words string) func(client.Object) bool {
 	}
 }
 
+// expectRollback asks for a version that cannot serve, and expects the service to keep what it has: no request fails, and
+// the status names the cause.
+func (s *service) expectRollback(ctx context.Context, clients *crowd, bad badVersion) {
+	GinkgoHelper()
+	serving := s.serves(ctx)
+	good, before, former, pids := serving.Spec.DeepCopy(), serving.Status, serving.Status.Active.ClusterName, s.processes(ctx, "/")
+	if bad.prepare != nil {
+		made := bad.prepare(ctx, s.Namespace)
+		DeferCleanup(func(ctx SpecContext) { Expect(kubernetes.Delete(ctx, made)).To(Succeed()) }, NodeTimeout(limit))
+	}
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	clients.phase("calm")
+	clients.phase(bad.name)
+	said := watch(watching, s.Namespace, &v1alpha1.ClusterServiceList{}, names(s.Name, bad.words))
+	back, begin := live.TakenBack{Cause: bad.name}, time.Now()
+	s.edit(ctx, bad.change...)
+	shown := bad.seen(watching, s, former)
+	if shown.IsZero() {
+		shown = begin // so that it is no shorter than it was
+	}
+	back.Told = max(0, sighted(ctx, said, "the status to say "+bad.words).Sub(shown).Seconds())
+	s.becomes(ctx, "have the version taken back", has(v1alpha1.ConditionRolledBack, metav1.ConditionTrue, ""))
+	Expect(s.alone(ctx).Name).To(Equal(former))
+	back.Seconds = time.Since(begin).Seconds()
+	// It was told that it is being taken back, and then how that ended.
+	taken := s.becomes(ctx, "tell how the change ended", func(service *v1alpha1.ClusterService) error {
+		if last := service.Status.LastUpgrade; last == nil || before.LastUpgrade != nil && last.To == before.LastUpgrade.To {
+			return errors.New("it tells of the one before")
+		}
+		return nil
+	})
+	back.Reason, back.Message = taken.Status.LastUpgrade.Reason, taken.Status.LastUpgrade.Message
+	Expect(taken.Status.LastUpgrade.Result).To(Equal(v1alpha1.UpgradeRolledBack))
+	Expect(taken.Status.Active.ClusterName).To(Equal(former))
+	Expect(has(v1alpha1.ConditionReady, metav1.ConditionTrue, "")(taken)).To(Succeed(), "the good version serves")
+	Consistently(ctx, func(ctx context.Context) int { return len(s.clusters(ctx)) }, "3s", "200ms").Should(Equal(1), "it is not tried again")
+	back.Same = slices.Equal(s.processes(ctx, "/"), pids)
+	clients.phase("after")
+	var failures any
+	back.Sent, back.Failed, failures = counted(clients.settled(ctx, "calm", bad.name))
+	GinkgoWriter.Println(back)
+	AddReportEntry(live.ServeBadEntry, back, ReportEntryVisibilityAlways)
+	Expect(back.Message).To(ContainSubstring(bad.words))
+	Expect(back.Broken()).To(BeFalse(), "%s: %+v", back, failures)
+
+	s.edit(ctx, to(good))
+	Expect(s.serves(ctx).Status.Active.ClusterName).To(Equal(former))
+	Expect(s.processes(ctx, "/")).To(Equal(pids), "the good spec again changes nothing")
+}
+
 // Versions that cannot serve, one after another. The good one has all requests all the time.
-var _ = Describe("a service whose next version cannot serve", Ordered, ContinueOnFailure, Label(serviceLabel, localkubeLabel), func() {
-	var t *team
+var _ = Describe("a service whose next version cannot serve", Ordered, ContinueOnFailure, Label(serviceLabel, localkubeLabel, live.AcceptLabel), func() {
 	var s *service
 	var clients *crowd
 	var pids []string
 	var good *v1alpha1.ClusterServiceSpec
 
 	BeforeAll(func(ctx SpecContext) {
-		t = serviced(ctx)
-		s = t.begins(ctx, "steadfast", echoing("echo", "/")+ownCluster+hasty)
+		s = serviced(ctx).begins(ctx, "steadfast", echoing("echo", "/")+ownCluster+hasty)
 		good = s.now(ctx).Spec.DeepCopy()
 		pids = s.processes(ctx, "/")
 		clients = s.crowd(ctx, quick...)
 	}, NodeTimeout(servingTime))
 
-	restored := func(spec *v1alpha1.ClusterServiceSpec) error {
-		good.DeepCopyInto(spec)
-		return nil
-	}
-
-	for i, bad := range badVersions() {
-		labels := Label(live.ServeBadLabel)
-		if i > 0 {
-			labels = Label(live.ServeBadLabel, live.AcceptLabel)
-		}
+	for _, bad := range badVersions() {
 		It("keeps the one that does: "+bad.name, func(ctx SpecContext) {
-			s.edit(ctx, restored) // where a spec before has failed
-			before := s.serves(ctx).Status
-			former := before.Active.ClusterName
-			if bad.prepare != nil {
-				made := bad.prepare(ctx, t.namespace)
-				DeferCleanup(func(ctx SpecContext) { Expect(kubernetes.Delete(ctx, made)).To(Succeed()) }, NodeTimeout(limit))
-			}
-			watching, stop := context.WithCancel(ctx)
-			defer stop()
-			clients.phase("calm")
-			clients.phase(bad.name)
-			said := watch(watching, t.namespace, &v1alpha1.ClusterServiceList{}, names(s.Name, bad.words))
-			back, begin := live.TakenBack{Cause: bad.name}, time.Now()
-			s.edit(ctx, bad.change...)
-			shown := bad.seen(watching, s, former)
-			if shown.IsZero() {
-				shown = begin // so that it is no shorter than it was
-			}
-			back.Told = max(0, sighted(ctx, said, "the status to say "+bad.words).Sub(shown).Seconds())
-			s.becomes(ctx, "have the version taken back", has(v1alpha1.ConditionRolledBack, metav1.ConditionTrue, ""))
-			Expect(s.alone(ctx).Name).To(Equal(former))
-			back.Seconds = time.Since(begin).Seconds()
-			// It was told that it is being taken back, and then how that ended.
-			taken := s.becomes(ctx, "tell how the change ended", func(service *v1alpha1.ClusterService) error {
-				if last := service.Status.LastUpgrade; last == nil || before.LastUpgrade != nil && last.To == before.LastUpgrade.To {
-					return errors.New("it tells of the one before")
-				}
-				return nil
-			})
-			back.Reason, back.Message = taken.Status.LastUpgrade.Reason, taken.Status.LastUpgrade.Message
-			Expect(taken.Status.LastUpgrade.Result).To(Equal(v1alpha1.UpgradeRolledBack))
-			Expect(taken.Status.Active.ClusterName).To(Equal(former))
-			Expect(has(v1alpha1.ConditionReady, metav1.ConditionTrue, "")(taken)).To(Succeed(), "the good version serves")
-			Consistently(ctx, func(ctx context.Context) int { return len(s.clusters(ctx)) }, "3s", "200ms").Should(Equal(1), "it is not tried again")
-			back.Same = slices.Equal(s.processes(ctx, "/"), pids)
-			clients.phase("after")
-			var failures any
-			back.Sent, back.Failed, failures = counted(clients.settled(ctx, "calm", bad.name))
-			GinkgoWriter.Println(back)
-			AddReportEntry(live.ServeBadEntry, back, ReportEntryVisibilityAlways)
-			Expect(back.Message).To(ContainSubstring(bad.words))
-			Expect(back.Broken()).To(BeFalse(), "%s: %+v", back, failures)
-
-			s.edit(ctx, restored)
-			Expect(s.serves(ctx).Status.Active.ClusterName).To(Equal(former))
-			Expect(s.processes(ctx, "/")).To(Equal(pids), "the good spec again changes nothing")
-		}, labels, SpecTimeout(2*servingTime))
+			s.edit(ctx, to(good)) // where a spec before has failed
+			s.expectRollback(ctx, clients, bad)
+			Expect(s.processes(ctx, "/")).To(Equal(pids), "it serves by the processes that it had first")
+		}, Label(live.ServeBadLabel), SpecTimeout(2*servingTime))
 	}
 
 	It("has its requests back when the next one sickens at half of them", func(ctx SpecContext) {
-		s.edit(ctx, restored) // where a spec before has failed
+		s.edit(ctx, to(good)) // where a spec before has failed
 		former := s.serves(ctx).Status.Active.ClusterName
 		clients.phase("calm")
 		clients.phase("sick")
@@ -305,7 +308,7 @@ var _ = Describe("a service whose next version cannot serve", Ordered, ContinueO
 		s.becomes(ctx, "have the version taken back", has(v1alpha1.ConditionRolledBack, metav1.ConditionTrue, ""))
 		Expect(s.alone(ctx).Name).To(Equal(former))
 		Expect(s.processes(ctx, "/")).To(Equal(pids))
-		s.edit(ctx, restored)
+		s.edit(ctx, to(good))
 		s.serves(ctx)
 		clients.phase("after")
 		_, failed, _ := counted(clients.settled(ctx, "calm", "sick"))

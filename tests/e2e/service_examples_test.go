@@ -16,12 +16,8 @@ import (
 )
 
 // The examples, as a user applies them.
-var _ = Describe("an example of a service", Label(serviceLabel, localkubeLabel, live.ServeExamplesLabel), func() {
+var _ = Describe("an example of a service", Label(serviceLabel, localkubeLabel, live.ServeExamplesLabel, live.AcceptLabel), func() {
 	for _, name := range []string{"echo", "text", "streaming", "composed"} {
-		var labels Labels
-		if name != "composed" {
-			labels = Label(live.AcceptLabel)
-		}
 		It("runs and answers: "+name, func(ctx SpecContext) {
 			t := &team{namespace: fresh(ctx)}
 			t.example(ctx, name)
@@ -32,7 +28,7 @@ var _ = Describe("an example of a service", Label(serviceLabel, localkubeLabel, 
 				Expect(err).NotTo(HaveOccurred())
 				Expect(strings.TrimSpace(said)).To(ContainSubstring(words))
 			}
-		}, labels, SpecTimeout(servingTime))
+		}, SpecTimeout(servingTime))
 	}
 })
 

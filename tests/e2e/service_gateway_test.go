@@ -10,35 +10,30 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/tests/internal/loadgen"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
-// A service behind a gateway: in full counts one that others wrote, else a small one of these
-// tests.
-var _ = Describe("a service behind a gateway", Label(serviceLabel, localkubeLabel), func() {
+// Traefik divides the requests of a service. The World and the API server's tests show the operator's part of that.
+var _ = Describe("a service behind a gateway", Label(serviceLabel, localkubeLabel, live.AcceptLabel), func() {
 	It("has requests divided in exact percentages, and loses none", func(ctx SpecContext) {
 		Expect(kubernetes.InstallGatewayAPI(ctx, root, limit)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(kubernetes.RemoveGatewayAPI(ctx, root, limit)).To(Succeed()) }, NodeTimeout(limit))
 		t := serviced(ctx)
-		door := opens(ctx, t.namespace, "echo")
-		step, terms, sorts := 40, "intervalSeconds: 10, drainSeconds: 12, retireAfterSeconds: 5", quick
-		if *full {
-			step, terms, sorts = 10, "intervalSeconds: 15, drainSeconds: 30, retireAfterSeconds: 20", allSorts
-		}
+		url := startGateway(ctx, t.namespace)
+		const step = 10
 		s := t.begins(ctx, "echo", echoing("echo", "/")+ownCluster+fmt.Sprintf(
-			"upgrade: {stepPercent: %d, %s, gateway: {parentRef: {name: public}}}\n", step, terms))
+			"upgrade: {stepPercent: %d, intervalSeconds: 15, drainSeconds: 30, retireAfterSeconds: 20, gateway: {parentRef: {name: public}}}\n", step))
 		programmed := has(v1alpha1.ConditionGatewayProgrammed, metav1.ConditionTrue, "GatewayProgrammed")
 		s.becomes(ctx, "be behind its gateway", programmed)
-		through := &service{s.NamespacedName, door.url}
+		through := &service{s.NamespacedName, url}
 		eventually(ctx, "an answer by way of the gateway", func(ctx context.Context) error {
 			_, err := through.ask(ctx, "/")
 			return err
 		})
-		client := asksHere(ctx, door.url, sorts...)
+		client := asksHere(ctx, url, allSorts...)
 		begin := time.Now()
 		Expect(client.Phase("upgrade")).To(Succeed())
 		s.edit(ctx, tells("2"), shaped)
@@ -48,7 +43,7 @@ var _ = Describe("a service behind a gateway", Label(serviceLabel, localkubeLabe
 		report, err := client.End()
 		Expect(err).NotTo(HaveOccurred())
 		divided.Sent, _, divided.Failed = report.Total()
-		divided.Gateway, divided.Seconds = door.name, time.Since(begin).Seconds()
+		divided.Gateway, divided.Seconds = "Traefik", time.Since(begin).Seconds()
 		GinkgoWriter.Println(divided)
 		AddReportEntry(live.ServeGatewayEntry, divided, ReportEntryVisibilityAlways)
 		Expect(divided.Broken()).To(BeEmpty(), "%+v", report)
@@ -56,35 +51,22 @@ var _ = Describe("a service behind a gateway", Label(serviceLabel, localkubeLabe
 	}, Label(live.ServeGatewayLabel), SpecTimeout(3*servingTime))
 })
 
-// entrance is where a gateway answers, and what it is called.
-type entrance struct{ name, url string }
-
-// opens starts a gateway for a service's route, and makes the Gateway that stands for it.
-func opens(ctx context.Context, namespace, service string) entrance {
+// startGateway starts Traefik, makes the Gateway that stands for it, and returns its URL.
+func startGateway(ctx context.Context, namespace string) string {
 	GinkgoHelper()
-	door, controller, port := entrance{name: "the tests' own"}, "heliostat.dev/tests", 80
-	if *full {
-		traefik, err := live.StartTraefik(ctx, root)
+	traefik, err := live.StartTraefik(ctx, root)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() {
+		said, err := traefik.Stop()
+		GinkgoWriter.Println(said)
 		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(func() {
-			said, err := traefik.Stop()
-			GinkgoWriter.Println(said)
-			Expect(err).NotTo(HaveOccurred())
-		})
-		door, controller, port = entrance{"Traefik", traefik.URL}, traefik.Controller, traefik.Port
-	} else {
-		running, stop := context.WithCancel(context.WithoutCancel(ctx))
-		DeferCleanup(stop)
-		divider, err := kubernetes.Divide(running, types.NamespacedName{Namespace: namespace, Name: service})
-		Expect(err).NotTo(HaveOccurred())
-		door.url = divider.URL
-	}
-	class := fmt.Appendf(nil, "apiVersion: gateway.networking.k8s.io/v1\nkind: GatewayClass\nmetadata: {name: tests}\nspec: {controllerName: %s}\n", controller)
+	})
+	class := fmt.Appendf(nil, "apiVersion: gateway.networking.k8s.io/v1\nkind: GatewayClass\nmetadata: {name: tests}\nspec: {controllerName: %s}\n", traefik.Controller)
 	Expect(kubernetes.Apply(ctx, "", class)).To(Succeed())
 	gateway := fmt.Appendf(nil, "apiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nmetadata: {name: public}\n"+
-		"spec: {gatewayClassName: tests, listeners: [{name: http, protocol: HTTP, port: %d}]}\n", port)
+		"spec: {gatewayClassName: tests, listeners: [{name: http, protocol: HTTP, port: %d}]}\n", traefik.Port)
 	Expect(kubernetes.Apply(ctx, namespace, gateway)).To(Succeed())
-	return door
+	return traefik.URL
 }
 
 // asksHere begins to send requests from this machine, until it is told to end.

@@ -28,11 +28,10 @@ type change struct {
 	name string
 	// surges tells that it takes a second cluster.
 	surges bool
-	// haunted tells that the operator is killed in the only round that there is.
-	haunted bool
-	// acceptOnly tells that make accept alone plays it: stories and the API server's tests show the same sequences.
-	acceptOnly bool
-	make       func(ctx context.Context, s *service, now, next string) string
+	// inTest reports whether make test plays the change too, with the operator killed in its only round. Stories and the API
+	// server's tests show the sequences of the others, which make accept alone plays.
+	inTest bool
+	make   func(ctx context.Context, s *service, now, next string) string
 }
 
 // changes of each sort. Each has all pods, or none, follow the version of before.
@@ -41,19 +40,19 @@ var changes = []change{
 		s.edit(ctx, tells(next))
 		return next
 	}},
-	{name: live.ChangeCode, haunted: true, make: func(ctx context.Context, s *service, _, next string) string {
+	{name: live.ChangeCode, make: func(ctx context.Context, s *service, _, next string) string {
 		s.edit(ctx, toOtherCode, tells(next))
 		return next
 	}},
-	{name: live.ChangeImage, surges: true, acceptOnly: true, make: otherImage},
-	{name: live.ChangeRollback, surges: true, acceptOnly: true, make: func(ctx context.Context, s *service, now, _ string) string {
+	{name: live.ChangeImage, surges: true, make: otherImage},
+	{name: live.ChangeRollback, surges: true, make: func(ctx context.Context, s *service, now, _ string) string {
 		former := s.now(ctx).Spec.DeepCopy()
 		s.edit(ctx, shaped, codeOf("/code/a", "nowhere"))
 		s.becomes(ctx, "have the version taken back", has(v1alpha1.ConditionRolledBack, metav1.ConditionTrue, ""))
 		s.edit(ctx, to(former))
 		return now
 	}},
-	{name: live.ChangeReturn, surges: true, acceptOnly: true, make: func(ctx context.Context, s *service, now, next string) string {
+	{name: live.ChangeReturn, surges: true, make: func(ctx context.Context, s *service, now, next string) string {
 		former := s.now(ctx).Spec.DeepCopy()
 		s.edit(ctx, tells(next), shaped)
 		s.becomes(ctx, "have some requests go to the new version", func(service *v1alpha1.ClusterService) error {
@@ -65,7 +64,7 @@ var changes = []change{
 		s.edit(ctx, to(former))
 		return now
 	}},
-	{name: live.ChangeNothing, acceptOnly: true, make: func(ctx context.Context, s *service, now, _ string) string {
+	{name: live.ChangeNothing, make: func(ctx context.Context, s *service, now, _ string) string {
 		beside := &env{types.NamespacedName{Namespace: s.Namespace, Name: "beside"}}
 		cluster := &v1alpha1.ComputeCluster{
 			ObjectMeta: metav1.ObjectMeta{Namespace: beside.Namespace, Name: beside.Name}, Spec: *s.now(ctx).Spec.ClusterTemplate.Spec.DeepCopy(),
@@ -76,7 +75,7 @@ var changes = []change{
 		Expect(kubernetes.UntilGone(ctx, beside.NamespacedName, limit)).To(Succeed())
 		return now
 	}},
-	{name: live.ChangeThree, surges: true, acceptOnly: true, make: func(ctx context.Context, s *service, _, next string) string {
+	{name: live.ChangeThree, surges: true, make: func(ctx context.Context, s *service, _, next string) string {
 		s.edit(ctx, tells(next+" on its way"), shaped)
 		s.becomes(ctx, "have a second cluster", func(service *v1alpha1.ClusterService) error {
 			if candidate := service.Status.Candidate; candidate == nil || candidate.ClusterName == "" {
@@ -88,7 +87,7 @@ var changes = []change{
 		return next
 	}},
 	// The last one, as it leaves the proxies others where it is made once.
-	{name: live.ChangeShape, surges: true, haunted: true, make: func(ctx context.Context, s *service, _, next string) string {
+	{name: live.ChangeShape, surges: true, inTest: true, make: func(ctx context.Context, s *service, _, next string) string {
 		s.edit(ctx, tells(next), shaped, surging, otherProxy)
 		return next
 	}},
@@ -178,8 +177,7 @@ func surging(spec *v1alpha1.ClusterServiceSpec) error {
 }
 
 // A service on a cluster of its own, with requests of all sorts all the time, through
-// upgrades. Every second round the operator is killed again and again, and where there is but one, in that of
-// some changes.
+// upgrades. Every second round the operator is killed again and again, and in make test in the only one.
 var _ = Describe("a service under load", Ordered, Label(serviceLabel, localkubeLabel), func() {
 	var s *service
 	var clients *crowd
@@ -197,14 +195,18 @@ var _ = Describe("a service under load", Ordered, Label(serviceLabel, localkubeL
 		clients = s.crowd(ctx, rates...)
 	}, NodeTimeout(servingTime))
 
+	It("keeps its version where the next one cannot serve: "+missingInPlace.name, func(ctx SpecContext) {
+		s.expectRollback(ctx, clients, missingInPlace)
+	}, Label(live.ServeBadLabel), SpecTimeout(2*servingTime))
+
 	for _, c := range changes {
 		labels := Label(live.ServeUpgradesLabel(c.name))
-		if c.acceptOnly {
+		if !c.inTest {
 			labels = append(labels, live.AcceptLabel)
 		}
 		It("loses no request through a change of sort "+c.name, func(ctx SpecContext) {
 			first := 0
-			if *rounds == 1 && c.haunted {
+			if *rounds == 1 && c.inTest {
 				first = 1
 			}
 			for round := range *rounds {

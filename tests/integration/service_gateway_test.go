@@ -28,7 +28,7 @@ const (
 
 // TestAServiceBehindAGateway: the operator runs where Gateway API is absent, and picks it up and
 // lets it go without a restart; the route is as the API server's own schema has it, is mended, and
-// goes with what asked for it. How requests are divided is shown on real Ray.
+// goes with what asked for it. make accept shows on real Ray how a gateway divides requests.
 func TestAServiceBehindAGateway(t *testing.T) {
 	t.Parallel()
 	must(t, shared.RemoveGatewayAPI(t.Context(), repository, unlearning)) // what a run before has left
