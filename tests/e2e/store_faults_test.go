@@ -35,7 +35,7 @@ type trouble struct {
 	spares bool
 }
 
-// away is for how long a Redis is away; make accept adds ten minutes.
+// away is for how long a Redis is away; make accept adds ten minutes and other troubles.
 const away, awayLong = 10 * time.Second, 10 * time.Minute
 
 // troubled are the specs of what befalls a Redis of the user's, those that lose workers last.
@@ -48,19 +48,17 @@ func troubled(cluster func() (*steady, *redis)) {
 			team.bears(ctx, one)
 		}
 		team.sound(ctx)
-	}, label, SpecTimeout(3*limit))
+	}, label, Label(live.AcceptLabel), SpecTimeout(3*limit))
 
 	It("has no head while Redis cannot serve one, and has it back as soon as it can", func(ctx SpecContext) {
 		team, server := cluster()
-		all := []trouble{narrowed(server), frozen(server), filled(server)}
+		var more []trouble
 		if *full {
-			for _, one := range append(all, absent(server, awayLong)) {
-				team.bears(ctx, one)
-			}
-		} else {
-			team.bears(ctx, all...) // one after the other, without a head between them
+			more = []trouble{narrowed(server), frozen(server), filled(server), absent(server, awayLong)}
 		}
-		team.bears(ctx, absent(server, away))
+		for _, one := range append(more, absent(server, away)) {
+			team.bears(ctx, one)
+		}
 		team.sound(ctx)
 	}, label, SpecTimeout(6*limit+2*awayLong))
 
@@ -69,7 +67,7 @@ func troubled(cluster func() (*steady, *redis)) {
 	It("begins anew when Redis was flushed, and says so", func(ctx SpecContext) {
 		team, server := cluster()
 		team.forgets(ctx, "flushed", func() { server.cli(ctx, "FLUSHALL") })
-	}, label, SpecTimeout(2*limit))
+	}, label, Label(live.AcceptLabel), SpecTimeout(2*limit))
 
 	It("takes its keys along", func(ctx SpecContext) {
 		team, server := cluster()
@@ -157,36 +155,28 @@ func absent(server *redis, lasts time.Duration) trouble {
 	}
 }
 
-// bears goes through troubles one after the other, of which each ends when the next one has
-// come, and reports what the cluster made of them.
-func (s *steady) bears(ctx context.Context, all ...trouble) {
+// bears goes through a trouble, and reports what the cluster made of it.
+func (s *steady) bears(ctx context.Context, one trouble) {
 	GinkgoHelper()
 	head := s.head(ctx)
-	for i, one := range all {
-		fault := live.StoreFault{Fault: one.name}
-		begin := time.Now()
-		one.befall(ctx)
-		if i > 0 {
-			all[i-1].end(ctx)
-		}
-		said := s.says(ctx, v1alpha1.ConditionControlStoreReady, metav1.ConditionFalse, one.reason.Code)
-		fault.Told, fault.Reason, fault.Message = time.Since(begin).Seconds(), said.Reason, said.Message
-		Expect(said.Message).To(ContainSubstring(one.words))
-		if rest := one.lasts - time.Since(begin); rest > 0 {
-			Consistently(ctx, func() int { return s.touched(ctx) }, rest, time.Second).Should(BeZero())
-		}
-		fault.Lasted = time.Since(begin).Seconds()
-		if i == len(all)-1 {
-			one.end(ctx)
-			ended := time.Now()
-			s.served(ctx, head.UID, one.spares)
-			fault.Back = time.Since(ended).Seconds()
-		}
-		fault.Head, fault.Touched = uids(s.pods(ctx, v1alpha1.RoleHead))[0] == head.UID, s.touched(ctx)
-		GinkgoWriter.Println(fault)
-		AddReportEntry(live.StoreFaultsEntry, fault, ReportEntryVisibilityAlways)
-		Expect(fault.Touched).To(BeZero(), fault.String())
+	fault := live.StoreFault{Fault: one.name}
+	begin := time.Now()
+	one.befall(ctx)
+	said := s.says(ctx, v1alpha1.ConditionControlStoreReady, metav1.ConditionFalse, one.reason.Code)
+	fault.Told, fault.Reason, fault.Message = time.Since(begin).Seconds(), said.Reason, said.Message
+	Expect(said.Message).To(ContainSubstring(one.words))
+	if rest := one.lasts - time.Since(begin); rest > 0 {
+		Consistently(ctx, func() int { return s.touched(ctx) }, rest, time.Second).Should(BeZero())
 	}
+	fault.Lasted = time.Since(begin).Seconds()
+	one.end(ctx)
+	ended := time.Now()
+	s.served(ctx, head.UID, one.spares)
+	fault.Back = time.Since(ended).Seconds()
+	fault.Head, fault.Touched = uids(s.pods(ctx, v1alpha1.RoleHead))[0] == head.UID, s.touched(ctx)
+	GinkgoWriter.Println(fault)
+	AddReportEntry(live.StoreFaultsEntry, fault, ReportEntryVisibilityAlways)
+	Expect(fault.Touched).To(BeZero(), fault.String())
 	Expect(s.ask(ctx).changed).To(BeZero(), "actors that are not what they were")
 }
 
