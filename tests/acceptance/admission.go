@@ -20,7 +20,7 @@ import (
 // that of the rules; continuous integration sends some hundreds.
 var admission = scenario{
 	name:    "admission",
-	promise: "of 10,000 generated clusters the API server refuses those that the Go rules refuse, with the same field and remedy, and takes the others; so it is for some hundreds of jobs, services and schedules",
+	promise: "of 10,000 generated clusters the API server refuses those that the Go rules refuse, with the same field and remedy, and takes the others; so it is for some hundreds of jobs, services and schedules; and each of four users is refused what they have no right to name",
 	play:    playAdmission,
 }
 
@@ -29,6 +29,11 @@ const generated = "-n 8000 -mutations 3000 -seed 1"
 
 // generatedOfOthers says how many are made of jobs, of services and of schedules.
 const generatedOfOthers = "-n 300 -mutations 300 -seed 1"
+
+// rightsOfAll has all four users send all objects that need a right, with so many mixtures of rights.
+const rightsOfAll = "-n 60 -seed 1"
+
+var decided = regexp.MustCompile(`(\d+) decisions, (\d+) of them refusals`)
 
 var agreed = regexp.MustCompile(`(\d+ inputs, \d+ of them bad), .*: (\d+) disagreements`)
 
@@ -49,6 +54,13 @@ func playAdmission(ctx context.Context, _ string) (Outcome, error) {
 		measured += "; another kind: " + one[1] + ", " + one[2] + " disagreements"
 		kept = kept && one[2] == "0"
 	}
+	kept = kept && failed == nil
+	output, failed = integration(ctx, "TestRights_AreThoseOfWhoWrites", "HELIOSTAT_RIGHTS="+rightsOfAll)
+	decisions := decided.FindStringSubmatch(output)
+	if decisions == nil {
+		return Outcome{}, errors.Join(errors.New("the test did not say how many decisions it compared"), failed)
+	}
+	measured += fmt.Sprintf("; rights: %s decisions, %s of them refusals", decisions[1], decisions[2])
 	return Outcome{Measured: measured, Kept: kept && failed == nil}, nil
 }
 

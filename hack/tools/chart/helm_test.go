@@ -48,7 +48,7 @@ func tryHelm(t *testing.T, args ...string) (string, error) {
 }
 
 // TestRender_IsThatOfHelm: what all other tests render in their own process is what the program prints, and both refuse
-// the same values in the same words.
+// the same values.
 func TestRender_IsThatOfHelm(t *testing.T) {
 	for name, options := range map[string][]string{
 		"as it is": nil,
