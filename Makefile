@@ -75,7 +75,7 @@ test-one-down: bin/localkube ## Take down what KEEP=1 left up
 deps: ## Install the Debian packages that the tests need
 	@tests/run.sh deps
 
-verify: bin/controller-gen bin/crd-ref-docs bin/crdtrim bin/openapi $(PROTO_TOOLS) ## Fail if anything generated differs from what "make generate" would write, or the API below /v1 breaks clients
+verify: bin/controller-gen bin/crd-ref-docs bin/crdtrim bin/openapi $(PROTO_TOOLS) ## Fail if anything generated differs from what "make generate" would write, the API below /v1 breaks clients, or docs/results has results of what is gone
 	@hack/tools/verify.sh
 
 scan: bin/helm ## Look with checkov at the chart and the Dockerfiles

@@ -2,7 +2,7 @@
 declare -A TITLE=(
   [deps]="Debian packages"
   [build]="programs, tools and images (the first time 10 minutes on 2 cores, most of it linking Kubernetes)"
-  [verify]="generated files are what make generate writes, and the API below /v1 breaks no client"
+  [verify]="generated files are what make generate writes, the API below /v1 breaks no client, and results are of what exists"
   [lint]="golangci-lint"
   [scan]="checkov: the chart and the Dockerfiles"
   [lint-changed]="golangci-lint on what changed"

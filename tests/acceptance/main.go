@@ -2,7 +2,7 @@
 // showed: docs/results/<area>.json with commit, machine and tables of each, and from
 // it the page docs/results/<area>.md. Raw samples stay in .state/accept/<area>.
 //
-// In: -area, the repository as the working directory, root, and the programs that make
+// In: -area, or -list to print all scenarios; the repository as the working directory, root, and the programs that make
 // build makes. Out: these files, after each scenario; the exit code reports whether all of
 // the area was shown for the code as it is, and kept. What the results say of a scenario
 // counts as long as neither its promise nor what it is about has changed since, so that an
@@ -27,7 +27,12 @@ import (
 func main() {
 	area := flag.String("area", "", "what to run: "+strings.Join(areaNames(), ", "))
 	only := flag.String("scenarios", "", "which scenarios of it to play, by their names; of the others what was shown before counts (default: all)")
+	list := flag.Bool("list", false, "print the scenarios of all areas and play none")
 	flag.Parse()
+	if *list {
+		fmt.Println(strings.Join(listScenarios(), "\n"))
+		return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, *area, strings.FieldsFunc(*only, func(r rune) bool { return r == ',' })); err != nil {
@@ -88,6 +93,17 @@ func areaNames() []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// listScenarios returns "AREA SCENARIO" for each scenario of each area.
+func listScenarios() []string {
+	var lines []string
+	for _, area := range areaNames() {
+		for _, name := range namesOf(areas[area]) {
+			lines = append(lines, area+" "+name)
+		}
+	}
+	return lines
 }
 
 func namesOf(scenarios []scenario) []string {
