@@ -330,6 +330,7 @@ step_bench() {
   nodes bench
   go test -v -count=1 -timeout 30m ./tests/bench/byhand -rounds 5
   go test -v -count=1 -timeout 10m -run '^TestASmallFleet$' ./tests/bench/fleet
+  go run ./tests/results ages
 }
 
 step_accept() {

@@ -4,6 +4,9 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestFindGone(t *testing.T) {
@@ -65,5 +68,36 @@ func TestParseFile_RefusesBadJSON(t *testing.T) {
 		if _, err := parseFile("docs/results/a.json", []byte(text)); err == nil || !strings.Contains(err.Error(), "a.json") {
 			t.Errorf("parseFile(%q) gives %v, want an error with the name of the file", text, err)
 		}
+	}
+}
+
+func TestAges(t *testing.T) {
+	old, unknown := fault{ID: "old"}, fault{ID: "unknown"}
+	old.After.Commit, unknown.After.Commit = "c1", "c0"
+	files := []file{
+		{Name: "bench.json", Command: "make bench", Commit: "c3", Date: "2026-03-03"},
+		{Name: "jobs.json", Area: "jobs", Outcomes: []outcome{{Commit: "c3", Date: "2026-03-03"}, {Commit: "c2+changes", Date: "2026-02-02"}}},
+		{Name: "faults.json", Faults: []fault{{ID: "untried"}, unknown, old}},
+		{Name: "page.md"},
+		{Name: "empty.json", Area: "empty"},
+	}
+	if got, want := commitsOf(files), []string{"c0", "c1", "c2+changes", "c3"}; !cmp.Equal(got, want) {
+		t.Errorf("the commits are %q, want %q", got, want)
+	}
+	history := map[string]known{"c1": {"2026-01-01", 9}, "c3": {"2026-03-03", 0}}
+	var said strings.Builder
+	if err := printAges(&said, listAges(files, history), time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)); err != nil {
+		t.Fatal(err)
+	}
+	want := `oldest result of  days  date        commit      commits since  made by
+faults.json       62    2026-01-01  c1          9              go run ./tests/seeded
+jobs.json         30    2026-02-02  c2+changes  unknown        make accept AREA=jobs
+bench.json        1     2026-03-03  c3          0              make bench
+`
+	if diff := cmp.Diff(want, said.String()); diff != "" {
+		t.Errorf("the table (- wanted, + printed):\n%s", diff)
+	}
+	if got := (age{date: "soon"}).days(time.Time{}); got != "unknown" {
+		t.Errorf("an age without a date is %q, want unknown", got)
 	}
 }
