@@ -282,8 +282,7 @@ func clusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dia
 	}
 	build := ctrl.NewControllerManagedBy(manager).Named("computecluster").
 		For(&v1alpha1.ComputeCluster{}, builder.WithPredicates(notes(&reconciler.Gone), notItsStatus(own)))
-	rules := cluster.WakeRules(cluster.Watched{Nodes: cfg.WatchNodes, Queue: cfg.Kueue})
-	woken := append(sources{manager.GetCache(), manager.GetCache(), nil}.follow(rules), heads.Changes(), scalers.Changes(), stores.Changes())
+	woken := sources{manager.GetCache(), manager.GetCache(), nil}.ofClusters(cfg, heads, scalers, stores)
 	if err := complete(build, woken, own.Rest(reconciler), workers{cfg.Workers, measured}); err != nil {
 		return fmt.Errorf("add the controller of ComputeClusters: %w", err)
 	}
@@ -316,7 +315,7 @@ func jobs(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dial he
 	known := newCensus()
 	build := ctrl.NewControllerManagedBy(manager).Named("clusterjob").
 		For(&v1alpha1.ClusterJob{}, builder.WithPredicates(known.counts(), notItsStatus(own)))
-	woken := append(sources{manager.GetCache(), manager.GetCache(), known}.follow(job.WakeRules(&reconciler.Lines, now, cfg.Kueue)), heads.Changes())
+	woken := sources{manager.GetCache(), manager.GetCache(), known}.ofJobs(&reconciler.Lines, now, cfg, heads)
 	if err := complete(build, woken, own.Rest(reconciler), workers{cfg.Workers, measured}); err != nil {
 		return fmt.Errorf("add the controller of ClusterJobs: %w", err)
 	}

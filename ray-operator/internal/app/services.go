@@ -42,7 +42,7 @@ func services(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dia
 	known := newCensus()
 	build := ctrl.NewControllerManagedBy(manager).Named("clusterservice").
 		For(&v1alpha1.ClusterService{}, builder.WithPredicates(known.counts(), notItsStatus(own)))
-	woken := append(sources{manager.GetCache(), manager.GetCache(), known}.follow(service.WakeRules()), heads.Changes())
+	woken := sources{manager.GetCache(), manager.GetCache(), known}.ofServices(heads)
 	if err := complete(build, woken, own.Rest(reconciler), workers{cfg.Workers, measured}); err != nil {
 		return fmt.Errorf("add the controller of ClusterServices: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,6 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/job"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/service"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/wake"
 )
 
@@ -36,6 +40,25 @@ func (s sources) follow(rules []wake.Rule) []source.Source {
 		all = append(all, source.Kind(s.cache, rule.Kind, s.handle(rule)))
 	}
 	return all
+}
+
+// poller is what asks heads, autoscalers or stores in the background. Its source wakes an object when an answer for it changes.
+type poller interface{ Changes() source.Source }
+
+// ofClusters returns what wakes clusters: changes of objects, and answers of heads, autoscalers and control stores.
+func (s sources) ofClusters(cfg Config, heads, scalers, stores poller) []source.Source {
+	rules := cluster.WakeRules(cluster.Watched{Nodes: cfg.WatchNodes, Queue: cfg.Kueue})
+	return append(s.follow(rules), heads.Changes(), scalers.Changes(), stores.Changes())
+}
+
+// ofJobs returns what wakes jobs: changes of objects, and what heads answer about runs.
+func (s sources) ofJobs(lines *job.Lines, now clock.PassiveClock, cfg Config, heads poller) []source.Source {
+	return append(s.follow(job.WakeRules(lines, now, cfg.Kueue)), heads.Changes())
+}
+
+// ofServices returns what wakes services: changes of objects, and what heads answer about Serve.
+func (s sources) ofServices(heads poller) []source.Source {
+	return append(s.follow(service.WakeRules()), heads.Changes())
 }
 
 // handle returns what puts those into a queue whom a rule finds.

@@ -66,6 +66,31 @@ func start(ctx context.Context, t *testing.T, all []source.Source, into queue) {
 	}
 }
 
+// pollerOf is a poller whose answer wakes what has its name.
+type pollerOf string
+
+func (name pollerOf) Changes() source.Source { return answers(string(name)) }
+
+func TestSources_WakeByAnswers(t *testing.T) {
+	from, now := sources{informers(t), nil, nil}, clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
+	for name, c := range map[string]struct {
+		sources []source.Source
+		want    []string
+	}{
+		"clusters wake by heads, autoscalers and stores": {
+			from.ofClusters(Config{WatchNodes: true}, pollerOf("heads"), pollerOf("scalers"), pollerOf("stores")),
+			[]string{"heads", "scalers", "stores"},
+		},
+		"jobs wake by heads":     {from.ofJobs(&job.Lines{}, now, Config{}, pollerOf("heads")), []string{"heads"}},
+		"services wake by heads": {from.ofServices(pollerOf("heads")), []string{"heads"}},
+	} {
+		got := woken(t, func(ctx context.Context, into queue) { start(ctx, t, c.sources, into) })
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: they wake by %v, want %v", name, got, c.want)
+		}
+	}
+}
+
 // ownedBy returns objects of kinds that one owner controls.
 func ownedBy(kind, name string, objects ...client.Object) []client.Object {
 	yes := true
