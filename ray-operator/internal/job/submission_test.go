@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"syscall"
@@ -78,12 +79,14 @@ func TestEntrypoint_LeavesTheProgramAlone(t *testing.T) {
 // is complete once nobody holds it, and what is left would say so after a minute.
 func TestEntrypoint_EndsItsProcessGroup(t *testing.T) {
 	const left = `(sh -c 'sleep 60; echo survived' &); `
+	traps := filepath.Join(t.TempDir(), "traps") // the driver must not end before its process traps the signal
 	for name, line := range map[string]string{
-		"a driver that succeeds":           left + "exit 0",
-		"a driver that is stopped":         left + "kill -TERM $$; sleep 60",
-		"a process that heeds no SIGTERM":  `(trap "" TERM; sh -c 'sleep 60; echo survived' &); exit 0`,
-		"a group that the driver signals":  `trap "" TERM; ` + left + "kill -TERM -$$; exit 0",
-		"a process that says what it does": `(trap 'echo ends; exit' TERM; sleep 60 & wait; echo survived) & exit 0`,
+		"a driver that succeeds":          left + "exit 0",
+		"a driver that is stopped":        left + "kill -TERM $$; sleep 60",
+		"a process that heeds no SIGTERM": `(trap "" TERM; sh -c 'sleep 60; echo survived' &); exit 0`,
+		"a group that the driver signals": `trap "" TERM; ` + left + "kill -TERM -$$; exit 0",
+		"a process that says what it does": `(trap 'echo ends; exit' TERM; : >"` + traps + `"; sleep 60 & wait; echo survived) &
+			until [ -e "` + traps + `" ]; do sleep 0.01; done; exit 0`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
