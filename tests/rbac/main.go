@@ -3,10 +3,12 @@
 // In: an account as NAMESPACE/NAME, audit logs of the API servers that tests ran on, and the chart as helm renders it.
 // Out: the rights that were used, to be kept when the API server is gone; then every right
 // that is used and not granted, or granted and never used. It only reads, and must see
-// the logs of a whole run: a part of it does not need all that the whole needs.
+// the logs of a whole run: a part of it does not need all that the whole needs. Of a part, missing
+// prints the rights that are used and not granted.
 //
 //	rights used ACCOUNT AUDIT_LOG > NOTES
 //	helm template heliostat CHART --namespace heliostat-system | rights compare ACCOUNT NOTES...
+//	helm template heliostat CHART --namespace heliostat-system | rights missing ACCOUNT NOTES...
 package main
 
 import (
@@ -29,9 +31,11 @@ func run(args []string, in io.Reader, out io.Writer) error {
 	case len(args) == 3 && args[0] == "used":
 		return note(args[1], args[2], out)
 	case len(args) > 2 && args[0] == "compare":
-		return judge(args[1], args[2:], in, out)
+		return judge(args[1], args[2:], in, out, compare)
+	case len(args) > 2 && args[0] == "missing":
+		return judge(args[1], args[2:], in, out, missing)
 	default:
-		return errors.New("usage: rights used ACCOUNT AUDIT_LOG | rights compare ACCOUNT NOTES... < MANIFESTS")
+		return errors.New("usage: rights used ACCOUNT AUDIT_LOG | rights compare ACCOUNT NOTES... < MANIFESTS, or missing for compare")
 	}
 }
 
@@ -55,7 +59,7 @@ func note(account, path string, out io.Writer) error {
 }
 
 // judge compares notes about an account with manifests.
-func judge(account string, paths []string, in io.Reader, out io.Writer) error {
+func judge(account string, paths []string, in io.Reader, out io.Writer, differ comparison) error {
 	manifests, err := io.ReadAll(in)
 	if err != nil {
 		return fmt.Errorf("read the manifests: %w", err)
@@ -76,7 +80,7 @@ func judge(account string, paths []string, in io.Reader, out io.Writer) error {
 			return err
 		}
 	}
-	if problems := compare(may, did, unasked[account]); len(problems) > 0 {
+	if problems := differ(may, did, unasked[account]); len(problems) > 0 {
 		return fmt.Errorf("%d rights differ:\n%s", len(problems), strings.Join(problems, "\n"))
 	}
 	_, err = fmt.Fprintf(out, "%d rights are granted, and all that are used: %s\n", len(may), strings.Join(did.sorted(), ", "))

@@ -198,6 +198,20 @@ func (r rights) spare(one right) bool {
 // shows all of it.
 func (r right) isOfOthers() bool { return strings.HasPrefix(r.verb, "impersonate") }
 
+// comparison returns what is wrong between rights that are granted and those used, and rights that nothing is to ask for.
+type comparison func(granted, used rights, unasked map[string]string) []string
+
+// missing returns the rights that are used and not granted.
+func missing(granted, used rights, _ map[string]string) []string {
+	var problems []string
+	for _, line := range used.sorted() {
+		if one, _ := parse(line); !granted[one] { // its own form
+			problems = append(problems, "used, but not granted: "+line)
+		}
+	}
+	return problems
+}
+
 // compare gives what differs between the rights that were granted and those used, in
 // words: nothing where they are the same.
 func compare(granted, used rights, unasked map[string]string) []string {

@@ -115,6 +115,16 @@ func TestNotesAreKeptAndCompared(t *testing.T) {
 	if err := run([]string{"compare", operator, notes}, strings.NewReader(more), &told); err == nil || !strings.Contains(err.Error(), "granted, but never used: core secrets list") {
 		t.Errorf("a right too many is not told: %v", err)
 	}
+	more = strings.Replace(manifests, "[pods]", "[pods, secrets]", 1)
+	if err := run([]string{"missing", operator, notes}, strings.NewReader(more), &told); err != nil {
+		t.Errorf("a right that a part of the tests does not use is told: %v", err)
+	}
+	if err := os.WriteFile(notes, []byte(kept.String()+"core nodes delete\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := run([]string{"missing", operator, notes}, strings.NewReader(more), &told); err == nil || !strings.Contains(err.Error(), "used, but not granted: core nodes delete") {
+		t.Errorf("a missing right is not told: %v", err)
+	}
 	for _, args := range [][]string{{}, {"used"}, {"used", operator}, {"used", operator, dir + "/none"}, {"used", server, path}, {"compare"}, {"compare", operator}, {"compare", operator, path}} {
 		if err := run(args, strings.NewReader(manifests), &told); err == nil {
 			t.Errorf("%v is no error", args)
