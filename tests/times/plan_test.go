@@ -2,6 +2,10 @@ package main
 
 import (
 	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -152,17 +156,64 @@ func TestOrder_PutsTheChangeFirst(t *testing.T) {
 	}
 }
 
+func TestReadRecord_FindsTheChange(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "tests/areas.yaml", "- paths: [cli]\n  specs: [pages]\n")
+	write(t, "cli/a former name.go", "package cli\n")
+	write(t, recordFile, "{}")
+	git := func(args ...string) string {
+		out, err := exec.CommandContext(t.Context(), "git", append([]string{"-c", "user.name=a", "-c", "user.email=a@example.com"}, args...)...).Output()
+		if err != nil {
+			t.Fatalf("git %v: %v", args, err)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	git("init", "-q")
+	git("add", ".")
+	git("commit", "-q", "-m", "a")
+	write(t, recordFile, `{"commit": "`+git("rev-parse", "HEAD")+`"}`)
+	if err := os.Rename("cli/a former name.go", "new.go"); err != nil {
+		t.Fatal(err)
+	}
+	_, change, err := readRecord()
+	if want := []string{"cli/a former name.go", recordFile, "new.go"}; err != nil || change.Unknown || !slices.Equal(change.Files, want) {
+		t.Errorf("it read %+v, %v, want the files %q", change, err, want)
+	}
+	write(t, recordFile, `{"commit": "0123456789"}`)
+	if _, change, err := readRecord(); err != nil || !change.Unknown {
+		t.Errorf("of a commit that git does not have it read %+v, %v", change, err)
+	}
+}
+
+func TestRecord_IsOfWholeRuns(t *testing.T) {
+	dir := written(t, map[string]string{"run.json": `{"slowness": 1}`})
+	if err := record([]string{"-dir", dir}); err == nil || !strings.Contains(err.Error(), "no whole one") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
 func TestTimes_CostsForTheRecord(t *testing.T) {
 	times := sample(t)
 	times.Steps = append(times.Steps, Step{Name: "lint", Lane: "static", Skipped: "unchanged"})
-	times.Steps[1].Lane = "clusters"
+	times.Steps[0].Wall, times.Steps[1].Lane = 700, "static"
 	times.Packages = map[string]float64{"ray-operator/internal/cluster": 30, "cli": 0.2}
-	costs := times.costs(Costs{Steps: map[string]float64{"lint": 60}})
-	if costs.Steps["e2e"] != 75 && costs.Steps["unit"] != 75 || costs.Steps["lint"] != 60 {
-		t.Errorf("steps cost %v", costs.Steps)
+	times.Plan.LeftOut = []string{"a service"}
+	costs := times.costs(Costs{
+		Steps:      map[string]float64{"lint": 60, "e2e": 1},
+		Containers: map[string]float64{"a service": 40, "one that is gone": 5},
+		Packages:   map[string]float64{"ray-operator/internal/job": 20, "cli": 3},
+	})
+	if want := map[string]float64{"e2e": 75, "unit": 25, "lint": 60}; !maps.Equal(costs.Steps, want) {
+		t.Errorf("steps cost %v, want %v", costs.Steps, want)
 	}
-	if costs.Containers["a cluster"] != 30 || len(costs.Packages) != 1 || costs.Packages["ray-operator/internal/cluster"] != 15 {
-		t.Errorf("containers cost %v, packages %v", costs.Containers, costs.Packages)
+	if want := map[string]float64{"a cluster": 30, "a service": 40}; !maps.Equal(costs.Containers, want) {
+		t.Errorf("containers cost %v, want %v", costs.Containers, want)
+	}
+	if want := map[string]float64{"ray-operator/internal/cluster": 15, "ray-operator/internal/job": 20}; !maps.Equal(costs.Packages, want) {
+		t.Errorf("packages cost %v, want %v", costs.Packages, want)
+	}
+	if want := round(700 - 200/float64(runtime.NumCPU())); costs.WaitSeconds != want {
+		t.Errorf("the lanes wait %v s, want %v", costs.WaitSeconds, want)
 	}
 	if mean := (Costs{Containers: map[string]float64{"a": 10, "b": 30}}).container("new"); mean != 20 {
 		t.Errorf("a container without a record costs %v", mean)

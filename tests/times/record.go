@@ -2,8 +2,10 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -130,13 +132,22 @@ func readRecord() (Costs, Change, error) {
 		return costs, Change{}, err
 	}
 	change := Change{Areas: areas}
-	files, err := exec.Command("git", "diff", "--name-only", costs.Commit).Output()
-	if err != nil {
-		change.Unknown = true
-		return costs, change, nil
-	}
-	change.Files = strings.Fields(string(files))
+	change.Files, err = listChanges(costs.Commit)
+	change.Unknown = err != nil
 	return costs, change, nil
+}
+
+// listChanges returns the files that differ from a commit, new ones and both names of renamed ones included.
+func listChanges(commit string) ([]string, error) {
+	var files []string
+	for _, args := range [][]string{{"diff", "--name-only", "--no-renames", "-z", commit, "--"}, {"ls-files", "--others", "--exclude-standard", "-z"}} {
+		text, err := exec.Command("git", args...).Output()
+		if err != nil {
+			return nil, fmt.Errorf("ask git what differs from %s: %w", commit, err)
+		}
+		files = append(files, strings.FieldsFunc(string(text), func(r rune) bool { return r == 0 })...)
+	}
+	return files, nil
 }
 
 // record is the command "times record": it writes the costs of the last whole run into the repository.
@@ -150,6 +161,9 @@ func record(args []string) error {
 	times, err := readTimes(*dir)
 	if err != nil {
 		return err
+	}
+	if len(times.Plan.Priorities) == 0 {
+		return errors.New(`record the costs: the last run was no whole one: run "make test" first`)
 	}
 	former, _, err := readRecord()
 	if err != nil {
@@ -167,7 +181,7 @@ func record(args []string) error {
 	return nil
 }
 
-// costs returns what a run cost. What it left out keeps its former cost.
+// costs returns what a run cost. Steps, containers and packages that it did not run keep their former cost.
 func (t Times) costs(former Costs) Costs {
 	costs := Costs{Command: "make test", Slowness: t.Slowness, Steps: map[string]float64{}, Containers: map[string]float64{}, Packages: map[string]float64{}}
 	lanes, spent := map[string]float64{}, 0.0
@@ -191,7 +205,12 @@ func (t Times) costs(former Costs) Costs {
 			costs.Containers[test.Container] = round(costs.Containers[test.Container] + t.calibrated(test.CPU))
 		}
 	}
+	for _, name := range t.Plan.LeftOut {
+		costs.Containers[name] = former.container(name)
+	}
+	maps.Copy(costs.Packages, former.Packages) // Go has the results of some in its cache
 	for name, seconds := range t.Packages {
+		delete(costs.Packages, name)
 		if seconds >= 1 {
 			costs.Packages[name] = round(t.calibrated(seconds))
 		}
