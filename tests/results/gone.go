@@ -77,8 +77,10 @@ func (r repository) refuse(command string) string {
 		return "it is no command of make"
 	}
 	for _, word := range words[1:] {
-		name, _, isVariable := strings.Cut(word, "=")
+		name, value, isVariable := strings.Cut(word, "=")
 		switch {
+		case name == "AREA" && isVariable && r.scenarios[value] == nil:
+			return "make accept has no area " + value
 		case isVariable && !strings.Contains(r.makefile, "$("+name+")") && !slices.Contains(fromEnvironment, name):
 			return "the Makefile uses no variable " + name
 		case !isVariable && !regexp.MustCompile(`(?m)^([\w/-]+ )*`+regexp.QuoteMeta(word)+`( [\w/-]+)*:`).MatchString(r.makefile):

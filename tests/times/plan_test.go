@@ -86,6 +86,20 @@ func TestPlanRun_RotatesByCommit(t *testing.T) {
 	}
 }
 
+func TestPlanRun_NamesInOrder(t *testing.T) {
+	var all []Container
+	for i := range 60 {
+		all = append(all, Container{Name: fmt.Sprintf("container %02d", i), Specs: 1, Cost: 10})
+	}
+	plan, err := planRun(all, pace{1, 0, 600, 0, 1}, "abc", 570)
+	if err != nil || len(plan.LeftOut) != 3 || !slices.IsSorted(plan.LeftOut) {
+		t.Errorf("left out %q, %v, want three in order", plan.LeftOut, err)
+	}
+	if want := fmt.Sprintf("left out, as this machine is slow: 3 of 60 specs: %s\n", strings.Join(plan.LeftOut, "; ")); plan.lines() != want {
+		t.Errorf("the closing lines are %q, want %q", plan.lines(), want)
+	}
+}
+
 func TestPriorities_PutTheChangeFirst(t *testing.T) {
 	of := priorities([]Container{{Name: "cheap", Cost: 3}, {Name: "dear", Cost: 90}, {Name: "touched", Cost: 1, Touched: true}})
 	if of["touched"] <= of["dear"] || of["dear"] <= of["cheap"] {
@@ -101,7 +115,8 @@ func TestReadContainers_CountsSpecs(t *testing.T) {
  {"ContainerHierarchyTexts": ["a cluster"], "ContainerHierarchyLocations": [{"FileName": "/x/tests/e2e/hosts_test.go"}],
   "LeafNodeType": "It", "LeafNodeText": "two", "LeafNodeLocation": {"FileName": "/x/tests/e2e/hosts_test.go"}, "State": "passed"},
  {"LeafNodeType": "It", "LeafNodeText": "alone", "LeafNodeLocation": {"FileName": "/x/tests/e2e/idle_test.go"}, "State": "passed"},
- {"LeafNodeType": "It", "LeafNodeText": "left out", "State": "skipped"}]}]`
+ {"LeafNodeType": "It", "LeafNodeText": "left out", "State": "skipped"},
+ {"LeafNodeType": "It", "LeafNodeText": "pending", "State": "pending"}]}]`
 	change := Change{Files: []string{"tests/e2e/work_test.go"}}
 	got, err := readContainers(strings.NewReader(report), Costs{Containers: map[string]float64{"a cluster": 12}}, change)
 	want := []Container{{"a cluster", 2, 12, true}, {"alone", 1, 12, false}}
@@ -116,7 +131,7 @@ func TestReadContainers_CountsSpecs(t *testing.T) {
 func TestChange_TouchesSpecsAndSteps(t *testing.T) {
 	areas := []Area{
 		{Paths: []string{"ray-operator/internal/service"}, Specs: []string{"service_*"}},
-		{Paths: []string{"web"}, Steps: []string{"web"}},
+		{Paths: []string{"web", "helm-chart/values.yaml"}, Steps: []string{"web"}},
 	}
 	for _, c := range []struct {
 		name        string
@@ -129,6 +144,7 @@ func TestChange_TouchesSpecsAndSteps(t *testing.T) {
 		{"its area changed", Change{Files: []string{"ray-operator/internal/service/decide.go"}}, true, false},
 		{"a directory of a longer name changed", Change{Files: []string{"ray-operator/internal/services/decide.go"}}, false, false},
 		{"the page changed", Change{Files: []string{"web/src/main.tsx"}}, false, true},
+		{"a path that is a file changed", Change{Files: []string{"helm-chart/values.yaml"}}, false, true},
 		{"git does not have the commit", Change{Unknown: true}, true, false},
 	} {
 		c.change.Areas = areas
@@ -197,6 +213,7 @@ func TestTimes_CostsForTheRecord(t *testing.T) {
 	times.Steps = append(times.Steps, Step{Name: "lint", Lane: "static", Skipped: "unchanged"})
 	times.Steps[0].Wall, times.Steps[1].Lane = 700, "static"
 	times.Packages = map[string]float64{"ray-operator/internal/cluster": 30, "cli": 0.2}
+	times.Tests = append(times.Tests, Test{Container: "a cluster", CPU: 10})
 	times.Plan.LeftOut = []string{"a service"}
 	costs := times.costs(Costs{
 		Steps:      map[string]float64{"lint": 60, "e2e": 1},
@@ -206,7 +223,7 @@ func TestTimes_CostsForTheRecord(t *testing.T) {
 	if want := map[string]float64{"e2e": 75, "unit": 25, "lint": 60}; !maps.Equal(costs.Steps, want) {
 		t.Errorf("steps cost %v, want %v", costs.Steps, want)
 	}
-	if want := map[string]float64{"a cluster": 30, "a service": 40}; !maps.Equal(costs.Containers, want) {
+	if want := map[string]float64{"a cluster": 35, "a service": 40}; !maps.Equal(costs.Containers, want) {
 		t.Errorf("containers cost %v, want %v", costs.Containers, want)
 	}
 	if want := map[string]float64{"ray-operator/internal/cluster": 15, "ray-operator/internal/job": 20}; !maps.Equal(costs.Packages, want) {
