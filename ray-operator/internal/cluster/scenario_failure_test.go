@@ -70,11 +70,15 @@ func epochIs(w *testkit.World, want int64) {
 
 func workerDeleted(w *testkit.World) {
 	started(w, "demo", testkit.Group("cpu", 2))
-	w.Delete(w.Workers("demo", "cpu")[0])
+	workers := w.Workers("demo", "cpu")
+	w.Delete(workers[0])
 	w.Settle()
 	w.Expect("demo", ready)
 	sizes(w, "demo", map[string]int{"cpu": 2})
 	epochIs(w, 1)
+	if uids := testkit.UIDs(w.Workers("demo", "cpu")); slices.Contains(uids, string(workers[0].UID)) || !slices.Contains(uids, string(workers[1].UID)) {
+		w.Fatalf("the workers are %v: %s was deleted, and %s was not", uids, workers[0].UID, workers[1].UID)
+	}
 }
 
 func workerFailedLate(w *testkit.World) {

@@ -69,10 +69,16 @@ func TestHosts(t *testing.T) {
 			started(w, "demo", sliced(2, 2))
 			w.Clock.Step(time.Minute)
 			broken := w.Workers("demo", "tpu")[1]
-			siblings := siblingsOf(w, broken)
+			siblings, all := siblingsOf(w, broken), testkit.UIDs(w.Pods("demo"))
 			w.Must(w.Kubelet.Fail(w.Ctx, broken, "Evicted"))
 			w.Settle()
 			replacedWhole(w, siblings)
+			after := testkit.UIDs(w.Pods("demo"))
+			for _, uid := range all {
+				if !slices.Contains(siblings, uid) && !slices.Contains(after, uid) {
+					w.Fatalf("pod %s is gone, which is no host of the broken replica", uid)
+				}
+			}
 		}},
 		testkit.Scenario{Name: "host-deleted", Run: func(w *testkit.World) {
 			w.Ray.Busy, w.Ray.WorkTakes = all, longer

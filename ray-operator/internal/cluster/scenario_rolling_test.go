@@ -74,10 +74,16 @@ func TestRolling(t *testing.T) {
 			w.Settle()
 			imaged(w, map[string]int{"broken": 1, "rayproject/ray:2.60.0": 2})
 			w.Expect("demo", "UpToDate=False RollingOut", "Ready=False")
+			left := testkit.UIDs(slices.DeleteFunc(w.Workers("demo", "cpu"), broken))
 			reimage(w, "")
 			w.Settle()
 			w.Expect("demo", ready, "UpToDate=True")
 			imaged(w, map[string]int{"broken": 0, "rayproject/ray:2.60.0": 3})
+			for _, uid := range left {
+				if !slices.Contains(testkit.UIDs(w.Workers("demo", "cpu")), uid) {
+					w.Fatalf("worker %s was replaced, which never was out of date", uid)
+				}
+			}
 		}},
 		testkit.Scenario{Name: "rolled-to-what-never-starts-beside", Run: func(w *testkit.World) {
 			w.Kubelet.Idle = broken

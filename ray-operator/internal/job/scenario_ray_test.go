@@ -146,7 +146,7 @@ func TestNotOurs(t *testing.T) {
 	play(t,
 		testkit.Scenario{Name: "managed-by-others", Run: func(w *testkit.World) {
 			one(func(j *v1alpha1.ClusterJob) { j.Spec.ManagedBy = "kueue.x-k8s.io/multikueue" }, succeeds)(w)
-			if found := w.Job("train"); found.Status.Phase != "" || len(found.Annotations) > 0 || len(found.Finalizers) > 0 {
+			if found := w.Job("train"); found.Status.Phase != "" || found.Status.ObservedGeneration != 0 || len(found.Annotations) > 0 || len(found.Finalizers) > 0 {
 				w.Fatalf("another's job was written to: %+v", found)
 			}
 			w.Ran("train", 0)
