@@ -27,7 +27,8 @@ func sample(t *testing.T) Times {
 		"unit.go.json": `{"Action":"run","Package":"github.com/heliostat-dev/heliostat/x","Test":"TestA"}
 # a line of a compiler
 {"Action":"pass","Package":"github.com/heliostat-dev/heliostat/x","Test":"TestA/story","Elapsed":7}
-{"Action":"pass","Package":"github.com/heliostat-dev/heliostat/x","Test":"TestA","Elapsed":9}`,
+{"Action":"pass","Package":"github.com/heliostat-dev/heliostat/x","Test":"TestA","Elapsed":9}
+{"Action":"pass","Package":"github.com/heliostat-dev/heliostat/x","Elapsed":12}`,
 		"e2e.step": `{"name": "e2e", "lane": "clusters", "wallSeconds": 70, "cpuSeconds": 150, "skipped": "contract: unchanged"}`,
 		"e2e.ginkgo.json": `[{"SpecReports": [
  {"ContainerHierarchyTexts": ["a cluster"], "LeafNodeText": "starts", "State": "passed", "RunTime": 5000000000,
@@ -42,7 +43,7 @@ func sample(t *testing.T) Times {
 
 func TestReadTimes_JoinsStepsAndTests(t *testing.T) {
 	times := sample(t)
-	if len(times.Steps) != 2 || len(times.Tests) != 3 || times.Wall != 100 {
+	if len(times.Steps) != 2 || len(times.Tests) != 3 || times.Wall != 100 || times.Packages["x"] != 12 {
 		t.Fatalf("read %+v", times)
 	}
 	table := times.table()
