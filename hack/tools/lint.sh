@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Runs golangci-lint in every module that has code of ours worth the time: those that only link others' programs have
-# a main function each and drag all of Kubernetes in.
+# Runs golangci-lint on every module that has code of ours worth the time: those that only link others' programs have
+# a main function each and drag all of Kubernetes in. All modules are looked at in one run, in a workspace that only
+# this script uses: what several of them import is then loaded and analysed once, at one version.
 #
 # With --changed it looks only at the packages whose files differ from the main branch, committed or not. It looks at
 # everything where git does not know since when (a shallow clone, no repository), and where settings of the linters or
 # a go.mod differ. A package that uses a changed one is left to a run without --changed.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-root=$PWD
 modules=(. tests/imagebuild tests/localkube tests/oldest hack/tools hack/tools/openapi hack/tools/monitoring)
 
 # list_changes: the files that differ from the commit at which the main branch was left.
@@ -24,35 +24,35 @@ find_module() {
   echo "$module"
 }
 
-# list_packages MODULE: the packages of a module that have a changed file, as patterns.
+# list_packages: the packages of the modules that have a changed file, as patterns.
 list_packages() {
   local directory
   grep '\.go$' <<<"$changes" | grep -v '/testdata/' | xargs -r dirname | sort -u | while read -r directory; do
-    [ "$(find_module "$directory")" != "$1" ] || echo "./$(realpath --relative-to "$1" "$directory")"
+    case " ${modules[*]} " in *" $(find_module "$directory") "*) echo "./$directory" ;; esac
   done
 }
 
-# lint MODULE PACKAGE...: reports what it finds in the packages of a module.
-lint() {
-  (cd "$1" && "$root/bin/golangci-lint" run --config "$root/.golangci.yml" "${@:2}") && return
-  echo "in the module $1"
-  return 1
+# write_workspace: makes go.work of the modules, where nothing but GOWORK finds it.
+write_workspace() {
+  mkdir -p .state/lint
+  {
+    echo "go $(for module in "${modules[@]}"; do sed -n 's/^go //p' "$module/go.mod"; done | sort -V | tail -n 1)"
+    printf 'use ../../%s\n' "${modules[@]}"
+  } >.state/lint/go.work
 }
 
-everything=yes
+packages=(./...)
+for module in "${modules[@]:1}"; do packages+=("./$module/..."); done
 if [ "${1:-}" = --changed ]; then
   if ! changes=$(list_changes); then
     echo "git does not know what changed since the main branch: looking at everything"
   elif grep -qE '^\.golangci\.yml$|(^|/)go\.mod$' <<<"$changes"; then
     echo "settings or a go.mod changed: looking at everything"
   else
-    everything=
+    mapfile -t packages < <(list_packages)
+    [ ${#packages[@]} != 0 ] || exit 0
   fi
 fi
-bad=0
-for module in "${modules[@]}"; do
-  packages=(./...)
-  [ -n "$everything" ] || mapfile -t packages < <(list_packages "$module")
-  [ ${#packages[@]} = 0 ] || lint "$module" "${packages[@]}" || bad=1
-done
-exit $bad
+write_workspace
+# Another checkout of the same machine may be linting.
+GOWORK=$PWD/.state/lint/go.work bin/golangci-lint run --allow-parallel-runners --config .golangci.yml "${packages[@]}"
