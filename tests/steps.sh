@@ -2,7 +2,7 @@
 declare -A TITLE=(
   [deps]="Debian packages"
   [build]="programs, tools and images (the first time 10 minutes on 2 cores, most of it linking Kubernetes)"
-  [verify]="generated files are what make generate writes, the API below /v1 breaks no client, and results are of what exists"
+  [verify]="generated files are what make generate writes, the API below /v1 breaks no client, and no result is of something that is gone"
   [lint]="golangci-lint"
   [scan]="checkov: the chart and the Dockerfiles"
   [lint-changed]="golangci-lint on what changed"
@@ -53,7 +53,7 @@ redis() { debian redis-server=redis-server redis-sentinel=redis-sentinel redis-c
 # web: what builds the page and tests it in a browser, and what the dashboard proxy is measured beside.
 web() { debian node=nodejs npm=npm chromium=chromium nginx=nginx wrk=wrk; }
 
-# python: what runs the tests of python, and the virtual environment of checkov. ensurepip is a module that Debian packages apart.
+# python: what the tests of python and the virtual environment of checkov need. Debian has ensurepip in a package of its own.
 python() {
   debian python3=python3
   python3 -c 'import ensurepip, venv' 2>/dev/null || debian ensurepip=python3-venv
@@ -118,10 +118,10 @@ gotest() {
   return $bad
 }
 
-# What matches needs root or Redis servers, among the packages whose tests need no Kubernetes.
+# NEEDS_MACHINE matches packages whose tests need root or Redis servers, but no Kubernetes.
 NEEDS_MACHINE='/(ray-operator/internal/controlstore|tests/redistest|tests/internal/(packets|podnet)|localkube/internal/netpol)$'
 
-# test_python: the module is tested with the standard library alone.
+# test_python: tests the module python with the standard library alone.
 test_python() {
   command -v python3 >/dev/null || { echo "python3 is missing: install it"; return 1; }
   python3 -B -m unittest discover -s python/tests
@@ -140,7 +140,7 @@ test_packages() {
   return $bad
 }
 
-# test_small STEP: runs what needs nothing and is in no large module.
+# test_small STEP: tests the small modules, which need nothing else.
 test_small() {
   local step=$1 bad=0
   gotest "$step" . ./tests/bench/fleet -skip '^TestASmallFleet$' || bad=1 # make bench runs that one
@@ -164,7 +164,7 @@ step_unit() {
   return $bad
 }
 
-# Stories are played without disturbance: what they promise is still checked at each revision. It installs nothing.
+# step_unit_few: plays stories without disturbance. What they promise is still checked at each revision. It installs nothing.
 step_unit_few() {
   local bad=0
   export HELIOSTAT_POINTS=none
@@ -183,14 +183,14 @@ step_unit_root() {
   test_packages unit-root -E "$NEEDS_MACHINE"
 }
 
-# test_chart STEP: what the chart renders. It installs nothing.
+# test_chart STEP: tests what the chart renders. It installs nothing.
 test_chart() {
   make bin/helm bin/gotestsum
   bin/helm lint --strict helm-chart/heliostat
   HELM=$PWD/bin/helm gotest "$1" hack/tools ./chart -count=1 -timeout 20m
 }
 
-# test_alerts STEP: promtool's view of the alerts, and the boards.
+# test_alerts STEP: tests the alerts with promtool, and the boards.
 test_alerts() {
   make bin/gotestsum
   debian promtool=prometheus

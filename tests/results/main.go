@@ -48,6 +48,6 @@ func run(ctx context.Context, arguments []string, in io.Reader, out io.Writer) e
 	if gone := findGone(files, there); len(gone) > 0 {
 		return errors.Join(gone...)
 	}
-	_, err = fmt.Fprintf(out, "all %d files of results are of what exists\n", len(files))
+	_, err = fmt.Fprintf(out, "no result in %d files is of something that is gone\n", len(files))
 	return err
 }

@@ -191,8 +191,10 @@ func TestReadRecord_FindsTheChange(t *testing.T) {
 	if err := os.Rename("cli/a former name.go", "new.go"); err != nil {
 		t.Fatal(err)
 	}
+	git("add", ".")
+	write(t, "untracked.go", "")
 	_, change, err := readRecord()
-	if want := []string{"cli/a former name.go", recordFile, "new.go"}; err != nil || change.Unknown || !slices.Equal(change.Files, want) {
+	if want := []string{"cli/a former name.go", recordFile, "new.go", "untracked.go"}; err != nil || change.Unknown || !slices.Equal(change.Files, want) {
 		t.Errorf("it read %+v, %v, want the files %q", change, err, want)
 	}
 	write(t, recordFile, `{"commit": "0123456789"}`)
@@ -234,5 +236,8 @@ func TestTimes_CostsForTheRecord(t *testing.T) {
 	}
 	if mean := (Costs{Containers: map[string]float64{"a": 10, "b": 30}}).container("new"); mean != 20 {
 		t.Errorf("a container without a record costs %v", mean)
+	}
+	if cost := (Costs{}).container("new"); cost != 0 {
+		t.Errorf("without any record a container costs %v", cost)
 	}
 }

@@ -136,8 +136,7 @@ func readPlan(dir string) (Plan, error) {
 	return plan, nil
 }
 
-// readGo returns the tests of go test -json that ended, and notes the time of their packages. Of a test with subtests it
-// returns both.
+// readGo returns the tests and subtests of go test -json that ended, and adds up the time of their packages.
 func (t *Times) readGo(step string, r io.Reader) ([]Test, error) {
 	var tests []Test
 	lines := bufio.NewScanner(r)

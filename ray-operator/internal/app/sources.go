@@ -42,7 +42,7 @@ func (s sources) follow(rules []wake.Rule) []source.Source {
 	return all
 }
 
-// poller is what asks heads, autoscalers or stores in the background. Its source wakes an object when an answer for it changes.
+// poller asks heads, autoscalers or stores in the background. Its source wakes an object when an answer for it changes.
 type poller interface{ Changes() source.Source }
 
 // ofClusters returns what wakes clusters: changes of objects, and answers of heads, autoscalers and control stores.

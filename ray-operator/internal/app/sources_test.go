@@ -66,7 +66,7 @@ func start(ctx context.Context, t *testing.T, all []source.Source, into queue) {
 	}
 }
 
-// pollerOf is a poller whose answer wakes what has its name.
+// pollerOf is a poller with one answer, which wakes the object of that name.
 type pollerOf string
 
 func (name pollerOf) Changes() source.Source { return answers(string(name)) }
