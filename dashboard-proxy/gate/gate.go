@@ -1,7 +1,7 @@
-// Package gate judges whether a request to the dashboards' origin comes from that origin.
+// Package gate judges whether a request to an origin that serves dashboards comes from that origin.
 //
 // In: what a browser says of a request: Host, Origin, Sec-Fetch-*, and whether the request brings a credential that no
-// browser sends by itself. Out: nothing, or a Refusal.
+// browser sends by itself. Out: nothing, or a Refusal. The dashboard proxy and heliostat open both ask it.
 //
 // It is pure. It must never judge a WebSocket by anything but its Origin: browsers send no Sec-Fetch-Site with all of them,
 // and CORS does not cover them. It must never let a request of another origin through that does more than open a page.
@@ -10,6 +10,8 @@ package gate
 import (
 	"net/http"
 	"strings"
+
+	"golang.org/x/net/http/httpguts"
 )
 
 // Facts are what is known of a request.
@@ -27,6 +29,32 @@ type Facts struct {
 	IsAnonymous bool
 	// IsLinkable: other pages may link to the path.
 	IsLinkable bool
+}
+
+// Read returns the facts that a request says by itself. An error is a *Refusal: the request asks for another protocol than a
+// WebSocket, and what follows on its connection could be a request that nobody has judged.
+func Read(r *http.Request) (Facts, error) {
+	isSocket, err := isWebSocket(r)
+	return Facts{
+		Method: r.Method, IsWebSocket: isSocket, Origin: r.Header.Get("Origin"), Site: r.Header.Get("Sec-Fetch-Site"),
+		Mode: r.Header.Get("Sec-Fetch-Mode"), Dest: r.Header.Get("Sec-Fetch-Dest"),
+	}, err
+}
+
+// isWebSocket reports whether a request opens a WebSocket.
+func isWebSocket(r *http.Request) (bool, error) {
+	asked := r.Header["Upgrade"]
+	isAsked := httpguts.HeaderValuesContainsToken(r.Header["Connection"], "upgrade")
+	if len(asked) == 0 && !isAsked && len(r.Header["Http2-Settings"]) == 0 {
+		return false, nil
+	}
+	isOne := len(asked) == 1 && strings.EqualFold(asked[0], "websocket") && isAsked && len(r.Header["Http2-Settings"]) == 0
+	isBare := r.Method == http.MethodGet && r.ProtoMajor == 1 && r.ContentLength == 0 && len(r.TransferEncoding) == 0
+	if !isOne || !isBare || len(r.Header["Sec-Websocket-Key"]) != 1 || r.Header.Get("Sec-Websocket-Version") != "13" {
+		return false, &Refusal{http.StatusBadRequest,
+			"the request asks for another protocol, or for a WebSocket in another form than RFC 6455: leave out the header Upgrade"}
+	}
+	return true, nil
 }
 
 // Refusal is why a request does not pass. It is an error.

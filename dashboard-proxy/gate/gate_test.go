@@ -114,3 +114,28 @@ func TestJudge_ExemptsTokens(t *testing.T) {
 		}
 	}
 }
+
+// TestRead_RefusesOtherProtocols: behind an upgrade to one could be requests that nobody judges.
+func TestRead_RefusesOtherProtocols(t *testing.T) {
+	socket := map[string]string{"Connection": "keep-alive, Upgrade", "Upgrade": "WebSocket", "Sec-Websocket-Key": "x", "Sec-Websocket-Version": "13", "Origin": evil}
+	for name, c := range map[string]struct {
+		header   map[string]string
+		isSocket bool
+		want     int
+	}{
+		"none":               {map[string]string{"Origin": evil, "Connection": "keep-alive"}, false, 200},
+		"a WebSocket":        {socket, true, 200},
+		"HTTP/2":             {map[string]string{"Connection": "Upgrade, HTTP2-Settings", "Upgrade": "h2c", "Http2-Settings": "x"}, false, 400},
+		"an upgrade to none": {map[string]string{"Connection": "Upgrade"}, false, 400},
+		"an old WebSocket":   {map[string]string{"Connection": "Upgrade", "Upgrade": "websocket", "Sec-Websocket-Key": "x", "Sec-Websocket-Version": "8"}, false, 400},
+	} {
+		r := &http.Request{Method: http.MethodGet, ProtoMajor: 1, Header: http.Header{}}
+		for key, value := range c.header {
+			r.Header.Set(key, value)
+		}
+		facts, err := gate.Read(r)
+		if codeOf(t, err) != c.want || facts.IsWebSocket != c.isSocket || facts.Origin != c.header["Origin"] {
+			t.Errorf("%s: %+v, %v", name, facts, err)
+		}
+	}
+}

@@ -24,6 +24,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/apiserver/access"
 	"github.com/heliostat-dev/heliostat/apiserver/heads"
+	"github.com/heliostat-dev/heliostat/dashboard-proxy/gate"
 	"github.com/heliostat-dev/heliostat/dashboard-proxy/route"
 	"github.com/heliostat-dev/heliostat/dashboard-proxy/serve"
 )
@@ -160,9 +161,11 @@ func (p *Proxy) Serve(w http.ResponseWriter, r *http.Request, known *Request) {
 
 // serve answers a request, or returns why it is refused.
 func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, x *exchange) (err error) {
-	if x.isSocket, err = isWebSocket(r); err != nil {
+	facts, err := gate.Read(r)
+	if err != nil {
 		return err
 	}
+	x.isSocket = facts.IsWebSocket
 	target, err := p.Site.Read(route.Request{Method: r.Method, Host: r.Host, Target: r.RequestURI})
 	if err != nil {
 		return err
@@ -172,7 +175,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, x *exchange) (err 
 	if target.Kind == route.Own && target.Path != resumePath {
 		return p.serveSignIn(w, r, x)
 	}
-	if err := p.judge(r, target, x.isSocket); err != nil {
+	if err := p.judge(r, target, facts); err != nil {
 		return err
 	}
 	switch target.Kind {
