@@ -3,7 +3,8 @@
 In: the address of a cluster, HELIOSTAT_SERVER, and a token of the caller's. Out: the address of the cluster's dashboard at
 Heliostat's server, and a header with the token. Ray imports this module by the scheme of the address.
 
-It must never print the token, hand it to another program, or send it over plain HTTP to another machine.
+It must never print the token, hand it to another program, or send it over plain HTTP to another machine. A proxy is another
+machine too, also on the way to this one.
 """
 
 import json
@@ -79,6 +80,7 @@ def get_job_submission_client_cluster_info(
             f"the server {server.url} serves no dashboards; ask an administrator for server.dashboards.enabled"
         )
     _check_encrypted(dashboard)
+    _check_direct(dashboard)
     sent = {key: value for key, value in (headers or {}).items() if key.lower() != "authorization"}
     sent["Authorization"] = "Bearer " + server.token
     return ClusterInfo(dashboard.rstrip("/"), cookies, metadata, sent)
@@ -136,8 +138,20 @@ def _ask_command(namespace: str, name: str) -> Dict[str, str]:
 def _check_encrypted(url: str) -> None:
     """Refuse an address that would carry the token in clear text over a network."""
     parts = urllib.parse.urlsplit(url)
-    if parts.scheme != "https" and parts.hostname not in ("localhost", "127.0.0.1", "::1"):
+    is_here = parts.scheme == "http" and parts.hostname in ("localhost", "127.0.0.1", "::1")
+    if parts.scheme != "https" and not is_here:
         raise RuntimeError(f"{url} is not encrypted, and a token must not go there; give an address with https://")
+
+
+def _check_direct(url: str) -> None:
+    """Refuse an address of this machine to which Ray's client would go in clear text by way of a proxy."""
+    parts = urllib.parse.urlsplit(url)
+    proxies = urllib.request.getproxies()
+    is_proxied = parts.scheme == "http" and ("http" in proxies or "all" in proxies)
+    if is_proxied and not urllib.request.proxy_bypass(parts.hostname):
+        raise RuntimeError(
+            f"{url} is not encrypted, and the token would go there by way of a proxy; set NO_PROXY={parts.hostname}"
+        )
 
 
 def _is_suspended(found: Dict[str, Any]) -> bool:
@@ -193,7 +207,10 @@ class _Server:
         # The same variables as those by which Ray's client finds an authority.
         authority = os.environ.get("REQUESTS_CA_BUNDLE") or os.environ.get("CURL_CA_BUNDLE")
         trust = ssl.create_default_context(cafile=authority or None)
-        self._opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=trust), _NoRedirect())
+        handlers = [urllib.request.HTTPSHandler(context=trust), _NoRedirect()]
+        if not url.startswith("https:"):  # it is this machine, and a proxy would read the token
+            handlers.append(urllib.request.ProxyHandler({}))
+        self._opener = urllib.request.build_opener(*handlers)
 
     def get(self, namespace: str, name: str) -> Dict[str, Any]:
         """Return a cluster with what explains its state."""

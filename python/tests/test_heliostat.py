@@ -50,7 +50,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(text)
 
+    def tunnel(self):
+        """Note what a proxy sees of a request that it must not read."""
+        self.server.asked.append(f"{self.command} {self.path} {self.headers.get('Authorization')}")
+        self.send_error(403)
+
     do_GET = do_POST = answer  # noqa: N815  names of http.server
+    do_CONNECT = tunnel  # noqa: N815
 
     def log_message(self, *_):
         pass
@@ -163,6 +169,46 @@ class TestClusterInfo(Case):
         self.assertEqual(len(self.server.asked), 1)
         os.environ["HELIOSTAT_SERVER"] = "http://heliostat.example.com"
         self.refuses("not encrypted")
+
+    def proxy(self, **answer):
+        """Start a proxy that answers for every address, and set it in the environment."""
+        proxy = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        proxy.asked, proxy.answers = [], [cluster(**answer)]
+        thread = threading.Thread(target=proxy.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        self.addCleanup(thread.join)
+        self.addCleanup(proxy.server_close)
+        self.addCleanup(proxy.shutdown)
+        for name in ("http_proxy", "https_proxy", "all_proxy"):
+            os.environ[name] = f"http://127.0.0.1:{proxy.server_address[1]}"
+        return proxy
+
+    def test_sends_no_token_in_clear_text_to_a_proxy(self):
+        proxy = self.proxy(dashboard="https://evil.example/")
+        for host in ("127.0.0.1", "localhost"):
+            with self.subTest(host):
+                os.environ["HELIOSTAT_SERVER"] = f"http://{host}:{self.server.server_address[1]}"
+                self.assertEqual(self.find()[0].address, "https://dash/team-a/demo")
+        self.assertEqual(proxy.asked, [])
+        self.assertEqual(len(self.server.asked), 2)
+
+    def test_hides_the_token_from_a_proxy_by_tls(self):
+        proxy = self.proxy()
+        os.environ["HELIOSTAT_SERVER"] = "https://heliostat.example.com"
+        self.refuses("check HELIOSTAT_SERVER")
+        self.assertEqual(proxy.asked, ["CONNECT heliostat.example.com:443 None"])
+
+    def test_gives_ray_no_address_behind_a_proxy_in_clear_text(self):
+        proxy = self.proxy()
+        self.server.answers = [cluster(dashboard="http://localhost:8444/team-a/demo/")]
+        for kept in (["all_proxy"], ["http_proxy"]):
+            with self.subTest(kept), mock.patch.dict(os.environ):
+                for name in {"http_proxy", "https_proxy", "all_proxy"} - set(kept):
+                    del os.environ[name]
+                self.refuses("set NO_PROXY=localhost")
+                os.environ["NO_PROXY"] = "localhost"
+                self.assertEqual(self.find()[0].address, "http://localhost:8444/team-a/demo")
+        self.assertEqual(proxy.asked, [])
 
     def test_says_that_nobody_answers(self):
         os.environ["HELIOSTAT_SERVER"] = "http://127.0.0.1:1"
