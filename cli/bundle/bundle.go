@@ -4,7 +4,7 @@
 // events, and the last lines of their containers.
 //
 // It must never hold a Secret, a token, or the value of a variable, wherever that stands: in specs, in statuses or in logs.
-// Where a Secret that an object names cannot be read, nobody could find it in logs, so there are none.
+// Where a Secret that an object names cannot be read, or is gone, nobody could find it in logs, so there are none.
 package bundle
 
 import (
@@ -46,8 +46,8 @@ func Command(c *console.Console) *cobra.Command {
 		Long: `Write what somebody else needs to look into a problem to a tar file: the object, its clusters and their pods, why they
 are as they are, their events, and the last lines of their containers.
 
-Secrets, tokens and values of variables are left out, in logs too. Logs may hold other things that are not for everybody:
-look before you send the file.`,
+Secrets, tokens and values of variables are left out, in logs too. Where a Secret that the objects name is gone, or you
+may not read it, there are no logs. Logs may hold other things that are not for everybody: look before you send the file.`,
 		Example: "  heliostat bundle job/train\n  heliostat bundle cluster/dev --file dev.tar.gz",
 		Args:    console.Arguments(1, 1, "KIND/NAME"), ValidArgsFunction: object.Complete(c),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -131,9 +131,10 @@ func (b *bundle) collect(ctx context.Context, about verbs.Object) ([]file, error
 	if err := object.Tell(&why, in); err != nil {
 		return nil, err
 	}
-	hasSecrets := b.learnSecrets(ctx, about.GetNamespace(), secretsOf(slices.Concat(objects, events)))
-	if !hasSecrets {
-		b.console.Note("warning: you may not read the Secrets that the objects name, so logs, which may hold them, are left out")
+	unread := b.learnSecrets(ctx, about.GetNamespace(), secretsOf(slices.Concat(objects, events)))
+	if len(unread) > 0 {
+		b.console.Note("warning: the objects name Secrets that cannot be read (%s), so logs, which may hold them, are left out",
+			strings.Join(unread, "; "))
 		leaveOutLines(objects)
 	}
 	inObjects, err := b.write(objects)
@@ -145,7 +146,7 @@ func (b *bundle) collect(ctx context.Context, about verbs.Object) ([]file, error
 		return nil, err
 	}
 	files := []file{{"objects.yaml", inObjects}, {"why.txt", b.redactor.clean(why.String())}, {"events.yaml", inEvents}}
-	if hasSecrets {
+	if len(unread) == 0 {
 		files = append(files, b.logs(ctx, in.Pods)...)
 	}
 	return files, nil
@@ -216,30 +217,18 @@ func (b *bundle) write(all []any) (string, error) {
 	return text.String(), nil
 }
 
-// learnSecrets reads what must not stand in a bundle, and reports whether all that is there could be read.
-func (b *bundle) learnSecrets(ctx context.Context, namespace string, names []string) bool {
-	for _, name := range names {
-		secret := &corev1.Secret{}
-		err := b.objects.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, secret)
-		if err != nil && !apierrors.IsNotFound(err) {
-			return false
-		}
-		for _, value := range secret.Data {
-			b.redactor.addSecret(string(value))
-		}
-	}
-	return true
-}
-
-// leaveOutLines takes the last lines of outputs out of objects: they are of logs, too.
+// leaveOutLines takes the last lines of outputs out of objects: they are of logs, too. So is what kubelets say of a container that
+// ended, where it left no message of its own.
 func leaveOutLines(objects []any) {
 	for _, object := range objects {
 		walk(object, func(key string, value any) {
-			lines, _ := value.([]any)
-			for i := range lines {
-				if key == "lastLines" {
+			if lines, is := value.([]any); is && key == "lastLines" {
+				for i := range lines {
 					lines[i] = leftOut
 				}
+			}
+			if ended, is := value.(map[string]any); is && key == "terminated" && ended["message"] != nil {
+				ended["message"] = leftOut
 			}
 		})
 	}

@@ -33,8 +33,25 @@ import (
 // fileOfSecret is in a Secret that the spec of the cluster names, and none of its pods.
 const fileOfSecret = "-----BEGIN canary-of-a-file-----\n\"canary-of: it's\\\n-----END canary-of-a-file-----\n"
 
+// secrets answers requests for Secrets by their names, where it is not nil.
+type secrets func(name string) error
+
+func forbidden(name string) error {
+	return apierrors.NewForbidden(corev1.Resource("secrets"), name, errors.New("no"))
+}
+
+// gone answers that one Secret is gone.
+func gone(one string) secrets {
+	return func(name string) error {
+		if name == one {
+			return apierrors.NewNotFound(corev1.Resource("secrets"), name)
+		}
+		return nil
+	}
+}
+
 // bundled runs the command on cluster demo, whose head prints its token and a value of a variable.
-func bundled(t *testing.T, path string, maySecrets bool) (map[string]string, string, error) {
+func bundled(t *testing.T, path string, answer secrets) (map[string]string, string, error) {
 	t.Helper()
 	site := headstest.New()
 	cluster := site.PutCluster("demo", func(c *v1alpha1.ComputeCluster) {
@@ -45,6 +62,7 @@ func bundled(t *testing.T, path string, maySecrets bool) (map[string]string, str
 	pod := headstest.Head(cluster, 1, "10.1.0.1")
 	pod.Labels[v1alpha1.LabelCluster] = "demo"
 	pod.Status.ContainerStatuses[0].RestartCount = 1
+	pod.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1, Message: "canary-of-all, it said"}
 	pod.Spec.Containers = []corev1.Container{{Name: "ray",
 		EnvFrom: []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "all"}}}},
 		Env: []corev1.EnvVar{{Name: "ONE", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
@@ -59,8 +77,10 @@ func bundled(t *testing.T, path string, maySecrets bool) (map[string]string, str
 			headstest.Secret(cluster, "all", "k", "canary-of-all"), headstest.Secret(cluster, "file", "k", fileOfSecret), event("ours", pod), event("other", &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "x"}})).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-				if _, is := object.(*corev1.Secret); is && !maySecrets {
-					return apierrors.NewForbidden(corev1.Resource("secrets"), key.Name, errors.New("no"))
+				if _, is := object.(*corev1.Secret); is && answer != nil {
+					if err := answer(key.Name); err != nil {
+						return err
+					}
 				}
 				return c.Get(ctx, key, object, options...)
 			}}).Build()
@@ -115,7 +135,7 @@ func read(t *testing.T, path string) map[string]string {
 
 func TestBundle_HoldsWhatHelpsAndNoSecret(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "demo.tar.gz")
-	files, _, err := bundled(t, path, true)
+	files, _, err := bundled(t, path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,27 +155,72 @@ func TestBundle_HoldsWhatHelpsAndNoSecret(t *testing.T) {
 			}
 		}
 	}
-	if _, _, err := bundled(t, path, true); outcome.Code(err) != outcome.Refused {
+	if _, _, err := bundled(t, path, nil); outcome.Code(err) != outcome.Refused {
 		t.Errorf("a file that is there is written over: %v", err)
 	}
 }
 
-func TestBundle_HasNoLogsWithoutTheToken(t *testing.T) {
-	files, said, err := bundled(t, filepath.Join(t.TempDir(), "demo.tar.gz"), false)
-	if err != nil || !strings.Contains(said, "logs, which may hold them, are left out") {
-		t.Fatalf("it says %q (%v)", said, err)
+// TestBundle_HasNoLogsWithoutASecret has Secrets that cannot be read: what is in logs of them could not be found there.
+func TestBundle_HasNoLogsWithoutASecret(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer secrets
+		says   string
+	}{
+		"no right":               {forbidden, "you may not read all"},
+		"one is gone":            {gone("one"), "one is gone"},
+		"all variables are gone": {gone("all"), "all is gone"},
+		"a file is gone":         {gone("file"), "file is gone"},
+		"the token is gone":      {gone("demo-token"), "demo-token is gone"},
+	} {
+		files, said, err := bundled(t, filepath.Join(t.TempDir(), "demo.tar.gz"), c.answer)
+		if err != nil || !strings.Contains(said, c.says) || !strings.Contains(said, "logs, which may hold them, are left out") {
+			t.Fatalf("%s: it says %q (%v)", name, said, err)
+		}
+		for file, text := range files {
+			if strings.HasPrefix(file, "logs/") || strings.Contains(text, "canary-of-all") {
+				t.Errorf("%s: %s is in the bundle: %s", name, file, text)
+			}
+		}
+		if !strings.Contains(files["objects.yaml"], "kind: Pod") {
+			t.Errorf("%s: the objects are left out", name)
+		}
 	}
-	for name := range files {
-		if strings.HasPrefix(name, "logs/") {
-			t.Errorf("%s is in the bundle", name)
+}
+
+// TestLearnSecrets_NeedsNoTokenThatOpensNothing has clusters whose token is not in the Secret of its name.
+func TestLearnSecrets_NeedsNoTokenThatOpensNothing(t *testing.T) {
+	cluster := func(name string, of *v1alpha1.Authentication) *v1alpha1.ComputeCluster {
+		return &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: name}, Spec: v1alpha1.ComputeClusterSpec{Authentication: of}}
+	}
+	given := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "given"}, Data: map[string][]byte{"auth_token": []byte("canary-of-given")}}
+	made := fake.NewClientBuilder().WithScheme(kube.Scheme()).WithObjects(given, cluster("open", &v1alpha1.Authentication{Mode: "Disabled"}),
+		cluster("own", &v1alpha1.Authentication{SecretName: "given"}), cluster("lost", &v1alpha1.Authentication{SecretName: "nowhere"}), cluster("plain", nil)).Build()
+	for name, c := range map[string]struct {
+		reference reference
+		want      []string
+	}{
+		"of a cluster that is gone":                  {tokenSecret("former"), nil},
+		"of a cluster without authentication":        {tokenSecret("open"), nil},
+		"of a cluster with a Secret of the user's":   {tokenSecret("own"), nil},
+		"of a cluster with one that is gone":         {tokenSecret("lost"), []string{"lost-token is gone"}},
+		"of a cluster whose token is gone":           {tokenSecret("plain"), []string{"plain-token is gone"}},
+		"gone, and named by an object":               {reference{name: "former-token"}, []string{"former-token is gone"}},
+		"gone, as an optional one may have been too": {reference{name: "optional"}, []string{"optional is gone"}},
+	} {
+		b := &bundle{objects: &kube.Objects{WithWatch: made, Namespace: "team-a"}}
+		if got := b.learnSecrets(t.Context(), "team-a", []reference{c.reference}); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: unread are %q, want %q", name, got, c.want)
+		}
+		if isLearned := b.redactor.clean("canary-of-given") == leftOut; isLearned != (c.reference.tokenOf == "own") {
+			t.Errorf("%s: the value of the user's Secret is learned: %v", name, isLearned)
 		}
 	}
 }
 
 func TestLeaveOutLines_LeavesTheRest(t *testing.T) {
-	lines := map[string]any{"number": 1, "lastLines": []any{"token"}}
+	lines := map[string]any{"number": 1, "lastLines": []any{"token"}, "terminated": map[string]any{"exitCode": 1, "message": "token"}}
 	leaveOutLines([]any{map[string]any{"status": map[string]any{"attempts": []any{lines}}}})
-	if want := map[string]any{"number": 1, "lastLines": []any{leftOut}}; !reflect.DeepEqual(lines, want) {
+	if want := map[string]any{"number": 1, "lastLines": []any{leftOut}, "terminated": map[string]any{"exitCode": 1, "message": leftOut}}; !reflect.DeepEqual(lines, want) {
 		t.Errorf("it leaves %v", lines)
 	}
 }

@@ -118,13 +118,14 @@ func TestSecretsOf_FindsThoseThatObjectsName(t *testing.T) {
 				"containers": [{"envFrom": [{"secretRef": {"name": "all"}}]}]}}}}},
 		{"kind": "ClusterJob", "metadata": {"name": "train"}, "spec": {"clusterRef": {"name": "shared"}, "secret": "no name",
 			"env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "one", "key": "k"}}}]},
-			"status": {"attempts": [{"clusterName": "train-1"}]}}, "you may not list events"]`
+			"status": {"attempts": [{"clusterName": "train-1"}, {"clusterName": "named", "tokenSecretName": "named-token"}]}}, "you may not list events"]`
 	var objects []any
 	if err := json.Unmarshal([]byte(text), &objects); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"all", "demo-token", "given", "mounted", "one", "part", "pull", "redis", "shared-token", "train-1-token"}
-	if names := secretsOf(objects); !slices.Equal(names, want) {
-		t.Errorf("they name %q, not %q", names, want)
+	want := []reference{{"all", ""}, {"demo-token", "demo"}, {"given", ""}, {"mounted", ""}, {"named-token", ""}, {"one", ""}, {"part", ""},
+		{"pull", ""}, {"redis", ""}, {"shared-token", "shared"}, {"train-1-token", "train-1"}}
+	if found := secretsOf(objects); !slices.Equal(found, want) {
+		t.Errorf("they name %q, not %q", found, want)
 	}
 }
