@@ -88,7 +88,7 @@ func findWays(ctx context.Context, clusters *away.Clusters, name string) (ways, 
 	if err != nil {
 		return ways{}, err
 	}
-	of := ways{Cluster: versions(there), Here: local(ctx, clusters.Console), Server: clusters.Console.Server.URL}
+	of := ways{Cluster: checked(clusters.Console, versions(there)), Here: local(ctx, clusters.Console), Server: clusters.Console.Server.URL}
 	of.Differs = differ(of.Cluster, of.Here)
 	if cluster, is := found.(*v1alpha1.ComputeCluster); is && cluster.Status.ServiceName != "" {
 		of.Service = cluster.Status.ServiceName + "." + cluster.Namespace + ".svc"
@@ -96,6 +96,20 @@ func findWays(ctx context.Context, clusters *away.Clusters, name string) (ways, 
 		of.Inside = cluster.Status.Connect
 	}
 	return of, nil
+}
+
+// version is what a version looks like. Users paste it into a shell, so no other sign may stand in one.
+var version = regexp.MustCompile(`^[0-9][0-9A-Za-z.+_-]{0,39}$`)
+
+// checked returns what a head says of its versions without what looks like none, of which it tells the user.
+func checked(c *console.Console, of versions) versions {
+	for what, said := range map[string]*string{"Ray": &of.Ray, "Python": &of.Python} {
+		if *said != "" && !version.MatchString(*said) {
+			c.Note("warning: the cluster's %s is not known: what its head says is no version", what)
+			*said = ""
+		}
+	}
+	return of
 }
 
 // askLocal prints the versions of Python and, where there is one, of Ray.
@@ -114,9 +128,11 @@ func local(ctx context.Context, c *console.Console) versions {
 	text, _ := program.Output() // without Ray it fails, and has said the rest
 	var here versions
 	for _, found := range said.FindAllStringSubmatch(string(text), -1) {
-		if found[1] == "Ray" {
+		switch {
+		case !version.MatchString(found[2]):
+		case found[1] == "Ray":
 			here.Ray = found[2]
-		} else {
+		default:
 			here.Python = found[2]
 		}
 	}
@@ -126,11 +142,15 @@ func local(ctx context.Context, c *console.Console) versions {
 // differ returns why Ray Client does not work between two, and what helps; "" is that it does, as far as is known.
 func differ(cluster, here versions) string {
 	switch {
+	case here.Python == "" && cluster.Python == "":
+		return "there is no python3 here; install it to use ray://"
 	case here.Python == "":
 		return "there is no python3 here; install Python " + minor(cluster.Python) + " to use ray://"
 	case cluster.Python != "" && minor(cluster.Python) != minor(here.Python):
 		return fmt.Sprintf("Python %s here and %s there differ, which ray:// refuses; use Python %s here", here.Python, cluster.Python,
 			minor(cluster.Python))
+	case cluster.Ray == "":
+		return "the cluster's Ray is not known, and ray:// needs the same one here"
 	case here.Ray == "":
 		return fmt.Sprintf(`python3 here has no Ray; pip install "ray[client]==%s" to use ray://`, cluster.Ray)
 	case here.Ray != cluster.Ray:
@@ -165,7 +185,7 @@ func tell(out io.Writer, name string, of ways) {
 	fmt.Fprintln(out, "A shell within Kubernetes, with the cluster's versions of Ray and Python:")
 	for _, line := range []string{of.Inside.Token, of.Inside.Certificate, of.Inside.Jobs, of.Inside.Client} {
 		if line != "" {
-			fmt.Fprintf(out, "  %s\n", line)
+			fmt.Fprintf(out, "  %s\n", console.Printable(line))
 		}
 	}
 }
