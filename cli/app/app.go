@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"strings"
 	"sync"
 	"time"
@@ -88,6 +89,9 @@ func Command(settings Settings) *cobra.Command {
 		c.Forward = forward(access)
 	}
 	c.ReadLog, c.StreamLog = readLog(access), streamLog(access)
+	c.Resolve = func(ctx context.Context, host string) ([]netip.Addr, error) {
+		return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	}
 	root := console.Group("heliostat", "Ray clusters, jobs, services and schedules on Kubernetes, from a kubeconfig alone")
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetIn(settings.In)

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"strings"
 	"time"
 	"unicode"
@@ -60,6 +61,9 @@ func (s *Silence) IsTooLong(now time.Time) bool {
 // Forward makes a connection to a port of a pod.
 type Forward func(ctx context.Context, pod types.NamespacedName, port int) (net.Conn, error)
 
+// Resolve returns the addresses of a host as this machine finds them.
+type Resolve func(ctx context.Context, host string) ([]netip.Addr, error)
+
 // ReadLog reads the last lines of a container of a pod, or of the one that ran before it.
 type ReadLog func(ctx context.Context, of Container, isPrevious bool, lines int64) (string, error)
 
@@ -85,6 +89,8 @@ type Console struct {
 	Connect func() (*kube.Objects, error)
 	// Forward makes a connection to a port of a pod, by way of the API server.
 	Forward Forward
+	// Resolve finds the addresses of hosts.
+	Resolve Resolve
 	// ReadLog reads the last lines of a container.
 	ReadLog ReadLog
 	// StreamLog reads a whole log.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"regexp"
 	"strings"
 
@@ -76,10 +77,14 @@ func environmentOf(ctx context.Context, clusters *away.Clusters, server *away.Se
 	if err != nil {
 		return environment{}, err
 	}
-	return environment{Server: server.URL(), Token: token, Variables: []string{
+	found := environment{Server: server.URL(), Token: token, Variables: []string{
 		"RAY_API_SERVER_ADDRESS=" + strings.TrimRight(at, "/"),
 		fmt.Sprintf(`RAY_JOB_HEADERS={"Authorization": "Bearer %s"}`, token),
-	}}, nil
+	}}
+	if to, err := url.Parse(at); err == nil && to.Scheme == "http" { // of this machine, or it would be refused
+		found.Variables = append(found.Variables, direct(clusters.Console.Environ, to.Hostname())...)
+	}
+	return found, nil
 }
 
 func (e environment) print(c *console.Console, form string) error {

@@ -2,8 +2,6 @@ package session
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/subtle"
 	"errors"
 	"fmt"
 	"net"
@@ -22,8 +20,8 @@ import (
 )
 
 const (
-	// cookie holds the secret of the session in the browser.
-	cookie = "heliostat-open"
+	// upstream is the host by which the head's dashboard is asked.
+	upstream = "dashboard"
 	// tokenFor is how long a token is used before it is read again.
 	tokenFor = 10 * time.Second
 	// headerWithin is how long a browser may take for the headers of a request.
@@ -35,7 +33,8 @@ func open(c *console.Console) *cobra.Command {
 		Use: "open NAME", Short: "Serve the dashboard of a cluster on this machine, signed in, until Ctrl-C",
 		Long: `Serve the dashboard of a cluster on a free port of this machine, and print its address. The address has a secret that the
 browser keeps as a cookie: other users of this machine, and other pages, are not let in. Requests get the cluster's token
-on the way. With --server it prints where the server serves the dashboard, and ends: the browser signs in there.`,
+on the way. The address is below localhost, or below 127.0.0.1 where names below localhost do not lead to this machine.
+With --server it prints where the server serves the dashboard, and ends: the browser signs in there.`,
 		Args: console.Arguments(1, 1, "NAME"), ValidArgsFunction: object.Complete(c, kube.Cluster),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			server, err := away.FindServer(c)
@@ -72,24 +71,33 @@ func printDashboard(ctx context.Context, clusters *away.Clusters, server *away.S
 
 // serve serves the dashboard until the context ends.
 func serve(ctx context.Context, clusters *away.Clusters, name string) error {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	listeners, err := listenLocally(ctx)
 	if err != nil {
 		return fmt.Errorf("listen on a port of this machine: %w", err)
 	}
-	at, secret := listener.Addr().String(), rand.Text()
-	server := &http.Server{ReadHeaderTimeout: headerWithin, Handler: guard(at, secret, proxy(clusters, name))}
+	at := newDoor(ctx, clusters.Console.Resolve, portOf(listeners[0]))
+	server := &http.Server{ReadHeaderTimeout: headerWithin, Handler: at.guard(proxy(clusters, name, at))}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()
-	fmt.Fprintf(clusters.Console.Out, "http://%s/?key=%s\n", at, secret)
+	fmt.Fprintln(clusters.Console.Out, at.address())
 	clusters.Console.Note("the dashboard of cluster/%s is at this address until Ctrl-C", name)
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+	ended := make(chan error, len(listeners))
+	for _, listener := range listeners {
+		go func() { ended <- server.Serve(listener) }()
+	}
+	err = <-ended
+	_ = server.Close() // the other ones end too
+	for range len(listeners) - 1 {
+		<-ended
+	}
+	if !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve the dashboard: %w", err)
 	}
 	return nil
 }
 
 // proxy passes requests on to the head that there is then, with the cluster's token.
-func proxy(clusters *away.Clusters, name string) http.Handler {
+func proxy(clusters *away.Clusters, name string, at *door) http.Handler {
 	known := &credential{}
 	transport := &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return clusters.Dashboard(ctx, name) },
@@ -97,15 +105,15 @@ func proxy(clusters *away.Clusters, name string) http.Handler {
 	return &httputil.ReverseProxy{
 		Transport: transport,
 		Rewrite: func(r *httputil.ProxyRequest) {
-			r.SetURL(&url.URL{Scheme: "http", Host: "dashboard"})
+			r.SetURL(&url.URL{Scheme: "http", Host: upstream})
 			r.Out.Header.Del("Cookie") // the session's secret is nothing to the dashboard
 			r.Out.Header.Del("Origin")
 			if token := known.get(r.In.Context(), clusters, name); token != "" {
 				r.Out.Header.Set("Authorization", "Bearer "+token)
 			}
 		},
-		ModifyResponse: func(r *http.Response) error {
-			r.Header.Del("Set-Cookie")
+		ModifyResponse: func(answer *http.Response) error {
+			at.clean(answer)
 			return nil
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
@@ -136,28 +144,4 @@ func (k *credential) get(ctx context.Context, clusters *away.Clusters, name stri
 	}
 	k.token, k.until = way.Token(), now.Add(tokenFor)
 	return k.token
-}
-
-// guard lets requests in that show the secret, at the address that was printed. The first one shows it in the address, and
-// gets it as a cookie that no other site can use.
-func guard(at, secret string, next http.Handler) http.Handler {
-	isSecret := func(text string) bool { return subtle.ConstantTimeCompare([]byte(text), []byte(secret)) == 1 }
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Host != at {
-			http.Error(w, "this is another address than the one that was printed", http.StatusForbidden)
-			return
-		}
-		if isSecret(r.URL.Query().Get("key")) {
-			http.SetCookie(w, &http.Cookie{ //nolint:gosec // no TLS on the loopback address, where Safari keeps no Secure cookie
-				Name: cookie, Value: secret, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
-			http.Redirect(w, r, "/", http.StatusSeeOther)
-			return
-		}
-		shown, err := r.Cookie(cookie)
-		if err != nil || !isSecret(shown.Value) {
-			http.Error(w, "open the address that heliostat open printed", http.StatusForbidden)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
 }

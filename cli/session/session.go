@@ -15,6 +15,8 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -94,17 +96,39 @@ func lead(ctx context.Context, clusters *away.Clusters, name string, command []s
 	if err != nil {
 		return err
 	}
-	variables := []string{"RAY_API_SERVER_ADDRESS=http://" + dashboard, "RAY_ADDRESS=ray://" + client}
 	c := clusters.Console
+	variables := append([]string{"RAY_API_SERVER_ADDRESS=http://" + dashboard, "RAY_ADDRESS=ray://" + client}, direct(c.Environ, here)...)
 	if len(command) == 0 {
 		for _, variable := range variables {
-			fmt.Fprintf(c.Out, "export %s\n", variable)
+			name, value, _ := strings.Cut(variable, "=")
+			fmt.Fprintf(c.Out, "export %s=%s\n", name, quote(value))
 		}
 		c.Note("ports lead to cluster/%s until Ctrl-C; heliostat env %s prints what signs in", name, name)
 		<-ctx.Done()
 		return nil
 	}
 	return run(ctx, c, command, append(variables, signIn(way.Token())...))
+}
+
+// direct returns variables by which programs go to a host of this machine without the proxy that their environment names, if
+// any: it would read the token. Programs prefer one of the two spellings, so both have what either had.
+func direct(environ []string, host string) []string {
+	isProxied, exempt := false, []string{host}
+	for _, one := range environ {
+		name, value, _ := strings.Cut(one, "=")
+		switch name = strings.ToLower(name); {
+		case value == "":
+		case name == "no_proxy":
+			exempt = append(exempt, value)
+		case strings.HasSuffix(name, "_proxy"):
+			isProxied = true
+		}
+	}
+	if !isProxied || slices.Contains(exempt, "*") {
+		return nil
+	}
+	list := strings.Join(exempt, ",")
+	return []string{"no_proxy=" + list, "NO_PROXY=" + list}
 }
 
 // run runs a command with variables, and ends as it does.

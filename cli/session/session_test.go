@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/cookiejar"
 	"net/http/httptest"
 	"strings"
 	"sync"
@@ -87,6 +86,7 @@ func newConsole(t *testing.T) (c *console.Console, out *lines) {
 			}
 			return (&net.Dialer{}).DialContext(ctx, "tcp", head.JobsAddress())
 		},
+		Resolve: resolves("127.0.0.1", "::1"),
 	}, out
 }
 
@@ -206,6 +206,35 @@ func answer(t *testing.T, client *http.Client, address string, edit func(*http.R
 	return response.StatusCode, string(body)
 }
 
+// TestDirect_KeepsTheTokenFromAProxy has programs that would go to this machine by way of a proxy.
+func TestDirect_KeepsTheTokenFromAProxy(t *testing.T) {
+	for name, c := range map[string]struct {
+		environ []string
+		want    string
+	}{
+		"no proxy":                {[]string{"PATH=/bin", "http_proxy=", "no_proxy=x"}, ""},
+		"a proxy":                 {[]string{"http_proxy=http://p"}, "no_proxy=127.0.0.1 NO_PROXY=127.0.0.1"},
+		"a proxy for everything":  {[]string{"ALL_PROXY=http://p"}, "no_proxy=127.0.0.1 NO_PROXY=127.0.0.1"},
+		"a proxy of gRPC":         {[]string{"grpc_proxy=http://p"}, "no_proxy=127.0.0.1 NO_PROXY=127.0.0.1"},
+		"a proxy with exceptions": {[]string{"NO_PROXY=a,b", "HTTP_PROXY=http://p"}, "no_proxy=127.0.0.1,a,b NO_PROXY=127.0.0.1,a,b"},
+		"a proxy that is off":     {[]string{"no_proxy=*", "HTTP_PROXY=http://p"}, ""},
+	} {
+		if got := strings.Join(direct(c.environ, here), " "); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+	user, out := newConsole(t)
+	user.Environ = []string{"PATH=/usr/bin:/bin", "http_proxy=http://192.0.2.1:1"}
+	if err := execute(t.Context(), user, "session", "demo", "--", "sh", "-c", "echo $no_proxy $NO_PROXY"); err != nil || out.text.String() != "127.0.0.1 127.0.0.1\n" {
+		t.Errorf("a command of a session sees %q (%v)", out.text.String(), err)
+	}
+	out.text.Reset()
+	asked := throughDashboard(t, user, "2.60.0")
+	if err := execute(t.Context(), user, "env", "demo"); err != nil || asked.Load() == 0 || !strings.HasSuffix(out.text.String(), "export no_proxy=127.0.0.1\nexport NO_PROXY=127.0.0.1\n") {
+		t.Errorf("env prints %q (%v)", out.text.String(), err)
+	}
+}
+
 func TestSession_LeadsPortsUntilInterrupted(t *testing.T) {
 	c, out := newConsole(t)
 	ctx, interrupt := context.WithCancel(t.Context())
@@ -220,42 +249,6 @@ func TestSession_LeadsPortsUntilInterrupted(t *testing.T) {
 		t.Errorf("with the token the head answers %d, want 200", code)
 	}
 	http.DefaultClient.CloseIdleConnections()
-	interrupt()
-	if err := <-done; err != nil {
-		t.Errorf("it ends with %v", err)
-	}
-}
-
-// TestOpen_LetsOnlyItsBrowserIn has a browser with the printed address, and others that guess.
-func TestOpen_LetsOnlyItsBrowserIn(t *testing.T) {
-	c, out := newConsole(t)
-	ctx, interrupt := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- execute(ctx, c, "open", "demo") }()
-	printed := out.first(t)
-	at, _, _ := strings.Cut(printed, "/?")
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	browser, stranger := &http.Client{Jar: jar}, &http.Client{}
-	answer(t, browser, printed, nil)
-	if code, body := answer(t, browser, at+"/api/jobs/", nil); code != http.StatusOK {
-		t.Errorf("the browser gets %d: %s", code, body)
-	}
-	for name, edit := range map[string]func(*http.Request){
-		"nothing":         nil,
-		"another secret":  func(r *http.Request) { r.AddCookie(&http.Cookie{Name: cookie, Value: "x"}) },
-		"a wrong address": func(r *http.Request) { r.URL.RawQuery = "key=x" },
-	} {
-		if code, _ := answer(t, stranger, at+"/api/jobs/", edit); code != http.StatusForbidden {
-			t.Errorf("with %s a stranger gets %d, want 403", name, code)
-		}
-	}
-	if code, _ := answer(t, browser, at+"/api/jobs/", func(r *http.Request) { r.Host = "evil.example" }); code != http.StatusForbidden {
-		t.Errorf("under another name the browser gets %d, want 403", code)
-	}
-	browser.CloseIdleConnections()
 	interrupt()
 	if err := <-done; err != nil {
 		t.Errorf("it ends with %v", err)

@@ -123,7 +123,7 @@ var _ = Describe("the command line", Ordered, Label(localkubeLabel), func() {
 	It("serves the dashboard to the browser that has its address, until Ctrl-C", func(ctx SpecContext) {
 		opened := d.terminal(ctx, "open", "dev")
 		opened.until(ctx, "until Ctrl-C")
-		address := regexp.MustCompile(`http://127\S+`).FindString(opened.text())
+		address := regexp.MustCompile(`http://\S+\?key=\S+`).FindString(opened.text())
 		jar, err := cookiejar.New(nil)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(fetch(ctx, &http.Client{Jar: jar}, address, "")).To(ContainSubstring("Ray Dashboard"))
