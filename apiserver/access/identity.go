@@ -11,7 +11,8 @@ import (
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
-	"sigs.k8s.io/yaml"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/yaml"
 )
 
 // How the server acts for callers.
@@ -79,7 +80,7 @@ func ReadIdentity(file string) (Identity, error) {
 // ParseIdentity reads and checks what says who is believed to be whom.
 func ParseIdentity(text []byte) (Identity, error) {
 	identity := Identity{}
-	if err := yaml.UnmarshalStrict(text, &identity); err != nil {
+	if err := yaml.Unmarshal(text, yaml.Settings, &identity); err != nil {
 		return Identity{}, fmt.Errorf("read the identity file: %w", err)
 	}
 	if err := identity.complete(); err != nil {

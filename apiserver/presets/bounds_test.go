@@ -72,6 +72,11 @@ func TestParse_Bounds(t *testing.T) {
 				return with(presets.KeySchema, `{"type": "object", "examples": [`+strings.TrimSuffix(strings.Repeat("1,", n-3), ",")+"]}")
 			}, 2000, "schema.json: it is too large or too deep for a schema of options; simplify it",
 		},
+		"values of a manifest": {
+			func(n int) map[string]string {
+				return with(presets.KeyManifest, head+"spec: {a: ["+strings.TrimSuffix(strings.Repeat("1,", n-5), ",")+"]}\n")
+			}, 20000, "manifest.yaml: it has more than 20000 values; simplify it",
+		},
 		"levels of a manifest": {
 			func(n int) map[string]string {
 				return with(presets.KeyManifest, head+"spec: "+nested("{a: ", "x", "}", n-1))

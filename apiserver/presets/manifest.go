@@ -10,15 +10,16 @@ import (
 	"strings"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-	"sigs.k8s.io/yaml"
 
 	"github.com/heliostat-dev/heliostat/apiserver/spelling"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/yaml"
 )
 
 // Bounds of a manifest, before and after options are in it.
 const (
 	deepestManifest = 64
+	mostValues      = 20_000
 	longestObject   = 1 << 20 // bytes of its texts and names
 )
 
@@ -30,7 +31,10 @@ var border = regexp.MustCompile(`(?m)^(?:---|\.\.\.)(?:[ \t\r]|$)`)
 
 // readManifest reads and checks the manifest. Each option of the schema is in it, and no other.
 func (p *Preset) readManifest(text string) error {
-	content, err := yaml.YAMLToJSONStrict([]byte(text))
+	content, err := yaml.ToJSON([]byte(text), longestObject)
+	if bound := (*yaml.BoundError)(nil); errors.As(err, &bound) {
+		return bound
+	}
 	if err != nil {
 		return fmt.Errorf("it is no YAML: %s; correct it", shown(err.Error()))
 	}
@@ -137,15 +141,21 @@ func parts(text string) ([]part, error) {
 type reader struct {
 	preset *Preset
 	used   map[string]bool
+	values int
 }
 
 func (r *reader) read(value any, path string, depth int) error {
 	if depth > deepestManifest {
 		return errors.New("it is too deep; simplify it")
 	}
+	if r.values++; r.values > mostValues {
+		return fmt.Errorf("it has more than %d values; simplify it", mostValues)
+	}
+	r.preset.size += perValue
 	switch value := value.(type) {
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(value)) {
+			r.preset.size += len(key)
 			if strings.Contains(key, "${") {
 				return fmt.Errorf("%s%q has an option in a key; options are values", path, shown(key))
 			}
@@ -160,6 +170,7 @@ func (r *reader) read(value any, path string, depth int) error {
 			}
 		}
 	case string:
+		r.preset.size += len(value)
 		return r.readText(value, path)
 	}
 	return nil

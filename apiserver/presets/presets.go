@@ -56,6 +56,8 @@ type Preset struct {
 	compiled *jsonschema.Schema
 	defaults map[string]any
 	manifest map[string]any
+	// size is about how much memory it takes, in bytes.
+	size int
 }
 
 // Kind returns the kind that the preset makes, as manifests name it. It is empty for a preset that cannot be used.
@@ -79,7 +81,7 @@ func Parse(source *corev1.ConfigMap) (*Preset, error) {
 	if source == nil {
 		return &Preset{Error: ErrBroken.Error()}, ErrBroken
 	}
-	p := &Preset{Name: source.Name, Namespace: source.Namespace, Title: source.Name}
+	p := &Preset{Name: source.Name, Namespace: source.Namespace, Title: source.Name, size: leastSize}
 	if err := p.read(source); err != nil {
 		p.Error = err.Error()
 		return p, err
@@ -107,6 +109,7 @@ func (p *Preset) read(source *corev1.ConfigMap) error {
 		p.Title = title
 	}
 	p.Description = strings.TrimSpace(source.Data[KeyDescription])
+	p.size += len(source.Data[KeyTitle]) + len(source.Data[KeyDescription]) + perByte*len(source.Data[KeySchema])
 	for _, key := range []string{KeySchema, KeyManifest} {
 		if strings.TrimSpace(source.Data[key]) == "" {
 			return fmt.Errorf("%s is missing; add the key", key)
@@ -133,23 +136,33 @@ func IsPreset(source *corev1.ConfigMap) bool {
 // List returns the presets that can be used in a namespace, by name: those of the namespace, and those of the
 // release's for all users. Where both have one of a name, that of the namespace counts. Broken ones are among them.
 func List(sources []*corev1.ConfigMap, namespace, release string) []*Preset {
+	return list(sources, namespace, release, parse)
+}
+
+func list(sources []*corev1.ConfigMap, namespace, release string, read func(*corev1.ConfigMap) *Preset) []*Preset {
 	chosen := choose(sources, namespace, release)
 	all := make([]*Preset, 0, len(chosen))
 	for _, name := range slices.Sorted(maps.Keys(chosen)) {
-		preset, _ := Parse(chosen[name]) // it has the error
-		all = append(all, preset)
+		all = append(all, read(chosen[name]))
 	}
 	return all
 }
 
+func parse(source *corev1.ConfigMap) *Preset {
+	preset, _ := Parse(source) // it has the error
+	return preset
+}
+
 // Find returns the preset of a name that List would return, and false where there is none.
 func Find(sources []*corev1.ConfigMap, namespace, release, name string) (*Preset, bool) {
-	source, ok := choose(sources, namespace, release)[name]
-	if !ok {
+	return find(choose(sources, namespace, release)[name], parse)
+}
+
+func find(source *corev1.ConfigMap, read func(*corev1.ConfigMap) *Preset) (*Preset, bool) {
+	if source == nil {
 		return nil, false
 	}
-	preset, _ := Parse(source) // it has the error
-	return preset, true
+	return read(source), true
 }
 
 // choose returns the presets of a namespace and of the release's, by name.

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/heliostat-dev/heliostat/apiserver/access"
+	"github.com/heliostat-dev/heliostat/apiserver/presets"
 	"github.com/heliostat-dev/heliostat/apiserver/problem"
 	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
 )
@@ -16,6 +17,8 @@ type portal struct {
 	*reviewer
 	actions
 	submissions
+	// presets are those that were read before.
+	presets *presets.Cache
 	// converting has room for one conversion.
 	converting chan struct{}
 }
@@ -23,7 +26,10 @@ type portal struct {
 // newPortal returns the calls over what they need.
 func newPortal(needs Needs) *portal {
 	shared := &reviewer{needs}
-	return &portal{reviewer: shared, actions: actions{shared}, submissions: submissions{shared}, converting: make(chan struct{}, 1)}
+	return &portal{
+		reviewer: shared, actions: actions{shared}, submissions: submissions{shared}, presets: &presets.Cache{},
+		converting: make(chan struct{}, 1),
+	}
 }
 
 type callerKey struct{}

@@ -26,7 +26,7 @@ func (p *portal) ListPresets(
 		return nil, err
 	}
 	answer := &heliostatv1.ListPresetsResponse{}
-	for _, one := range presets.List(maps, r.GetNamespace(), p.Namespace) {
+	for _, one := range p.presets.List(maps, r.GetNamespace(), p.Namespace) {
 		preset := &heliostatv1.Preset{Name: one.Name, Namespace: one.Namespace, Title: one.Title,
 			Description: one.Description, Error: one.Error}
 		if one.Schema != nil {
@@ -63,10 +63,10 @@ func (p *portal) findPreset(ctx context.Context, r *heliostatv1.CreateObjectRequ
 	if err != nil {
 		return nil, err
 	}
-	preset, is := presets.Find(maps, r.GetNamespace(), p.Namespace, r.GetPreset())
+	preset, is := p.presets.Find(maps, r.GetNamespace(), p.Namespace, r.GetPreset())
 	if !is {
 		var names []string
-		for _, one := range presets.List(maps, r.GetNamespace(), p.Namespace) {
+		for _, one := range p.presets.List(maps, r.GetNamespace(), p.Namespace) {
 			names = append(names, one.Name)
 		}
 		return nil, problem.Bad("preset", fmt.Sprintf("%.80q is not there", r.GetPreset()),

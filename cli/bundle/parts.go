@@ -1,13 +1,14 @@
 package bundle
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
 
-	"sigs.k8s.io/yaml"
+	"github.com/heliostat-dev/heliostat/ray-operator/yaml"
 )
 
 // assignment is a line of a file of variables, such as those of dotenv, shells and INI.
@@ -54,22 +55,27 @@ func unquoted(right string) []string {
 	return []string{right}
 }
 
-// fieldsOf returns the texts and numbers in an object or a list of JSON or YAML.
+// longestValue is how many bytes a value with parts may have. No object of Kubernetes has more.
+const longestValue = 3 << 20
+
+// fieldsOf returns the texts and numbers in an object or a list of JSON or YAML: as they are written, and as programs read
+// them. Of a value whose anchors make too much, it returns those that are written.
 func fieldsOf(value string) []string {
-	text, err := yaml.YAMLToJSON([]byte(value))
+	fields, err := yaml.Scalars([]byte(value), longestValue)
+	if err != nil || len(fields) == 0 {
+		return nil
+	}
+	text, err := yaml.ToJSON([]byte(value), longestValue)
 	if err != nil {
-		return nil
+		return fields
 	}
-	decoder := json.NewDecoder(strings.NewReader(string(text)))
+	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber() // a number stays as it was written
-	var fields any
-	if err := decoder.Decode(&fields); err != nil {
-		return nil
+	var read any
+	if err := decoder.Decode(&read); err != nil {
+		return fields
 	}
-	if _, isText := fields.(string); isText {
-		return nil // it is the value itself
-	}
-	return leavesOf(fields)
+	return append(fields, leavesOf(read)...)
 }
 
 // leavesOf returns the texts and numbers at the ends of fields.

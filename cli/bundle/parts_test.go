@@ -1,6 +1,8 @@
 package bundle
 
 import (
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -37,6 +39,23 @@ func TestRedactor_FindsPartsOfSecrets(t *testing.T) {
 				t.Errorf("of the whole it leaves %q", clean)
 			}
 		})
+	}
+}
+
+// TestPartsOf_FindsPartsBesideABomb: who writes anchors without end into a Secret stops no bundle, and hides nothing.
+func TestPartsOf_FindsPartsBesideABomb(t *testing.T) {
+	bomb := "key: canary-1\nagain: &a " + strings.Repeat("x", 64<<10) + "\nall: [" + strings.Repeat("*a,", 20_000) + "*a]\nlast: {deep: canary-2}\n"
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	parts := partsOf(bomb)
+	runtime.ReadMemStats(&after)
+	for _, want := range []string{"canary-1", "canary-2"} {
+		if !slices.Contains(parts, want) {
+			t.Errorf("%s is not found", want)
+		}
+	}
+	if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 128 {
+		t.Errorf("%d KiB take %d MiB", len(bomb)>>10, took)
 	}
 }
 

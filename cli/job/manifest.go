@@ -12,12 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/yaml"
 
 	"github.com/heliostat-dev/heliostat/cli/cluster"
 	"github.com/heliostat-dev/heliostat/cli/kube"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/yaml"
 )
 
 // wish is what flags say of a job.
@@ -217,7 +217,7 @@ func (w *wish) setRuntimeEnv(job *v1alpha1.ClusterJob) error {
 		if err != nil {
 			return outcome.Errorf(outcome.Usage, "read the runtime environment: %w", err)
 		}
-		if text, err = yaml.YAMLToJSON(read); err != nil {
+		if text, err = yaml.ToJSON(read, kube.LargestManifest); err != nil {
 			return outcome.Errorf(outcome.Usage, "read the runtime environment %s: %w", w.envFile, err)
 		}
 		problem = w.envFile + " has no YAML object; " + example

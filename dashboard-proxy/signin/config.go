@@ -7,9 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/heliostat-dev/heliostat/apiserver/access"
+	"github.com/heliostat-dev/heliostat/ray-operator/yaml"
 )
 
 // Config says how users sign in, beside tokens of Kubernetes.
@@ -36,7 +35,7 @@ type OIDC struct {
 // ParseConfig reads and checks a file in YAML. Where it holds nothing, users sign in by tokens of Kubernetes alone.
 func ParseConfig(text []byte, identity access.Identity) (Config, error) {
 	var c Config
-	if err := yaml.UnmarshalStrict(text, &c); err != nil {
+	if err := yaml.Unmarshal(text, yaml.Settings, &c); err != nil {
 		return Config{}, fmt.Errorf("read the sign-in file: %w", err)
 	}
 	if c.OIDC == nil {

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/yaml"
+	"github.com/heliostat-dev/heliostat/ray-operator/yaml"
 )
 
 // Link leads from an object on the page to another program, such as Grafana or a store of logs.
@@ -34,7 +34,7 @@ var (
 // ParseLinks reads and checks the links of an administrator, a list in YAML.
 func ParseLinks(text []byte) ([]Link, error) {
 	var all []Link
-	if err := yaml.UnmarshalStrict(text, &all); err != nil {
+	if err := yaml.Unmarshal(text, yaml.Settings, &all); err != nil {
 		return nil, fmt.Errorf("read the links: %w", err)
 	}
 	if len(all) > maxLinks {

@@ -9,7 +9,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/yaml"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/yaml"
 )
 
 // report says what becomes of each field of an object.
@@ -138,13 +139,21 @@ func (r *report) atMost(path, to string, seconds *int32) *int32 {
 	return new(int32(longestStep))
 }
 
+// longestText is how many bytes a text in place of an object may have with its anchors written out. Kubernetes keeps no
+// larger object.
+const longestText = 1 << 20
+
 // object reads a text that ray.io has in place of an object.
 func (r *report) object(path, text string) *runtime.RawExtension {
 	if strings.TrimSpace(text) == "" {
 		return nil
 	}
-	raw, err := yaml.YAMLToJSONStrict([]byte(text))
+	raw, err := yaml.ToJSON([]byte(text), longestText)
 	if err != nil {
+		if bound := (*yaml.BoundError)(nil); errors.As(err, &bound) {
+			r.refuse(path, bound.Error())
+			return nil
+		}
 		r.refuse(path, "the text is no YAML: "+firstLine(err.Error()))
 		return nil
 	}

@@ -178,6 +178,9 @@ var judged = map[string]struct {
 		"spec.ttlSecondsAfterFinished", convert.Dropped},
 	"nothing to serve is refused": {service, fields{"spec.serveConfigV2": ""}, "spec.serveConfigV2",
 		convert.Refused},
+	"anchors that make a configuration too large are refused": {service, fields{"spec.serveConfigV2": "x: &x " +
+		strings.Repeat("x", 1<<16) + "\napplications: [{name: a, import_path: 'a:b', args: {y: [" + strings.Repeat("*x,", 20) + "]}}]"},
+		"spec.serveConfigV2", convert.Refused},
 	"options of another upgrade": {service,
 		fields{"spec.upgradeStrategy.clusterUpgradeOptions.stepSizePercent": int64(5)}, "spec.upgradeStrategy.clusterUpgradeOptions", convert.Dropped},
 	"a delay beyond a day": {service, fields{"spec.rayClusterDeletionDelaySeconds": int64(90000)},

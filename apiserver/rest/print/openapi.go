@@ -10,10 +10,9 @@ import (
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/heliostat-dev/heliostat/apiserver/problem"
 	"github.com/heliostat-dev/heliostat/apiserver/rest"
+	"github.com/heliostat-dev/heliostat/ray-operator/yaml"
 )
 
 // node is a part of an OpenAPI document.
@@ -107,7 +106,11 @@ func addKinds(all node, crds []string) ([]any, error) {
 				}
 			}
 		}
-		if err := yaml.Unmarshal(text, &crd); err != nil {
+		written, err := yaml.ToJSON(text, len(text))
+		if err != nil {
+			return nil, fmt.Errorf("read CRD %s: %w", file, err)
+		}
+		if err := json.Unmarshal(written, &crd); err != nil {
 			return nil, fmt.Errorf("read CRD %s: %w", file, err)
 		}
 		for _, version := range crd.Spec.Versions {

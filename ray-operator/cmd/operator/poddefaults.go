@@ -4,10 +4,10 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"sigs.k8s.io/yaml"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/validate"
+	"github.com/heliostat-dev/heliostat/ray-operator/yaml"
 )
 
 // readPodDefaults reads what lies under the podDefaults of every cluster, by the rules of that field. It returns nil where
@@ -17,7 +17,7 @@ func readPodDefaults(text string) (*v1alpha1.PodDefaults, error) {
 		return nil, nil
 	}
 	var given v1alpha1.PodDefaults
-	if err := yaml.UnmarshalStrict([]byte(text), &given); err != nil {
+	if err := yaml.Unmarshal([]byte(text), yaml.Settings, &given); err != nil {
 		return nil, fmt.Errorf("read --pod-defaults: %w: write fields of spec.podDefaults as JSON", err)
 	}
 	if equality.Semantic.DeepEqual(given, v1alpha1.PodDefaults{}) {

@@ -3,8 +3,7 @@
 // In: a text of YAML or JSON with one or more documents, and how large each may be. Out: one object for each document, or
 // for each entry of a List, or why it could not be read; and rows about its fields with their lines.
 //
-// The command line and the server read manifests alike by it. It must never expand anchors before it knows how large they
-// become.
+// The command line and the server read manifests alike by it. It must never change what a manifest says.
 package document
 
 import (
@@ -18,7 +17,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/json"
-	"sigs.k8s.io/yaml"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/yaml"
 )
 
 // Document is an object that was read, or why it could not be.
@@ -117,12 +117,7 @@ func (d *Document) toJSON(most int) ([]byte, error) {
 	if len(d.text) > most {
 		return nil, fmt.Errorf("the document has more than %d MiB; divide it", most>>20)
 	}
-	if bytes.ContainsRune(d.text, '*') { // or there is no anchor that is used
-		if err := checkSize(d.text, most); err != nil {
-			return nil, err
-		}
-	}
-	return yaml.YAMLToJSONStrict(d.text)
+	return yaml.ToJSON(d.text, most)
 }
 
 // each are the entries of a list, whose lines are not known one by one.

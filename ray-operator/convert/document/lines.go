@@ -6,9 +6,10 @@ import (
 	"strconv"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
+	tree "go.yaml.in/yaml/v3"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/convert"
+	"github.com/heliostat-dev/heliostat/ray-operator/yaml"
 )
 
 // Placed is a row with the line of its field.
@@ -33,17 +34,17 @@ func (d *Document) Place(rows []convert.Row) []Placed {
 
 // lines finds the lines of fields in a document, which is read once more for that.
 type lines struct {
-	root  *yaml.Node
+	root  *tree.Node
 	first int
 }
 
 // linesOf reads where the fields of a document stand. What YAML 1.1 and 1.2 read in two ways does not move a line.
 func linesOf(d *Document) lines {
-	var root yaml.Node
-	if d.text == nil || yaml.Unmarshal(d.text, &root) != nil || len(root.Content) == 0 {
+	root, err := yaml.Tree(d.text, len(d.text))
+	if err != nil {
 		return lines{first: d.Line}
 	}
-	return lines{root: root.Content[0], first: d.Line}
+	return lines{root: root, first: d.Line}
 }
 
 // of returns the line of a field, or of the nearest one above it.
@@ -63,18 +64,18 @@ func (l lines) of(path string) int {
 }
 
 // below returns the value of a key or an entry, and its line.
-func below(node *yaml.Node, name string) (*yaml.Node, int) {
-	if node.Kind == yaml.AliasNode {
+func below(node *tree.Node, name string) (*tree.Node, int) {
+	if node.Kind == tree.AliasNode {
 		node = node.Alias
 	}
 	switch node.Kind {
-	case yaml.MappingNode:
+	case tree.MappingNode:
 		for i := 0; i+1 < len(node.Content); i += 2 {
 			if node.Content[i].Value == name {
 				return node.Content[i+1], node.Content[i].Line
 			}
 		}
-	case yaml.SequenceNode:
+	case tree.SequenceNode:
 		if number, err := strconv.Atoi(name); err == nil && number < len(node.Content) {
 			return node.Content[number], node.Content[number].Line
 		}
