@@ -236,8 +236,19 @@ type entry struct {
 // not said: a deletion's body may take back what its query says.
 func (f *front) audit(asked request, of entry) {
 	f.log.Info("Audit", "requestID", of.id, "user", <-of.owner, "from", of.from, "verb", asked.verb,
-		"resource", asked.resource,
-		"namespace", asked.namespace, "name", asked.name, "code", of.code, "milliseconds", of.took.Milliseconds(), "auditID", of.auditID)
+		"resource", shortened(asked.resource),
+		"namespace", shortened(asked.namespace), "name", shortened(asked.name), "code", of.code, "milliseconds", of.took.Milliseconds(), "auditID", of.auditID)
+}
+
+// longestName is how many bytes of a caller's word a line of the log has: no name of an object has more.
+const longestName = 253
+
+// shortened returns a caller's word as it is fit for a line of the log. A call of gRPC is noted whatever it names.
+func shortened(word string) string {
+	if len(word) <= longestName {
+		return word
+	}
+	return strings.ToValidUTF8(word[:longestName], "") + "…"
 }
 
 // answer notes the code of an answer, and puts the request's ID into it. Answers before the last one are not passed on.

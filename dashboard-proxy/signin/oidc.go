@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/oauth2"
 
@@ -161,7 +163,11 @@ func brief(name, value string, life time.Duration, site http.SameSite) *http.Coo
 func sentences(text string) string {
 	var all []string
 	for part := range strings.SplitSeq(text, ": ") {
-		all = append(all, strings.ToUpper(part[:1])+part[1:]+".")
+		first, size := utf8.DecodeRuneInString(part)
+		if size == 0 {
+			continue // nothing stands between two colons
+		}
+		all = append(all, string(unicode.ToUpper(first))+part[size:]+".")
 	}
 	return strings.Join(all, " ")
 }

@@ -222,3 +222,18 @@ func TestOIDC_EndsASessionThatIsNotRenewed(t *testing.T) {
 		}
 	}
 }
+
+func TestSentences_TakeAnyText(t *testing.T) {
+	for text, want := range map[string]string{
+		"the code is old: sign in again": "The code is old. Sign in again.",
+		"":                               "",
+		": ":                             "",
+		"a: : b":                         "A. B.",
+		"a: ":                            "A.",
+		"écrit: \xff":                    "Écrit. \uFFFD.",
+	} {
+		if have := sentences(text); have != want {
+			t.Errorf("%q becomes %q, want %q", text, have, want)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package desired
 
 import (
 	"maps"
+	"net/netip"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/metadata"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
@@ -110,7 +112,7 @@ func egressRules(cluster *v1alpha1.ComputeCluster, network *v1alpha1.Network) []
 		{Ports: []networkingv1.NetworkPolicyPort{port(corev1.ProtocolUDP, 53), port(corev1.ProtocolTCP, 53)}},
 	}
 	if network.AllowTo == nil {
-		return append(rules, networkingv1.NetworkPolicyEgressRule{To: allButMetadata()})
+		return append(rules, networkingv1.NetworkPolicyEgressRule{To: allButMetadata()}, toPodIdentity())
 	}
 	rules = append(rules, toStore(cluster)...)
 	for i := range network.AllowTo {
@@ -118,18 +120,29 @@ func egressRules(cluster *v1alpha1.ComputeCluster, network *v1alpha1.Network) []
 		rules = append(rules, networkingv1.NetworkPolicyEgressRule{To: rule.To, Ports: rule.Ports})
 	}
 	if network.CloudMetadata == v1alpha1.CloudMetadataEnabled {
-		rules = append(rules, networkingv1.NetworkPolicyEgressRule{To: metadata()})
+		rules = append(rules, networkingv1.NetworkPolicyEgressRule{To: blocks(metadata.Closed())})
 	}
 	return rules
 }
 
-// addresses returns all addresses, by family, except those at which clouds give a node's
-// credentials: AWS, Azure, Google, Oracle, OpenStack and Alibaba, and for IPv6 AWS and Google.
-// The address of EKS Pod Identity, 169.254.170.23, is not among them: it gives a pod its own.
+// addresses returns all addresses, by family, except those at which clouds give a node's credentials.
 func addresses() []networkingv1.IPBlock {
-	return []networkingv1.IPBlock{
-		{CIDR: "0.0.0.0/0", Except: []string{"169.254.169.0/24", "100.100.100.200/32"}},
-		{CIDR: "::/0", Except: []string{"fd00:ec2::254/128", "fd20:ce::254/128"}},
+	all := []networkingv1.IPBlock{{CIDR: "0.0.0.0/0"}, {CIDR: "::/0"}}
+	for _, closed := range metadata.Closed() {
+		family := 0
+		if closed.Addr().Is6() {
+			family = 1
+		}
+		all[family].Except = append(all[family].Except, closed.String())
+	}
+	return all
+}
+
+// toPodIdentity returns the rule for EKS Pod Identity, which gives a pod credentials of its own.
+func toPodIdentity() networkingv1.NetworkPolicyEgressRule {
+	return networkingv1.NetworkPolicyEgressRule{
+		To:    blocks(metadata.PodIdentity()),
+		Ports: []networkingv1.NetworkPolicyPort{port(corev1.ProtocolTCP, metadata.PodIdentityPort)},
 	}
 }
 
@@ -143,13 +156,11 @@ func allButMetadata() []networkingv1.NetworkPolicyPeer {
 	return peers
 }
 
-// metadata returns peers that are the cloud's metadata and nothing else.
-func metadata() []networkingv1.NetworkPolicyPeer {
-	var peers []networkingv1.NetworkPolicyPeer
-	for _, block := range addresses() {
-		for _, excepted := range block.Except {
-			peers = append(peers, networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: excepted}})
-		}
+// blocks returns peers that are blocks and nothing else.
+func blocks(all []netip.Prefix) []networkingv1.NetworkPolicyPeer {
+	peers := make([]networkingv1.NetworkPolicyPeer, len(all))
+	for i, block := range all {
+		peers[i].IPBlock = &networkingv1.IPBlock{CIDR: block.String()}
 	}
 	return peers
 }

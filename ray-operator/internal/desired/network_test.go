@@ -280,10 +280,14 @@ func goes(policy *networkingv1.NetworkPolicy, to string, number int32) bool {
 // TestNetworkPolicy_HoldsPodsFromMetadata: whatever else the pods reach, the cloud's metadata
 // is for the field alone to open, and for an allowTo that names it.
 func TestNetworkPolicy_HoldsPodsFromMetadata(t *testing.T) {
-	metadata := []string{"169.254.169.254", "169.254.169.252", "100.100.100.200", "fd00:ec2::254", "fd20:ce::254"}
-	others := []string{
-		"8.8.8.8", "10.1.0.7", "169.254.170.23", "169.254.168.254", "100.100.100.201", "2001:db8::1", "fd00:ec2::23",
+	metadata := []string{
+		"169.254.169.254", "169.254.169.252", "169.254.0.23", "169.254.168.254", "100.100.100.200", "168.63.129.16", "192.0.0.192",
+		"fd00:ec2::254", "fd20:ce::254", "fe80::1",
 	}
+	others := []string{
+		"8.8.8.8", "10.1.0.7", "169.254.170.23", "168.63.129.17", "100.100.100.201", "2001:db8::1", "fd00:ec2::23",
+	}
+	identities := []string{others[2], others[6]}
 	enabled, block := v1alpha1.CloudMetadataEnabled, func(cidr string) []v1alpha1.EgressRule {
 		return []v1alpha1.EgressRule{{To: []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: cidr}}}}}
 	}
@@ -294,16 +298,18 @@ func TestNetworkPolicy_HoldsPodsFromMetadata(t *testing.T) {
 		store              *v1alpha1.ControlStore
 		toMetadata, beyond []string
 	}{
-		"nothing said":             {nil, nil, nil, others},
-		"isolation":                {&v1alpha1.Network{Isolation: v1alpha1.IsolationEnabled}, nil, nil, others},
-		"disabled":                 {&v1alpha1.Network{CloudMetadata: v1alpha1.CloudMetadataDisabled}, nil, nil, others},
-		"enabled":                  {&v1alpha1.Network{CloudMetadata: enabled}, nil, metadata, others},
-		"nothing allowed":          {&v1alpha1.Network{AllowTo: none}, nil, nil, nil},
-		"a block":                  {&v1alpha1.Network{AllowTo: inTen}, nil, nil, others[1:2]},
-		"a block and enabled":      {&v1alpha1.Network{AllowTo: inTen, CloudMetadata: enabled}, nil, metadata, others[1:2]},
-		"an address of metadata":   {&v1alpha1.Network{AllowTo: block("169.254.169.254/32")}, nil, metadata[:1], nil},
-		"a store, and no allowTo":  {nil, atPort80, nil, others},
-		"a store at their port":    {&v1alpha1.Network{AllowTo: none}, atPort80, nil, others},
+		"nothing said":    {nil, nil, nil, others},
+		"isolation":       {&v1alpha1.Network{Isolation: v1alpha1.IsolationEnabled}, nil, nil, others},
+		"disabled":        {&v1alpha1.Network{CloudMetadata: v1alpha1.CloudMetadataDisabled}, nil, nil, others},
+		"enabled":         {&v1alpha1.Network{CloudMetadata: enabled}, nil, metadata, others},
+		"nothing allowed": {&v1alpha1.Network{AllowTo: none}, nil, nil, nil},
+		"a block":         {&v1alpha1.Network{AllowTo: inTen}, nil, nil, others[1:2]},
+		"a block and enabled": {&v1alpha1.Network{AllowTo: inTen, CloudMetadata: enabled}, nil, metadata,
+			append(slices.Clone(identities), others[1])},
+		"an address of metadata":  {&v1alpha1.Network{AllowTo: block("169.254.169.254/32")}, nil, metadata[:1], nil},
+		"a store, and no allowTo": {nil, atPort80, nil, others},
+		"a store at their port": {&v1alpha1.Network{AllowTo: none}, atPort80, nil, slices.DeleteFunc(slices.Clone(others),
+			func(address string) bool { return slices.Contains(identities, address) })},
 		"such a store and enabled": {&v1alpha1.Network{AllowTo: none, CloudMetadata: enabled}, atPort80, metadata, others},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -314,6 +320,9 @@ func TestNetworkPolicy_HoldsPodsFromMetadata(t *testing.T) {
 				want := slices.Contains(test.toMetadata, address) || slices.Contains(test.beyond, address)
 				if have := goes(policy, address, 80); have != want {
 					t.Errorf("reaches %s: %v, want %v", address, have, want)
+				}
+				if have := goes(policy, address, 81); have && test.network == nil && slices.Contains(identities, address) {
+					t.Errorf("reaches another port of %s", address)
 				}
 				if !goes(policy, address, 53) {
 					t.Errorf("reaches no DNS at %s", address)

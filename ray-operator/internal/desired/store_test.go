@@ -260,7 +260,7 @@ func TestReachToTheStore(t *testing.T) {
 			t.Errorf("%s (- want):\n%s", name, diff)
 		}
 		cluster.Spec.Network = nil
-		if rules := desired.NetworkPolicy(cluster, site).Spec.Egress; len(rules) != 3 {
+		if rules := desired.NetworkPolicy(cluster, site).Spec.Egress; len(rules) != 4 {
 			t.Errorf("%s: without allowTo the store needs no rule: %v", name, rules)
 		}
 	}

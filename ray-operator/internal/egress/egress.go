@@ -14,6 +14,8 @@ import (
 	"net/netip"
 	"slices"
 	"syscall"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/metadata"
 )
 
 // Rules say where the operator connects to.
@@ -70,7 +72,7 @@ func (r Rules) refuses(at netip.AddrPort) string {
 		return "its own addresses"
 	case address.IsLinkLocalUnicast():
 		return "link-local addresses"
-	case within(address, metadata):
+	case within(address, metadata.Closed()):
 		return "a cloud's metadata addresses"
 	case address.IsUnspecified(), address.IsMulticast(), within(address, nowhere):
 		return "addresses that no single host has"
@@ -79,10 +81,6 @@ func (r Rules) refuses(at netip.AddrPort) string {
 	}
 	return ""
 }
-
-// metadata are the addresses at which clouds give a node's credentials, beside 169.254.169.254: of AWS over IPv6, of
-// Google over IPv6, of Alibaba, and of Azure's host.
-var metadata = prefixes("fd00:ec2::254/128", "fd20:ce::254/128", "100.100.100.200/32", "168.63.129.16/32")
 
 // nowhere are "this network" and what is reserved, the broadcast address included.
 var nowhere = prefixes("0.0.0.0/8", "240.0.0.0/4")

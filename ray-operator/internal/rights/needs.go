@@ -2,12 +2,14 @@ package rights
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/metadata"
 )
 
 // Expressions speak of variables.spec, the spec of the object or of a schedule's jobs, which lies at variables.at; of
@@ -390,7 +392,7 @@ var doorNeeds = []Need{
 		ID: "metadata", Family: Doors, Verb: "update", Group: "heliostat.dev", Resource: "computeclusters",
 		Subresource: "open", OrPods: true,
 		Fields: "`network.cloudMetadata: Enabled`, and an `allowTo` that reaches a metadata address of a cloud: " +
-			"an empty `to`, or an ipBlock that holds such an address and does not except it",
+			"an empty `to`, or an ipBlock that holds such addresses and does not except them",
 		Refused: "pods that reach the cloud's metadata addresses get the credentials of their node",
 		Entries: when("variables.cluster.?network.?cloudMetadata.orValue('') == 'Enabled'",
 			"variables.path + '.network.cloudMetadata'") + " + " +
@@ -411,9 +413,19 @@ var doorNeeds = []Need{
 }
 
 // givesMetadata is the counterpart of hasMetadata.
-var givesMetadata = "has(p.ipBlock) && (!isCIDR(p.ipBlock.cidr) || ['" + strings.Join(metadata, "', '") +
-	"'].exists(m, cidr(p.ipBlock.cidr).containsIP(m) && " +
-	"!p.ipBlock.?except.orValue([]).exists(e, isCIDR(e) && cidr(e).containsIP(m))))"
+var givesMetadata = "has(p.ipBlock) && (!isCIDR(p.ipBlock.cidr) || " +
+	"!" + listed(metadata.PodIdentity()) + ".exists(m, cidr(m).containsCIDR(p.ipBlock.cidr)) && " +
+	listed(metadata.Closed()) + ".exists(m, (cidr(m).containsCIDR(p.ipBlock.cidr) || cidr(p.ipBlock.cidr).containsCIDR(m)) && " +
+	"!p.ipBlock.?except.orValue([]).exists(e, isCIDR(e) && cidr(e).containsCIDR(m))))"
+
+// listed returns blocks as a list of an expression.
+func listed(blocks []netip.Prefix) string {
+	texts := make([]string, len(blocks))
+	for i, block := range blocks {
+		texts[i] = "'" + block.String() + "'"
+	}
+	return "[" + strings.Join(texts, ", ") + "]"
+}
 
 // everybody is the counterpart of isEverybody.
 var everybody = fmt.Sprintf("has(p.ipBlock) ? !isCIDR(p.ipBlock.cidr) || cidr(p.ipBlock.cidr).prefixLength() < %d : "+

@@ -10,6 +10,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/metadata"
 )
 
 // object is one of the kinds, as the needs look at it.
@@ -227,26 +228,24 @@ func choosesNode(affinity *corev1.Affinity) bool {
 // widest is the shortest prefix of an ipBlock that does not count as everybody, of either family.
 const widest = 8
 
-// metadata are addresses at which clouds give the credentials of a node or a pod. The policy holds
-// back the whole of 169.254.169.0/24, in which no others are known.
-var metadata = []string{"169.254.169.254", "169.254.169.252", "100.100.100.200", "fd00:ec2::254", "fd20:ce::254"}
-
-// hasMetadata reports whether a peer is a block that holds an address of the cloud's metadata. Selectors hold none:
-// they are about pods.
+// hasMetadata reports whether a peer is a block that holds addresses of the cloud's metadata and does not except them. Of
+// the closed blocks, pods may have EKS Pod Identity. Selectors hold none: they are about pods.
 func hasMetadata(peer networkingv1.NetworkPolicyPeer) bool {
 	if peer.IPBlock == nil {
 		return false
 	}
-	if _, err := netip.ParsePrefix(peer.IPBlock.CIDR); err != nil {
+	block, err := netip.ParsePrefix(peer.IPBlock.CIDR)
+	if err != nil || block.Addr().Is4In6() {
 		return true
 	}
-	return slices.ContainsFunc(metadata, func(text string) bool {
-		address := netip.MustParseAddr(text)
-		holds := func(cidr string) bool {
-			block, err := netip.ParsePrefix(cidr)
-			return err == nil && block.Contains(address)
-		}
-		return holds(peer.IPBlock.CIDR) && !slices.ContainsFunc(peer.IPBlock.Except, holds)
+	if slices.ContainsFunc(metadata.PodIdentity(), func(own netip.Prefix) bool { return metadata.Covers(own, block) }) {
+		return false
+	}
+	return slices.ContainsFunc(metadata.Closed(), func(closed netip.Prefix) bool {
+		return closed.Overlaps(block) && !slices.ContainsFunc(peer.IPBlock.Except, func(text string) bool {
+			except, err := netip.ParsePrefix(text)
+			return err == nil && metadata.Covers(except, closed)
+		})
 	})
 }
 
