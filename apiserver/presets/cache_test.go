@@ -13,7 +13,7 @@ import (
 	"github.com/heliostat-dev/heliostat/apiserver/presets"
 )
 
-// TestParse_ExpandsNoAnchorsBeyondAnObject: a ConfigMap of a few KiB takes no gigabytes from whoever lists presets.
+// TestParse_ExpandsNoAnchorsBeyondAnObject: a ConfigMap of a few KiB takes no gigabytes when a user lists presets.
 func TestParse_ExpandsNoAnchorsBeyondAnObject(t *testing.T) {
 	text := strings.Repeat("x", 64<<10)
 	for _, aliases := range []int{2_000, 20_000} {

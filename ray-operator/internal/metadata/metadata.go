@@ -1,4 +1,4 @@
-// Package metadata knows the addresses at which clouds give credentials to whoever asks from a node.
+// Package metadata knows the addresses at which clouds give credentials to code that asks from a node.
 //
 // In: nothing. Out: the addresses that are closed to the operator and to pods, and those among them that pods may have.
 //
