@@ -2,11 +2,13 @@ package service
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strconv"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -42,6 +44,28 @@ func TestTraffic_OpensBeforeItCloses(t *testing.T) {
 	}
 	if want := []string{"next", "former"}; !slices.Equal(written, want) {
 		t.Errorf("written: %v, want %v", written, want)
+	}
+}
+
+// TestApply_KeepsTheRevisionBeforeTheRecord: an operator that dies in between must find the version that the record names.
+func TestApply_KeepsTheRevisionBeforeTheRecord(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(v1alpha1.AddToScheme(scheme), appsv1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	var written []string
+	service, failed := text(), errors.New("the API server is away")
+	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(service).WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return failed },
+		Patch: func(_ context.Context, _ client.WithWatch, obj client.Object, _ client.Patch, _ ...client.PatchOption) error {
+			written = append(written, obj.GetName())
+			return nil
+		},
+	}).Build()
+	r := &Reconciler{Writer: &kube.Writer{Client: api, Live: api}, Live: api, Clock: clocktesting.NewFakePassiveClock(at())}
+	keep := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "text-1"}}
+	if _, err := r.apply(t.Context(), service, &Plan{Keep: keep, Record: &Record{}}); !errors.Is(err, failed) || len(written) > 0 {
+		t.Errorf("the revision could not be kept (%v), and written are %v", err, written)
 	}
 }
 
