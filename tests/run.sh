@@ -145,8 +145,8 @@ has_left_out() { grep -qs '"leftOutSpecs"' $TIMES/plan.json; }
 lane_of() {
   case $1 in
     unit*) echo units ;;
-    e2e-clusters | localkube) echo clusters ;;
-    integration | web | e2e-services) echo services ;;
+    e2e-clusters | localkube | web) echo clusters ;;
+    integration | e2e-services) echo services ;;
     chart* | scan | verify | lint*) echo static ;;
     *) echo alone ;;
   esac
