@@ -36,16 +36,18 @@ func nested(open, inner, end string, depth int) string {
 	return strings.Repeat(open, depth) + inner + strings.Repeat(end, depth)
 }
 
-// TestParse_Bounds: what is just as large as it may be is taken, and one more is refused.
-func TestParse_Bounds(t *testing.T) {
+// bound is how large a part of a preset may be, and what a larger one is answered with.
+type bound struct {
+	of   func(size int) map[string]string
+	most int
+	want string
+}
+
+func bounds() map[string]bound {
 	with := func(key, text string) map[string]string {
 		return map[string]string{presets.KeySchema: bare, presets.KeyManifest: head, key: text}
 	}
-	for name, test := range map[string]struct {
-		of   func(size int) map[string]string
-		most int
-		want string
-	}{
+	return map[string]bound{
 		"a title":       {func(n int) map[string]string { return with(presets.KeyTitle, sized("", "", n)) }, 256, "title has more than 256 bytes; shorten it"},
 		"a description": {func(n int) map[string]string { return with(presets.KeyDescription, sized("", "", n)) }, 4096, "description has more than 4096 bytes; shorten it"},
 		"a schema": {
@@ -89,7 +91,12 @@ func TestParse_Bounds(t *testing.T) {
 			}, 64,
 			"manifest.yaml: it is too deep; simplify it",
 		},
-	} {
+	}
+}
+
+// TestParse_Bounds: what is just as large as it may be is taken, and one more is refused.
+func TestParse_Bounds(t *testing.T) {
+	for name, test := range bounds() {
 		t.Run(name, func(t *testing.T) {
 			if _, err := presets.Parse(sourceOf("team", "p", test.of(test.most))); err != nil {
 				t.Errorf("refused: %v", err)

@@ -88,7 +88,7 @@ func serve(ctx context.Context, clusters *away.Clusters, name string) error {
 	err = <-ended
 	_ = server.Close() // the other ones end too
 	for range len(listeners) - 1 {
-		<-ended
+		_ = <-ended // the first error says why
 	}
 	if !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve the dashboard: %w", err)

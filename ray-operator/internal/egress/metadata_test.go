@@ -60,16 +60,26 @@ func TestMetadata_IsClosedToAllAlike(t *testing.T) {
 		if !slices.ContainsFunc(metadata.Closed(), func(block netip.Prefix) bool { return block.Contains(address) }) {
 			continue // it is beside a block of one
 		}
-		if sort := (Rules{}).refuses(netip.AddrPortFrom(address, 80)); !strings.Contains(sort, "metadata") && sort != "link-local addresses" {
-			t.Errorf("the operator refuses %s as %q", text, sort)
-		}
-		if lets(address, 80) || lets(address, 32526) {
-			t.Errorf("pods reach %s", text)
-		}
-		if !asks(address) {
-			t.Errorf("allowTo %s needs no right", text)
-		}
+		checkClosed(t, address)
 	}
+}
+
+// checkClosed reports where an address is open: to the operator, to pods, or to an allowTo without a right.
+func checkClosed(t *testing.T, address netip.Addr) {
+	t.Helper()
+	if sort := (Rules{}).refuses(netip.AddrPortFrom(address, 80)); !strings.Contains(sort, "metadata") && sort != "link-local addresses" {
+		t.Errorf("the operator refuses %s as %q", address, sort)
+	}
+	if lets(address, 80) || lets(address, 32526) {
+		t.Errorf("pods reach %s", address)
+	}
+	if !asks(address) {
+		t.Errorf("allowTo %s needs no right", address)
+	}
+}
+
+func TestMetadata_LeavesOthersOpen(t *testing.T) {
+	t.Parallel()
 	for _, text := range []string{"8.8.8.8", "169.253.255.255", "169.255.0.0", "168.63.129.17", "2001:db8::1", "fec0::1", "fd00:ec2:0:1::"} {
 		address := netip.MustParseAddr(text)
 		if sort := (Rules{}).refuses(netip.AddrPortFrom(address, 80)); sort != "" || !lets(address, 80) || asks(address) {
