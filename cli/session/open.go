@@ -85,13 +85,15 @@ func serve(ctx context.Context, clusters *away.Clusters, name string) error {
 	for _, listener := range listeners {
 		go func() { ended <- server.Serve(listener) }()
 	}
-	err = <-ended
-	_ = server.Close() // the other ones end too
-	for range len(listeners) - 1 {
-		_ = <-ended // the first error says why
+	var failed error
+	for range listeners {
+		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+			failed = errors.Join(failed, err)
+		}
+		_ = server.Close() // the other ones end too
 	}
-	if !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serve the dashboard: %w", err)
+	if failed != nil {
+		return fmt.Errorf("serve the dashboard: %w", failed)
 	}
 	return nil
 }
