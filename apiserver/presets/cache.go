@@ -62,7 +62,7 @@ func (c *Cache) parse(source *corev1.ConfigMap) *Preset {
 	return preset
 }
 
-// known returns the preset that was parsed before, nil if there is none.
+// known returns the kept preset of a ConfigMap at its resourceVersion, or nil.
 func (c *Cache) known(source *corev1.ConfigMap) *Preset {
 	c.mu.Lock()
 	defer c.mu.Unlock()
