@@ -35,6 +35,8 @@ type Plan struct {
 	// LeftOut names containers, and LeftOutSpecs counts their specs.
 	LeftOut      []string `json:"leftOut,omitempty"`
 	LeftOutSpecs int      `json:"leftOutSpecs,omitempty"`
+	// Excused names containers of which the run plays no spec, because a filter of labels leaves them all out.
+	Excused []string `json:"excused,omitempty"`
 	// Priorities order containers: the highest one runs first.
 	Priorities map[string]int `json:"priorities"`
 }
@@ -114,21 +116,25 @@ func (p Plan) lines() string {
 	return fmt.Sprintf("left out, as this machine is slow: %d of %d specs: %s\n", p.LeftOutSpecs, p.Specs, strings.Join(p.LeftOut, "; "))
 }
 
-// readContainers reads the report of a dry run of the specs, without those that the filter of labels leaves out.
-func readContainers(r io.Reader, costs Costs, change Change) ([]Container, error) {
+// readContainers reads the report of a dry run of the specs, without those that the filter of labels leaves out. It also
+// returns the names of the containers of which the filter leaves out every spec.
+func readContainers(r io.Reader, costs Costs, change Change) (containers []Container, excused []string, err error) {
 	var suites []types.Report
 	if err := json.NewDecoder(r).Decode(&suites); err != nil {
-		return nil, fmt.Errorf("parse the report of the dry run: %w", err)
+		return nil, nil, fmt.Errorf("parse the report of the dry run: %w", err)
 	}
-	var containers []Container
 	at := map[string]int{}
 	for _, suite := range suites {
 		for i := range suite.SpecReports {
 			spec := &suite.SpecReports[i]
-			if spec.LeafNodeType != types.NodeTypeIt || spec.State.Is(types.SpecStateSkipped|types.SpecStatePending) {
+			if spec.LeafNodeType != types.NodeTypeIt {
 				continue
 			}
 			name := outermost(spec)
+			if spec.State.Is(types.SpecStateSkipped | types.SpecStatePending) {
+				excused = append(excused, name)
+				continue
+			}
 			if _, known := at[name]; !known {
 				at[name] = len(containers)
 				containers = append(containers, Container{Name: name, Cost: costs.container(name)})
@@ -138,7 +144,9 @@ func readContainers(r io.Reader, costs Costs, change Change) ([]Container, error
 			c.Touched = c.Touched || slices.ContainsFunc(filesOf(spec), change.touchesSpecs)
 		}
 	}
-	return containers, nil
+	slices.Sort(excused)
+	excused = slices.DeleteFunc(slices.Compact(excused), func(name string) bool { _, played := at[name]; return played })
+	return containers, excused, nil
 }
 
 // outermost returns the name of the outermost container of a spec, or its own.
@@ -183,7 +191,7 @@ func makePlan(args []string) error {
 		return fmt.Errorf("open the report of the dry run: %w", err)
 	}
 	defer func() { _ = f.Close() }() // it was only read
-	containers, err := readContainers(f, costs, change)
+	containers, excused, err := readContainers(f, costs, change)
 	if err != nil {
 		return err
 	}
@@ -192,6 +200,7 @@ func makePlan(args []string) error {
 	if err != nil {
 		return err
 	}
+	plan.Excused = excused
 	text, err := json.MarshalIndent(plan, "", " ")
 	if err == nil {
 		err = os.WriteFile(*dir+"/plan.json", text, 0o644)

@@ -116,14 +116,18 @@ func TestReadContainers_CountsSpecs(t *testing.T) {
   "LeafNodeType": "It", "LeafNodeText": "two", "LeafNodeLocation": {"FileName": "/x/tests/e2e/hosts_test.go"}, "State": "passed"},
  {"LeafNodeType": "It", "LeafNodeText": "alone", "LeafNodeLocation": {"FileName": "/x/tests/e2e/idle_test.go"}, "State": "passed"},
  {"LeafNodeType": "It", "LeafNodeText": "left out", "State": "skipped"},
- {"LeafNodeType": "It", "LeafNodeText": "pending", "State": "pending"}]}]`
+ {"LeafNodeType": "It", "LeafNodeText": "pending", "State": "pending"},
+ {"ContainerHierarchyTexts": ["a cluster"], "LeafNodeType": "It", "LeafNodeText": "left out of it", "State": "skipped"}]}]`
 	change := Change{Files: []string{"tests/e2e/work_test.go"}}
-	got, err := readContainers(strings.NewReader(report), Costs{Containers: map[string]float64{"a cluster": 12}}, change)
+	got, excused, err := readContainers(strings.NewReader(report), Costs{Containers: map[string]float64{"a cluster": 12}}, change)
 	want := []Container{{"a cluster", 2, 12, true}, {"alone", 1, 12, false}}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("read %+v, %v, want %+v", got, err, want)
 	}
-	if got, err := readContainers(strings.NewReader("["), Costs{}, change); err == nil {
+	if want := []string{"left out", "pending"}; !slices.Equal(excused, want) {
+		t.Errorf("excused are %q, want %q", excused, want)
+	}
+	if got, _, err := readContainers(strings.NewReader("["), Costs{}, change); err == nil {
 		t.Errorf("a broken report gave %v", got)
 	}
 }
@@ -217,15 +221,16 @@ func TestTimes_CostsForTheRecord(t *testing.T) {
 	times.Packages = map[string]float64{"ray-operator/internal/cluster": 30, "cli": 0.2}
 	times.Tests = append(times.Tests, Test{Container: "a cluster", CPU: 10})
 	times.Plan.LeftOut = []string{"a service"}
+	times.Plan.Excused = []string{"a contract", "one without a record"}
 	costs := times.costs(Costs{
 		Steps:      map[string]float64{"lint": 60, "e2e": 1},
-		Containers: map[string]float64{"a service": 40, "one that is gone": 5},
+		Containers: map[string]float64{"a service": 40, "a contract": 7, "one that is gone": 5},
 		Packages:   map[string]float64{"ray-operator/internal/job": 20, "cli": 3},
 	})
 	if want := map[string]float64{"e2e": 75, "unit": 25, "lint": 60}; !maps.Equal(costs.Steps, want) {
 		t.Errorf("steps cost %v, want %v", costs.Steps, want)
 	}
-	if want := map[string]float64{"a cluster": 35, "a service": 40}; !maps.Equal(costs.Containers, want) {
+	if want := map[string]float64{"a cluster": 35, "a service": 40, "a contract": 7}; !maps.Equal(costs.Containers, want) {
 		t.Errorf("containers cost %v, want %v", costs.Containers, want)
 	}
 	if want := map[string]float64{"ray-operator/internal/cluster": 15, "ray-operator/internal/job": 20}; !maps.Equal(costs.Packages, want) {

@@ -208,6 +208,11 @@ func (t Times) costs(former Costs) Costs {
 	for _, name := range t.Plan.LeftOut {
 		costs.Containers[name] = former.container(name)
 	}
+	for _, name := range t.Plan.Excused {
+		if cost, recorded := former.Containers[name]; recorded {
+			costs.Containers[name] = cost
+		}
+	}
 	maps.Copy(costs.Packages, former.Packages) // Go has the results of some in its cache
 	for name, seconds := range t.Packages {
 		delete(costs.Packages, name)
