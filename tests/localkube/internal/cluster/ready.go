@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
@@ -75,13 +76,33 @@ func (c *Cluster) applyManifests(ctx context.Context) error {
 	if _, err := os.Stat(done); err == nil || c.set.State.Nodes == 0 {
 		return nil
 	}
-	_, err := process.Run(ctx, c.groups, c.Instance.Names.Cgroup("work"), c.set.Kubectl(),
+	client, err := c.client()
+	if err != nil {
+		return err
+	}
+	if err := releaseDNSAddress(ctx, client, plan.Addresses{Index: c.set.State.Index}.DNSService().String()); err != nil {
+		return err
+	}
+	_, err = process.Run(ctx, c.groups, c.Instance.Names.Cgroup("work"), c.set.Kubectl(),
 		"--kubeconfig", c.Instance.Kubeconfig(), "apply", "--server-side", "--force-conflicts",
 		"--field-manager", userAgent, "-f", c.set.Manifests())
 	if err != nil {
 		return fmt.Errorf("apply the cluster's own objects: %w", err)
 	}
 	return os.WriteFile(done, nil, 0o600)
+}
+
+// releaseDNSAddress frees the address of the Service "kube-dns" where there is no such Service. An API server reserves the
+// address first, so one that was killed before it stored the Service leaves an address that no Service can have for minutes.
+func releaseDNSAddress(ctx context.Context, client kubernetes.Interface, address string) error {
+	_, err := client.CoreV1().Services(metav1.NamespaceSystem).Get(ctx, "kube-dns", metav1.GetOptions{})
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	if err := client.NetworkingV1().IPAddresses().Delete(ctx, address, metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
+		return err
+	}
+	return nil
 }
 
 // kubeletsRun reports whether no kubelet has to be started.
