@@ -11,6 +11,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/apiserver/explain"
 	"github.com/heliostat-dev/heliostat/apiserver/phases"
+	"github.com/heliostat-dev/heliostat/apiserver/view"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -125,5 +126,28 @@ func drawing(all []phases.Phase) string {
 
 // now is an hour after everything was made.
 func draw(object runtime.Object, clusters []*v1alpha1.ComputeCluster, pods ...*corev1.Pod) string {
-	return drawing(phases.Of(explain.Input{Object: object, Clusters: clusters, Pods: pods, Now: at(60).Time}))
+	in := explain.Input{Object: object, Clusters: clusters, Pods: pods, Now: at(60).Time}
+	whole := drawing(phases.Of(in))
+	in = explain.Input{Object: held(object), Now: in.Now}
+	for _, one := range clusters {
+		in.Clusters = append(in.Clusters, held(one))
+	}
+	for _, one := range pods {
+		in.Pods = append(in.Pods, held(one))
+	}
+	if trimmed := drawing(phases.Of(in)); trimmed != whole {
+		return whole + ", but of what the server holds: " + trimmed
+	}
+	return whole
+}
+
+// held is what the server holds of an object.
+func held[T runtime.Object](one T) T {
+	object, is := one.DeepCopyObject().(view.Object)
+	if !is {
+		return one
+	}
+	view.Trim(object)
+	trimmed, _ := object.(T) // it is the same kind
+	return trimmed
 }

@@ -13,6 +13,9 @@ import (
 const (
 	keptSteps  = 4096
 	leastSteps = 256
+	// keptBytes is for how many bytes of a former line there is room, on average: most have a tenth. Where labels or messages
+	// are larger, fewer steps are kept.
+	keptBytes = 4 << 10
 )
 
 // awaitWithin is how long a position of another replica may be ahead of this one.
@@ -58,15 +61,34 @@ type trail struct {
 	// floor is the resourceVersion that the trail reaches back to.
 	floor uint64
 	steps []step
+	bytes int
 }
 
 // add appends a step, and forgets old ones.
 func (t *trail) add(one step, keep int) {
-	if len(t.steps) >= 2*keep {
-		t.floor = t.steps[keep-1].rv
-		t.steps = slices.Clone(t.steps[keep:])
+	if len(t.steps) >= 2*keep || t.bytes >= keep*keptBytes {
+		first := len(t.steps) - min(keep, len(t.steps)/2)
+		t.floor = t.steps[first-1].rv
+		for _, old := range t.steps[:first] {
+			t.bytes -= old.size()
+		}
+		t.steps = slices.Clone(t.steps[first:])
 	}
 	t.steps = append(t.steps, one)
+	t.bytes += one.size()
+}
+
+// size returns about how many bytes a step holds of what users and heads have written.
+func (s *step) size() int {
+	if s.before == nil {
+		return 0
+	}
+	line := s.before.base
+	size := len(line.Message) + len(line.Remedy) + len(line.Owner)
+	for key, value := range line.Labels {
+		size += len(key) + len(value)
+	}
+	return size
 }
 
 // begin forgets everything: what was before a resourceVersion is not known.

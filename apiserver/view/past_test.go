@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -121,6 +122,35 @@ func TestSince_KnowsWhereItsMemoryEnds(t *testing.T) {
 	}
 	if _, err := v.Since(at); !errors.Is(err, view.ErrGone) {
 		t.Errorf("what was before a list gives %v", err)
+	}
+}
+
+// TestSince_RemembersLessOfLargeLines: who may change one object can change all of its labels as often as they like.
+func TestSince_RemembersLessOfLargeLines(t *testing.T) {
+	for size, want := range map[int]error{1: nil, 50: view.ErrGone} {
+		var namespaces []string // of which each has few steps
+		for i := range 16 {
+			namespaces = append(namespaces, fmt.Sprint("n", i))
+		}
+		v := view.New(namespaces...)
+		store := v.Store(view.Clusters, "n0")
+		if err := store.Replace(nil, "100"); err != nil {
+			t.Fatal(err)
+		}
+		_, begin := v.Take()
+		for i := range 400 {
+			one := cluster("n0", "c", 101+i)
+			one.Labels = map[string]string{}
+			for label := range size {
+				one.Labels[fmt.Sprintf("a%04d", label)] = strings.Repeat("v", 60)
+			}
+			if err := store.Update(one); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := v.Since(begin); !errors.Is(err, want) {
+			t.Errorf("after 400 changes of an object with %d labels: %v, want %v", size, err, want)
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -22,8 +23,8 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
 
-// Store takes in what one source says, in its order. It implements cache.ReflectorStore and
-// cache.ReflectorBookmarkStore.
+// Store takes in what one source says, in its order. It implements cache.ReflectorStore, cache.ReflectorBookmarkStore and
+// cache.TransformingStore.
 type Store struct {
 	view   *View
 	source int
@@ -38,6 +39,9 @@ func (v *View) Store(kind, namespace string) *Store {
 	}
 	return &Store{view: v, source: at}
 }
+
+// Transformer trims what a reflector keeps until the last object of its first list has come.
+func (s *Store) Transformer() cache.TransformFunc { return trimOne }
 
 // Add takes an object in that is new.
 func (s *Store) Add(obj any) error { return s.Update(obj) }
@@ -234,6 +238,9 @@ func (v *View) listWatch(at int, reader client.WithWatch) (*cache.ListWatch, err
 			list := listOf(from.kind)
 			err := reader.List(ctx, list, with(options))
 			v.noteAnswer(at, err)
+			if err == nil {
+				err = trimAll(list)
+			}
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
@@ -242,6 +249,21 @@ func (v *View) listWatch(at int, reader client.WithWatch) (*cache.ListWatch, err
 			return events, err
 		},
 	}, nil
+}
+
+// trimAll trims the objects of a list.
+func trimAll(list runtime.Object) error {
+	return apimeta.EachListItem(list, func(one runtime.Object) error {
+		_, err := trimOne(one)
+		return err
+	})
+}
+
+func trimOne(one any) (any, error) {
+	if object, is := one.(Object); is {
+		Trim(object)
+	}
+	return one, nil
 }
 
 // noteAnswer notes whether a source is read. That a resourceVersion is too old is an answer: a list follows.

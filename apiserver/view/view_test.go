@@ -117,25 +117,6 @@ func TestPodsOf_AreThoseOfItsClusters(t *testing.T) {
 	}
 }
 
-func TestStore_Trims(t *testing.T) {
-	whole := cluster("a", "c", 1)
-	whole.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}
-	part := pod(whole, "p", 2, 1)
-	part.ManagedFields = whole.ManagedFields
-	part.Annotations = map[string]string{"other": "x", "heliostat.dev/token": "hash"}
-	part.Spec.Volumes = []corev1.Volume{{Name: "v"}}
-	part.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "SECRET", Value: "x"}}
-	v := filled(t, whole, part)
-	object, _, _ := v.Find(key(view.Clusters, "c"))
-	have := v.PodsOf(key(view.Clusters, "c"))[0]
-	if object.GetManagedFields() != nil || have.ManagedFields != nil {
-		t.Error("managedFields are held")
-	}
-	if have.Spec.Volumes != nil || have.Spec.Containers[0].Env != nil || len(have.Annotations) != 1 {
-		t.Errorf("a pod is held with what nobody reads: %+v", have)
-	}
-}
-
 func TestStore_RefusesWhatItCannotOrder(t *testing.T) {
 	v := view.New("a")
 	if v.Store(view.Jobs, "b") != nil || v.Store(view.Jobs, "") != nil {
@@ -144,6 +125,9 @@ func TestStore_RefusesWhatItCannotOrder(t *testing.T) {
 	store := v.Store(view.Clusters, "a")
 	if _, is := any(store).(cache.ReflectorBookmarkStore); !is {
 		t.Error("a reflector gives the store no bookmarks")
+	}
+	if _, is := any(store).(cache.TransformingStore); !is {
+		t.Error("a reflector keeps whole objects until its first list is over")
 	}
 	for name, err := range map[string]error{
 		"another kind":              store.Add(job("a", "j", 1)),
