@@ -117,7 +117,9 @@ func (d *dashboards) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := d.front.clock.Now()
 	id := idOf(r.Header)
 	r.Header.Set(requestID, id)
-	out := &answer{ResponseWriter: w, id: id}
+	to := d.front.limit(w, r)
+	defer to.finish()
+	out := &answer{ResponseWriter: to, id: id}
 	out.Header().Set(requestID, id)
 	var known proxy.Request
 	defer func() { // also where an answer that was begun is broken off

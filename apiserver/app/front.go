@@ -54,7 +54,7 @@ type front struct {
 	clusters *signin.Dashboards
 	metrics  *metrics
 	log      *slog.Logger
-	clock    clock.PassiveClock
+	clock    clock.WithDelayedExecution
 }
 
 // request is what a request asks for, whichever half of the server answers it.
@@ -82,7 +82,9 @@ type half interface {
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := f.clock.Now()
 	id := idOf(r.Header)
-	out := &answer{ResponseWriter: w, id: id}
+	to := f.limit(w, r)
+	defer to.finish()
+	out := &answer{ResponseWriter: to, id: id}
 	out.Header().Set(requestID, id)
 	half := f.halfOf(r)
 	asked, caller := request{route: passthrough.RouteNone}, (*access.Caller)(nil)
