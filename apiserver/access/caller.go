@@ -14,6 +14,8 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/client-go/transport"
+
+	"github.com/heliostat-dev/heliostat/apiserver/places"
 )
 
 // How the server learned who a caller is.
@@ -48,7 +50,8 @@ type Caller struct {
 	until time.Time
 }
 
-// User returns the name, groups, UID and extra of the caller. They are empty of a caller whom CallerOf did not ask about.
+// User returns the name, groups, UID and extra of the caller. They are empty of a caller of whom
+// nobody told CallerOf who they are.
 func (c *Caller) User() authenticationv1.UserInfo { return *c.user.DeepCopy() }
 
 // Method returns how the server learned who the caller is.
@@ -57,9 +60,22 @@ func (c *Caller) Method() string { return c.method }
 // Issuer returns the URL of the issuer of the token, where the server itself verified it.
 func (c *Caller) Issuer() string { return c.issuer }
 
-// Key returns the identity of a caller, for limits and caches. Where the API server judges tokens it is of the token, so
-// another token is another caller; elsewhere it is of the identity.
+// Key returns the identity of a caller, for caches. Where the API server judges tokens it is of the token, so another token is
+// another caller; elsewhere it is of the identity.
 func (c *Caller) Key() string { return c.key }
+
+// Holder returns whose places a caller takes: those of the user, by name and UID, with whatever token. It is empty of a caller
+// of whom nobody could say who they are.
+func (c *Caller) Holder() places.Holder {
+	if c.user.Username == "" {
+		return places.Holder{}
+	}
+	holder := places.Holder{User: c.user.Username + "\n" + c.user.UID}
+	if account, is := strings.CutPrefix(c.user.Username, accounts); is {
+		holder.Namespace, _, _ = strings.Cut(account, ":")
+	}
+	return holder
+}
 
 // Format keeps credentials and names out of every text.
 func (Caller) Format(out fmt.State, _ rune) { _, _ = out.Write([]byte("[a caller]")) }

@@ -37,11 +37,16 @@ func (k *Kubernetes) Identify(ctx context.Context, r *http.Request) (*Caller, er
 	return k.identify(ctx, token)
 }
 
-// CallerOf returns the caller of a request that goes on to the API server. Where that judges the token itself, nobody is
-// asked before, and User is empty.
+// CallerOf returns the caller of a request that goes on to the API server. Where that judges the token itself, User is only for
+// places and audit lines: it is empty of a token of nobody, which the API server refuses, and where nobody answers in time.
 func (k *Kubernetes) CallerOf(ctx context.Context, r *http.Request) (*Caller, error) {
 	if k.identity.Mode == Impersonate {
 		return k.Identify(ctx, r)
+	}
+	soon, cancel := context.WithTimeout(ctx, waitKnown)
+	defer cancel()
+	if caller, err := k.IdentifyLately(soon, r); err == nil {
+		return caller, nil
 	}
 	token, err := ParseToken(r.Header)
 	if err != nil {

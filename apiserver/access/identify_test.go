@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/apiserver/access"
 	"github.com/heliostat-dev/heliostat/apiserver/access/accesstest"
+	"github.com/heliostat-dev/heliostat/apiserver/places"
 )
 
 func TestIdentify_IsRememberedForAShortWhile(t *testing.T) {
@@ -92,22 +94,37 @@ func TestIdentify_SaysWhyATokenIsRefused(t *testing.T) {
 	}
 }
 
-func TestCallerOf_AsksNobodyWhereTheTokenGoesAlong(t *testing.T) {
+// TestHolder_IsOfTheUser: anybody has as many tokens as they like, and who may create service accounts as many of those.
+func TestHolder_IsOfTheUser(t *testing.T) {
 	server := accesstest.Start(t, "a", "alice", nil)
+	server.Know("b", "alice")
+	server.Know("c", "system:serviceaccount:team-a:one")
+	server.Know("d", "system:serviceaccount:team-a:two")
 	kubernetes := server.Kubernetes(t, clocktesting.NewFakePassiveClock(time.Now()))
-	one, err := kubernetes.CallerOf(t.Context(), from("a"))
-	if err != nil || server.Reviews() > 0 || one.User().Username != "" {
-		t.Fatalf("%v after %d reviews, %v", one.User(), server.Reviews(), err)
+	holders, keys := map[string]places.Holder{}, map[string]bool{}
+	for _, token := range []string{"a", "b", "c", "d"} {
+		_, err := kubernetes.Identify(t.Context(), from(token)) // which waits longer
+		caller, also := kubernetes.CallerOf(t.Context(), from(token))
+		if err = errors.Join(err, also); err != nil {
+			t.Fatal(err)
+		}
+		holders[token], keys[caller.Key()] = caller.Holder(), true
 	}
-	if other, err := kubernetes.CallerOf(t.Context(), from("b")); err != nil || other.Key() == one.Key() {
-		t.Errorf("another token: %v, or the same key", err)
+	if holders["a"] != holders["b"] || holders["a"].User == "" || holders["a"].Namespace != "" || len(keys) != 4 {
+		t.Errorf("two tokens of alice are %+v, with %d keys", holders, len(keys))
 	}
-	known, err := kubernetes.Identify(t.Context(), from("a"))
-	if err != nil || known.Key() != one.Key() {
-		t.Errorf("the same caller, identified: %v, or another key", err)
+	if one, two := holders["c"], holders["d"]; one.User == two.User || one.Namespace != "team-a" || two.Namespace != "team-a" {
+		t.Errorf("two service accounts are %+v and %+v", one, two)
 	}
 	if _, err := kubernetes.CallerOf(t.Context(), &http.Request{}); !errors.Is(err, access.ErrNoToken) {
 		t.Errorf("without a token: %v", err)
+	}
+	for _, token := range []string{"a token of nobody", "a token while nobody answers"} {
+		caller, err := kubernetes.CallerOf(t.Context(), from(strings.ReplaceAll(token, " ", "-")))
+		if err != nil || caller.Holder() != (places.Holder{}) {
+			t.Errorf("%s: %v, %+v", token, err, caller)
+		}
+		server.Break(true)
 	}
 }
 

@@ -23,7 +23,7 @@ type objects struct {
 	proxy      *passthrough.Proxy
 }
 
-// identify implements half. Where the API server judges a token it will do so with the request itself.
+// identify implements half. Where the API server judges a token it does so again with the request itself.
 func (o objects) identify(ctx context.Context, r *http.Request) (*access.Caller, error) {
 	return o.kubernetes.CallerOf(ctx, r)
 }
@@ -132,7 +132,7 @@ func (v verbs) take(isStream bool, caller *access.Caller) (giveBack func(), err 
 	if isStream {
 		from, after = v.streams, leaveWithin
 	}
-	if giveBack, err = from.Take(caller.Key()); err != nil {
+	if giveBack, err = from.Take(caller.Holder()); err != nil {
 		return nil, problem.New(http.StatusTooManyRequests, "TooManyRequests", err.Error(),
 			"end something, or try again").Later(after)
 	}

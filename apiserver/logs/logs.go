@@ -14,9 +14,11 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
 	"github.com/heliostat-dev/heliostat/apiserver/heads"
+	"github.com/heliostat-dev/heliostat/apiserver/places"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -57,6 +59,8 @@ type Options struct {
 	Tail   int
 	// Follow goes on until the job is over. Without it the output ends where it is now.
 	Follow bool
+	// Reader is who reads it. One user has few outputs open at once, and so have all users together on one cluster.
+	Reader places.Holder
 }
 
 // errEnds is that the server ends.
@@ -101,6 +105,12 @@ type failure struct {
 	until time.Time
 }
 
+// Bounds of outputs that are read at once: by one user, and by the service accounts of one namespace or of one cluster.
+const (
+	maxOutputsEach = 64
+	maxOutputsOf   = 128
+)
+
 const (
 	failureHolds = time.Second
 	// mostFailures is how many are remembered before those that are over are looked for.
@@ -142,8 +152,8 @@ func (l *Logs) attach(k key, r *reader) (*output, error) {
 			return o, nil
 		}
 	}
-	if !l.spool.admit() {
-		return nil, l.crowded()
+	if err := l.admit(r.who, k.head.Cluster.UID); err != nil {
+		return nil, err
 	}
 	ctx, stop := context.WithCancel(l.life)
 	o := &output{
@@ -156,10 +166,47 @@ func (l *Logs) attach(k key, r *reader) (*output, error) {
 	return o, nil
 }
 
+// admit promises room to a new output of a cluster, for one who reads it. The caller holds the lock.
+func (l *Logs) admit(who places.Holder, cluster types.UID) error {
+	ofUser, ofNamespace, ofCluster := 0, 0, 0
+	for k, outputs := range l.outputs {
+		for _, o := range outputs {
+			isUsers, isNamespaces := o.isReadBy(who)
+			ofUser += count(isUsers)
+			ofNamespace += count(isNamespaces)
+			ofCluster += count(k.head.Cluster.UID == cluster)
+		}
+	}
+	switch {
+	case ofUser >= maxOutputsEach:
+		return busy(places.ErrCallerFull)
+	case ofNamespace >= maxOutputsOf:
+		return busy(places.ErrNamespaceFull)
+	case ofCluster >= maxOutputsOf:
+		return busy(places.ErrTargetFull)
+	case !l.spool.admit(int64(1 + max(ofUser, ofNamespace))):
+		return l.crowded()
+	}
+	return nil
+}
+
+func count(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}
+
 func (l *Logs) crowded() error {
 	found := reason.OutputsCrowded.Of(l.spool.most / 2 / promised)
 	message, remedy := reason.Split(found.Code, found.Text)
 	return &heads.Unavailable{Code: found.Code, Message: message, Remedy: remedy, Temporary: true, RetryAfter: 5 * time.Second}
+}
+
+// busy is that a reader reads no further output while others are read.
+func busy(why error) error {
+	return &heads.Unavailable{Code: reason.OutputsCrowded.Code, Message: "no further output can be read now: " + why.Error(),
+		Remedy: reason.OutputsCrowded.Remedy, Temporary: true, RetryAfter: 5 * time.Second}
 }
 
 // detach takes a reader from an output. With the last one the output is forgotten.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/heliostat-dev/heliostat/apiserver/places"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 )
 
@@ -63,6 +64,7 @@ type reader struct {
 	fresh int64
 	// isCut: others need the room of what it has not read.
 	isCut bool
+	who   places.Holder
 }
 
 // join lets a reader in, unless what it wants is not kept any more.
@@ -77,6 +79,17 @@ func (o *output) join(r *reader) bool {
 		signal(o.wake)
 	}
 	return true
+}
+
+// isReadBy reports whether a user reads it, and whether a service account of the user's namespace does.
+func (o *output) isReadBy(who places.Holder) (isUsers, isNamespaces bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for r := range o.readers {
+		isUsers = isUsers || r.who.User == who.User
+		isNamespaces = isNamespaces || who.Namespace != "" && r.who.Namespace == who.Namespace
+	}
+	return isUsers, isNamespaces
 }
 
 // leave lets a reader out, and reports whether it was the last one.

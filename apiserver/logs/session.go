@@ -65,7 +65,7 @@ func (s *session) broken(found reason.Finding) error {
 // pump gives the reader what a head has of the output, until nothing more comes from there. The error is the sink's, or
 // that the reader is gone.
 func (s *session) pump(ctx context.Context, head heads.Head) (verdict, error) {
-	r := &reader{at: s.offset, isTailing: s.isTailing, needsLook: s.isTailing || !s.options.Follow}
+	r := &reader{at: s.offset, isTailing: s.isTailing, needsLook: s.isTailing || !s.options.Follow, who: s.options.Reader}
 	o, err := s.logs.attach(key{head, s.from}, r)
 	if err != nil {
 		return verdict{err: err}, nil

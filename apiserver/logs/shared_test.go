@@ -10,7 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/heliostat-dev/heliostat/apiserver/heads/headstest"
+	"github.com/heliostat-dev/heliostat/apiserver/places"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 )
 
@@ -170,6 +173,34 @@ func TestShared_SlowestGivesWay(t *testing.T) {
 	})
 }
 
+// TestAdmit_LeavesOutputsToOthers has so many outputs open of one holder on one cluster.
+func TestAdmit_LeavesOutputsToOthers(t *testing.T) {
+	for name, c := range map[string]struct {
+		open        int
+		opens, asks places.Holder
+		on          types.UID
+		want        string
+	}{
+		"one more of a user":               {63, places.Holder{User: "a"}, places.Holder{User: "a"}, "c", ""},
+		"as many as one user may":          {64, places.Holder{User: "a"}, places.Holder{User: "a"}, "d", "the caller has"},
+		"another user":                     {64, places.Holder{User: "a"}, places.Holder{User: "b"}, "c", ""},
+		"as many as one cluster may":       {128, places.Holder{User: "a"}, places.Holder{User: "b"}, "c", "the same cluster"},
+		"another cluster":                  {128, places.Holder{User: "a"}, places.Holder{User: "b"}, "d", ""},
+		"as many as one namespace may":     {128, places.Holder{User: "a", Namespace: "n"}, places.Holder{User: "b", Namespace: "n"}, "d", "service accounts"},
+		"a service account of another one": {128, places.Holder{User: "a", Namespace: "n"}, places.Holder{User: "b", Namespace: "m"}, "d", ""},
+	} {
+		l := New(Settings{})
+		for i := range c.open {
+			k := key{source: source{id: fmt.Sprint(i)}}
+			k.head.Cluster.UID = "c"
+			l.outputs[k] = []*output{{readers: map[*reader]bool{{who: c.opens}: true}}}
+		}
+		if err := l.admit(c.asks, c.on); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // TestShared_ComesLateWhereTheBeginIsGone: it gets all the same, by a request of its own.
 func TestShared_ComesLateWhereTheBeginIsGone(t *testing.T) {
 	runWith(t, 8*blockSize, nil, func(t *testing.T, b *bed) {
@@ -177,7 +208,7 @@ func TestShared_ComesLateWhereTheBeginIsGone(t *testing.T) {
 		pass(3 * time.Second)
 		first := b.submission(t.Context(), "a", Options{Follow: true})
 		pass(time.Minute)
-		late := b.submission(t.Context(), "a", Options{})
+		late := b.submission(t.Context(), "a", Options{Reader: places.Holder{User: "another"}})
 		if late.ends(t, Running, "JobRunning"); late.text() != b.file("a") || first.text() != b.file("a") {
 			t.Errorf("it has %d bytes, and the first %d", len(late.text()), len(first.text()))
 		}
@@ -195,15 +226,23 @@ func TestShared_ThereAreOnlySoMany(t *testing.T) {
 		}
 		pass(2 * time.Second)
 		var readers []*told
-		for i := range 4 {
-			readers = append(readers, b.submission(t.Context(), fmt.Sprint("job-", i), Options{Follow: true}))
+		read := func(i int, who string) *told {
+			return b.submission(t.Context(), fmt.Sprint("job-", i), Options{Follow: true, Reader: places.Holder{User: who}})
 		}
+		readers = append(readers, read(0, "mallory"), read(1, "mallory"))
+		pass(time.Second)
+		if r := b.submission(t.Context(), "job-2", Options{Reader: places.Holder{User: "mallory"}}); true {
+			if <-r.done; r.err == nil || !strings.Contains(r.err.Error(), "4 outputs are being read") {
+				t.Errorf("the third of one user is %v, while two are free for others", r.err)
+			}
+		}
+		readers = append(readers, read(2, "alice"), read(3, "bob"))
 		pass(time.Second)
 		r := b.submission(t.Context(), "job-4", Options{})
 		if <-r.done; r.err == nil || !strings.Contains(r.err.Error(), "4 outputs are being read") {
 			t.Errorf("the fifth is %v", r.err)
 		}
-		last := b.submission(t.Context(), "job-4", Options{Follow: true})
+		last := read(4, "carol")
 		for _, r := range append(readers, last) {
 			r.ends(t, Succeeded, "JobSucceeded")
 		}
@@ -232,7 +271,7 @@ func TestOutput_FindsLinesAcrossParts(t *testing.T) {
 		for _, tail := range []int{1, 2, 3, 100} {
 			l := &Logs{spool: newSpool(t.TempDir(), 64)}
 			output := &output{logs: l, changed: make(chan struct{}), readers: map[*reader]bool{}, moved: make(chan struct{}, 1)}
-			if !l.spool.admit() {
+			if !l.spool.admit(1) {
 				t.Fatal("there is no room")
 			}
 			if err := output.write(t.Context(), []byte(said)); err != nil {

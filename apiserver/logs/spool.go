@@ -42,11 +42,12 @@ func (e *spoolError) Unwrap() error { return e.err }
 
 func newSpool(directory string, most int64) *spool { return &spool{directory: directory, most: most} }
 
-// admit promises room to one more output, where there is room.
-func (s *spool) admit() bool {
+// admit promises room to one more output, where there is room: of one whose reader has so many open, with this one, as many
+// must be free.
+func (s *spool) admit(held int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if (s.outputs+1)*promised > s.most/2 {
+	if (s.outputs+max(1, held))*promised > s.most/2 {
 		return false
 	}
 	s.outputs++

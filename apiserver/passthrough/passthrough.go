@@ -110,7 +110,7 @@ func (p *Proxy) Serve(w http.ResponseWriter, r *http.Request, request Request, c
 	if request.IsStream {
 		kind, serve = p.streams, p.serveStream
 	}
-	giveBack, err := kind.Take(caller.Key())
+	giveBack, err := kind.Take(caller.Holder())
 	if err != nil {
 		full(err, request.IsStream).Write(w)
 		return

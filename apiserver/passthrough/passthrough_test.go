@@ -29,6 +29,7 @@ const clusters = "/apis/heliostat.dev/v1alpha1/namespaces/n/computeclusters"
 // bed is a proxy between a client and a stand-in for an API server.
 type bed struct {
 	upstream *accesstest.Server
+	access   *access.Kubernetes
 	front    *httptest.Server
 	proxy    *passthrough.Proxy
 	streams  *places.Places
@@ -46,7 +47,7 @@ func newBed(t *testing.T, rest http.HandlerFunc) *bed {
 func (b *bed) open(t *testing.T, kubernetes *access.Kubernetes) {
 	t.Helper()
 	ctx, end := context.WithCancel(t.Context())
-	b.end, b.streams = end, places.NewStreams()
+	b.end, b.streams, b.access = end, places.NewStreams(), kubernetes
 	b.proxy = passthrough.New(ctx, passthrough.Needs{
 		Kubernetes: kubernetes, Streams: b.streams, Requests: places.NewRequests(), Clock: b.clock, Log: slog.New(slog.DiscardHandler)})
 	b.front = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

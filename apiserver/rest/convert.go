@@ -2,13 +2,16 @@ package rest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/heliostat-dev/heliostat/apiserver/places"
 	"github.com/heliostat-dev/heliostat/apiserver/problem"
 	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
 	"github.com/heliostat-dev/heliostat/ray-operator/convert"
@@ -35,12 +38,19 @@ func (p *portal) ConvertManifests(
 	if strings.TrimSpace(r.GetManifests()) == "" {
 		return nil, problem.Bad("manifests", "is empty", "send objects of ray.io/v1 as YAML or JSON")
 	}
-	select {
-	case p.converting <- struct{}{}: // one at a time: it takes memory
-		defer func() { <-p.converting }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	caller, err := callerOf(ctx)
+	if err != nil {
+		return nil, err
 	}
+	over, err := p.converting.Take(ctx, caller.Holder())
+	if errors.Is(err, places.ErrCallerFull) {
+		return nil, problem.New(http.StatusTooManyRequests, "TooManyRequests", err.Error(),
+			"wait for the answers of other conversions").Later(time.Second)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer over()
 	made := conversion{options: convert.Options{Aliases: r.GetAliases(), KeepOpen: r.GetKeepOpen()}}
 	for _, one := range document.Read([]byte(r.GetManifests()), maxDocument) {
 		if err := made.add(&one); err != nil {

@@ -40,7 +40,7 @@ func TestConvertManifests_SaysWhatBecameOfEachField(t *testing.T) {
 			[]string{"1:1 /  unread"}, "0 0 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			answer, err := newBed(t).api.portal.ConvertManifests(t.Context(), &heliostatv1.ConvertManifestsRequest{Manifests: c.manifests})
+			answer, err := newBed(t).api.portal.ConvertManifests(withCaller(t.Context(), &access.Caller{}), &heliostatv1.ConvertManifestsRequest{Manifests: c.manifests})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -65,7 +65,7 @@ func TestConvertManifests_SaysWhatBecameOfEachField(t *testing.T) {
 }
 
 func TestConvertManifests_KeepsOpenAndAddsAliases(t *testing.T) {
-	answer, err := newBed(t).api.portal.ConvertManifests(t.Context(),
+	answer, err := newBed(t).api.portal.ConvertManifests(withCaller(t.Context(), &access.Caller{}),
 		&heliostatv1.ConvertManifestsRequest{Manifests: aRayCluster, Aliases: true, KeepOpen: true})
 	if err != nil || len(answer.GetObjects()) != 2 || answer.GetDiffering() != 0 {
 		t.Fatalf("it is %v, %v", answer, err)

@@ -54,7 +54,11 @@ func (p *portal) readLog(ctx context.Context, r logRequest, sink logs.Sink, cont
 	if control != nil {
 		defer leave(ctx, control, p.Clock)()
 	}
-	options := logs.Options{Offset: r.GetOffset(), Tail: int(r.GetTail()), Follow: r.GetFollow()}
+	caller, err := callerOf(ctx)
+	if err != nil {
+		return err
+	}
+	options := logs.Options{Offset: r.GetOffset(), Tail: int(r.GetTail()), Follow: r.GetFollow(), Reader: caller.Holder()}
 	last := r.GetOffset()
 	guarded := func(event logs.Event) error {
 		if err := context.Cause(ctx); err != nil {
@@ -63,7 +67,7 @@ func (p *portal) readLog(ctx context.Context, r logRequest, sink logs.Sink, cont
 		last = event.Offset
 		return sink(event)
 	}
-	err := readFrom(ctx, p, r, options, guarded)
+	err = readFrom(ctx, p, r, options, guarded)
 	var gone *problem.Problem
 	if errors.As(context.Cause(ctx), &gone) {
 		return sink(logs.Event{Offset: last, End: &logs.End{Outcome: logs.Broken, Code: gone.Reason,

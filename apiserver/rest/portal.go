@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/heliostat-dev/heliostat/apiserver/access"
+	"github.com/heliostat-dev/heliostat/apiserver/places"
 	"github.com/heliostat-dev/heliostat/apiserver/presets"
 	"github.com/heliostat-dev/heliostat/apiserver/problem"
 	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
@@ -19,8 +20,10 @@ type portal struct {
 	submissions
 	// presets are those that were read before.
 	presets *presets.Cache
-	// converting has room for one conversion.
-	converting chan struct{}
+	// converting has a turn for one conversion at a time: each takes memory.
+	converting *places.Turns
+	// permissions are what callers may do in namespaces, as they were told lately.
+	permissions *permissionsLately
 }
 
 // newPortal returns the calls over what they need.
@@ -28,7 +31,7 @@ func newPortal(needs Needs) *portal {
 	shared := &reviewer{needs}
 	return &portal{
 		reviewer: shared, actions: actions{shared}, submissions: submissions{shared}, presets: &presets.Cache{},
-		converting: make(chan struct{}, 1),
+		converting: places.NewTurns(), permissions: newPermissionsLately(needs.Clock),
 	}
 }
 

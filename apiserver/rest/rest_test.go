@@ -177,6 +177,10 @@ func TestListNamespaces_SaysWhatCanBeDone(t *testing.T) {
 		if diff := cmp.Diff(want, answer); diff != "" || b.asked != reviews {
 			t.Errorf("where rules are incomplete (%t) it asks %d times, want %d: %s", isIncomplete, b.asked, reviews, diff)
 		}
+		_, again := b.send(t, "GET", "/v1/namespaces", "")
+		if diff := cmp.Diff(want, again); diff != "" || b.asked != reviews+21 {
+			t.Errorf("where rules are incomplete (%t) it asks of namespaces again, %d times in all: %s", isIncomplete, b.asked, diff)
+		}
 	}
 }
 

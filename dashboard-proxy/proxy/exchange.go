@@ -14,6 +14,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/apiserver/access"
 	"github.com/heliostat-dev/heliostat/apiserver/heads"
+	"github.com/heliostat-dev/heliostat/apiserver/places"
 	"github.com/heliostat-dev/heliostat/dashboard-proxy/route"
 )
 
@@ -34,6 +35,11 @@ type exchange struct {
 	endpoints []endpoint
 	// host is what the upstream that the request went to is called.
 	host string
+}
+
+// holder returns whose places an exchange takes, and for which object.
+func (x *exchange) holder() places.Holder {
+	return x.caller.Holder().For(string(x.target.Kind) + " " + x.target.Namespace + "/" + x.target.Name)
 }
 
 type exchangeKey struct{}
@@ -63,7 +69,7 @@ func (p *Proxy) serveTarget(w http.ResponseWriter, r *http.Request, x *exchange)
 	if r.ContentLength > p.MaxUpload {
 		return p.tooLarge()
 	}
-	giveBack, err := p.places.take(x.caller.Key(), r, x.isSocket)
+	giveBack, err := p.places.take(x.holder(), r, x.isSocket)
 	if err != nil {
 		return err
 	}
@@ -162,22 +168,33 @@ func (p *Proxy) serveRequest(w http.ResponseWriter, r *http.Request, x *exchange
 	p.reverse.ServeHTTP(&final{ResponseWriter: w, header: http.Header{}}, r)
 }
 
-// paced is a body that must go on: one that stands still would keep its place from others.
+// leastRate is how many bytes of a body must come in a second, after those that stuckAfter is enough for.
+const leastRate = 16 << 10
+
+// paced is a body that must go on: one that stands still, or drips, would keep its place from others. The time that the
+// upstream takes does not count.
 type paced struct {
 	io.ReadCloser
 	control *http.ResponseController
 	clock   clock.PassiveClock
+	// spent is how long was waited for the bytes that came.
+	spent time.Duration
+	came  int64
 }
 
 // Read implements io.Reader.
 func (p *paced) Read(into []byte) (int, error) {
-	_ = p.control.SetReadDeadline(p.clock.Now().Add(stuckAfter)) // every server's connections have them
+	left := stuckAfter + time.Duration(p.came/leastRate)*time.Second - p.spent
+	began := p.clock.Now()
+	_ = p.control.SetReadDeadline(began.Add(min(left, stuckAfter))) // every server's connections have them
 	n, err := p.ReadCloser.Read(into)
+	p.came += int64(n)
+	p.spent += p.clock.Since(began)
 	if errors.Is(err, io.EOF) {
 		_ = p.control.SetReadDeadline(time.Time{}) // else the connection would look as if its caller had gone
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		err = &Refusal{Code: http.StatusRequestTimeout, Text: "the body of the request stood still for a minute: send it again"}
+		err = &Refusal{Code: http.StatusRequestTimeout, Text: "the body of the request stood still for a minute, or came at less than 16 KiB a second: send it again"}
 	}
 	return n, err
 }

@@ -59,17 +59,19 @@ func TestServe_TellsWhoReadsLast(t *testing.T) {
 	}
 }
 
-// TestServe_RefusesTheUploadThatIsOneTooMany has 32 that do not end.
+// TestServe_RefusesTheUploadThatIsOneTooMany has as many as one user may that do not end.
 func TestServe_RefusesTheUploadThatIsOneTooMany(t *testing.T) {
 	came := make(chan struct{}, 64)
 	b := newBed(t, func(w http.ResponseWriter, r *http.Request) {
 		came <- struct{}{}
 		_, _ = io.Copy(io.Discard, r.Body)
 	}, nil)
+	b.kubernetes.Know("another-of-alice", "alice")
+	b.kubernetes.Know("bob-token", "bob")
 	var pipes []*io.PipeWriter
 	ended := make(chan int, 64)
 	client := b.client() // made here, as it is not for many goroutines
-	for range 32 {
+	for range 4 {
 		reader, writer := io.Pipe()
 		pipes = append(pipes, writer)
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodPut, b.front.URL+"/team/demo/x", reader)
@@ -88,12 +90,18 @@ func TestServe_RefusesTheUploadThatIsOneTooMany(t *testing.T) {
 		}()
 		<-came
 	}
-	large := io.MultiReader(strings.NewReader("x"))
-	if answer := b.send(t, http.MethodPut, "/team/demo/x", large); answer.code != http.StatusServiceUnavailable || answer.header.Get("Retry-After") == "" {
-		t.Errorf("the 33rd gets %+v", answer)
+	chunked := func() io.Reader { return io.MultiReader(strings.NewReader("x")) }
+	for _, token := range []string{"alice-token", "another-of-alice"} {
+		answer := b.send(t, http.MethodPut, "/team/demo/x", chunked(), "Authorization", "Bearer "+token)
+		if answer.code != http.StatusServiceUnavailable || answer.header.Get("Retry-After") == "" || !strings.Contains(answer.body, "the caller has") {
+			t.Errorf("the fifth, with %s, gets %+v", token, answer)
+		}
 	}
 	if answer := b.send(t, http.MethodPost, "/team/demo/x", strings.NewReader("small")); answer.code != http.StatusOK {
 		t.Errorf("a small body gets %+v", answer)
+	}
+	if answer := b.send(t, http.MethodPut, "/team/demo/x", chunked(), "Authorization", "Bearer bob-token"); answer.code != http.StatusOK {
+		t.Errorf("an upload of another user gets %+v", answer)
 	}
 	for _, writer := range pipes {
 		_ = writer.Close()
@@ -103,7 +111,7 @@ func TestServe_RefusesTheUploadThatIsOneTooMany(t *testing.T) {
 			t.Errorf("an upload ended with %d", code)
 		}
 	}
-	if answer := b.send(t, http.MethodPut, "/team/demo/x", io.MultiReader(strings.NewReader("x"))); answer.code != http.StatusOK {
+	if answer := b.send(t, http.MethodPut, "/team/demo/x", chunked()); answer.code != http.StatusOK {
 		t.Errorf("the places are not given back: %+v", answer)
 	}
 }

@@ -18,7 +18,7 @@ func (p *Proxy) refuseWhole(w http.ResponseWriter, r *http.Request, x *exchange,
 	control := http.NewResponseController(w)
 	_ = control.EnableFullDuplex() // every server of HTTP/1.1 has it
 	p.refuse(w, r, err)
-	giveBack, err := p.places.uploads.take(x.caller.Key(), "uploads")
+	giveBack, err := p.places.uploads.Take(x.holder())
 	if err != nil {
 		return // as many are under way as there can be
 	}

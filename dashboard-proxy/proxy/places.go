@@ -4,15 +4,20 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/heliostat-dev/heliostat/apiserver/places"
 )
 
-// Bounds of what goes on at once. An upload holds a connection to a head for minutes, so few of them are enough.
+// Bounds of what goes on at once: in all, of each user, and of each cluster or service. An upload holds a connection to a head for minutes, so few of them are enough.
 const (
 	maxUploads      = 32
+	maxUploadsEach  = 4
+	maxUploadsOf    = 8
 	maxSockets      = 10_000
 	maxSocketsEach  = 5_000
 	maxRequests     = 2_000
 	maxRequestsEach = 500
+	maxRequestsOf   = 1_000
 	// smallBody is up to which size a body of known length is no upload.
 	smallBody = 1 << 20
 )
@@ -27,28 +32,30 @@ func SocketsFor(files uint64) int {
 	return int(min(maxSockets, (files-min(files, others))/2))
 }
 
-// places are those of all that goes on.
-type places struct{ uploads, sockets, requests *counter }
+// room is the places of all that goes on.
+type room struct{ uploads, sockets, requests *places.Places }
 
-// newPlaces returns places, of which so many are for WebSockets.
-func newPlaces(sockets int) *places {
-	return &places{
-		uploads: newCounter(maxUploads, maxUploads), sockets: newCounter(sockets, min(sockets, maxSocketsEach)),
-		requests: newCounter(maxRequests, maxRequestsEach),
+// newRoom returns places, of which so many are for WebSockets.
+func newRoom(sockets int) *room {
+	each := min(sockets, maxSocketsEach)
+	return &room{
+		uploads:  places.New(places.Bounds{All: maxUploads, User: maxUploadsEach, Namespace: maxUploadsOf, Target: maxUploadsOf}),
+		sockets:  places.New(places.Bounds{All: sockets, User: each, Target: each}),
+		requests: places.New(places.Bounds{All: maxRequests, User: maxRequestsEach, Target: maxRequestsOf}),
 	}
 }
 
 // take takes the places that a request needs until they are given back.
-func (p *places) take(key string, r *http.Request, isSocket bool) (giveBack func(), err error) {
+func (m *room) take(holder places.Holder, r *http.Request, isSocket bool) (giveBack func(), err error) {
 	if isSocket {
-		return p.sockets.take(key, "WebSockets")
+		return takeOf(m.sockets, holder, "WebSockets")
 	}
-	one, err := p.requests.take(key, "requests")
+	one, err := takeOf(m.requests, holder, "requests")
 	isUpload := r.ContentLength < 0 || r.ContentLength > smallBody
 	if err != nil || !isUpload {
 		return one, err
 	}
-	another, err := p.uploads.take(key, "uploads")
+	another, err := takeOf(m.uploads, holder, "uploads")
 	if err != nil {
 		one()
 		return nil, err
@@ -59,42 +66,14 @@ func (p *places) take(key string, r *http.Request, isSocket bool) (giveBack func
 	}, nil
 }
 
-// counter counts what goes on, by whose it is.
-type counter struct {
-	all, each int
-
-	mutex sync.Mutex
-	by    map[string]int
-	taken int
-}
-
-func newCounter(all, each int) *counter { return &counter{all: all, each: each, by: map[string]int{}} }
-
-func (c *counter) take(key, what string) (giveBack func(), err error) {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	if c.taken >= c.all || c.by[key] >= c.each {
-		return nil, &Refusal{Code: http.StatusServiceUnavailable, RetryAfter: 5 * time.Second,
-			Text: "there are as many " + what + " under way as there can be: try again, or end some"}
+// takeOf takes a place of a kind, or returns a Refusal that says which bound is reached.
+func takeOf(from *places.Places, holder places.Holder, what string) (giveBack func(), err error) {
+	giveBack, err = from.Take(holder)
+	if err == nil {
+		return giveBack, nil
 	}
-	c.by[key]++
-	c.taken++
-	return func() { c.giveBack(key) }, nil
-}
-
-func (c *counter) giveBack(key string) {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	c.taken--
-	if c.by[key]--; c.by[key] == 0 {
-		delete(c.by, key)
-	}
-}
-
-func (c *counter) count() int {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	return c.taken
+	return nil, &Refusal{Code: http.StatusServiceUnavailable, RetryAfter: 5 * time.Second,
+		Text: "no more " + what + " can be under way: " + err.Error() + ": try again, or end some"}
 }
 
 // buffers are those that bodies are copied through. They are used again.

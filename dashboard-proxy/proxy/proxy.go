@@ -102,7 +102,7 @@ type Proxy struct {
 	ending   context.Context
 	upstream *upstream
 	rights   *rights
-	places   *places
+	places   *room
 	reverse  *httputil.ReverseProxy
 	// sockets are those under way.
 	sockets sync.WaitGroup
@@ -115,7 +115,7 @@ const flushWithin = 100 * time.Millisecond
 // New returns a proxy. What is open ends with the context.
 func New(ctx context.Context, needs Needs) *Proxy {
 	p := &Proxy{refuser: refuser{Needs: needs, ways: newWays(ctx, needs.Heads, needs.Clock)}, ending: ctx,
-		rights: newRights(needs.Access, needs.Clock), places: newPlaces(needs.MaxSockets)}
+		rights: newRights(needs.Access, needs.Clock), places: newRoom(needs.MaxSockets)}
 	p.upstream = newUpstream(needs.AnswerWithin)
 	p.reverse = &httputil.ReverseProxy{
 		Rewrite:        p.rewrite,
@@ -133,7 +133,7 @@ func New(ctx context.Context, needs Needs) *Proxy {
 func (p *Proxy) Wait() { p.sockets.Wait() }
 
 // Sockets returns how many WebSockets are open.
-func (p *Proxy) Sockets() int { return p.places.sockets.count() }
+func (p *Proxy) Sockets() int { return p.places.sockets.Count() }
 
 // Request is what is known of a request, for metrics and audit lines.
 type Request struct {

@@ -35,7 +35,7 @@ var dashboardRates = scenario{
 // dashboardSockets holds as many WebSockets by the one and then by the other.
 var dashboardSockets = scenario{
 	name: "dashboard-sockets",
-	promise: fmt.Sprintf("10,000 open WebSockets of two callers, or as many as the machine lets a process have files for, take at most %.0f times nginx's "+
+	promise: fmt.Sprintf("5,000 open WebSockets of two callers to one cluster, or as many as the machine lets a process have files for, take at most %.0f times nginx's "+
 		"memory, and all are released within %.0f s", dashboards.PromisedMemory, dashboards.PromisedReleased),
 	play: func(ctx context.Context, state string) (Outcome, error) {
 		rounds, text, err := figuresOf[dashboards.Sockets](ctx, state, bench{tool: "dashboards", what: "sockets", rounds: dashboardSocketRounds})

@@ -126,6 +126,13 @@ func (s *Server) Review(token, owner string) {
 	s.audienced[token] = owner
 }
 
+// Know makes one more token known.
+func (s *Server) Know(token, owner string) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.owners[token] = owner
+}
+
 // Withdraw makes a token unknown.
 func (s *Server) Withdraw(token string) {
 	s.mutex.Lock()

@@ -27,8 +27,8 @@ const (
 	PromisedBusy = 1.5
 )
 
-// Uploads is how many are under way at once at most.
-const Uploads = 32
+// Uploads is how many are under way to one cluster at once at most.
+const Uploads = 8
 
 // Pair is one figure of both ends.
 type Pair struct {

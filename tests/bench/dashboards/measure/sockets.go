@@ -16,8 +16,9 @@ import (
 )
 
 const (
-	// maxSockets is how many WebSockets are opened at most: 10,000, or as many as the files of each process allow.
-	maxSockets = 10_000
+	// maxSockets is how many WebSockets are opened at most: as many as one cluster may have, or as the files of each process
+	// allow.
+	maxSockets = 5_000
 	// openers is how many are opened at the same time.
 	openers = 32
 	// settleFor is after how long the memory of what is open is read, and releasedFor how long after their end.
