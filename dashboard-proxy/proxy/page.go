@@ -131,6 +131,12 @@ func (p *Proxy) serveResume(w http.ResponseWriter, r *http.Request, x *exchange)
 	if err != nil || form != "application/x-www-form-urlencoded" {
 		return &Refusal{Code: http.StatusUnsupportedMediaType, Text: "the body is no form: use the button on the page of a suspended object"}
 	}
+	x.known.Verb, x.known.IsChange = "patch", true
+	ctx, cancel := context.WithTimeout(r.Context(), askWithin)
+	defer cancel()
+	if handled, err := p.identify(ctx, w, r, x); handled || err != nil {
+		return err
+	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if err := r.ParseForm(); err != nil {
 		return &Refusal{Code: http.StatusBadRequest, Text: "the form cannot be read: use the button on the page of a suspended object"}
@@ -139,13 +145,7 @@ func (p *Proxy) serveResume(w http.ResponseWriter, r *http.Request, x *exchange)
 	if err != nil {
 		return err
 	}
-	x.known.Verb, x.known.Resource, x.known.IsChange = "patch", string(of.Kind), true
-	x.known.Namespace, x.known.Name = of.Namespace, of.Name
-	ctx, cancel := context.WithTimeout(r.Context(), askWithin)
-	defer cancel()
-	if handled, err := p.identify(ctx, w, r, x); handled || err != nil {
-		return err
-	}
+	x.known.Resource, x.known.Namespace, x.known.Name = string(of.Kind), of.Namespace, of.Name
 	if err := p.Objects.Resume(r.Context(), x.caller, of.Kind, of.Namespace, of.Name); err != nil {
 		return fmt.Errorf("resume %s %s/%s: %w", of.Kind, of.Namespace, of.Name, err)
 	}
