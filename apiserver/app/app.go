@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -29,8 +30,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 
 	"github.com/heliostat-dev/heliostat/apiserver/access"
+	"github.com/heliostat-dev/heliostat/apiserver/connections"
 	"github.com/heliostat-dev/heliostat/apiserver/passthrough"
 	"github.com/heliostat-dev/heliostat/apiserver/places"
+	"github.com/heliostat-dev/heliostat/apiserver/rest"
 	"github.com/heliostat-dev/heliostat/dashboard-proxy/web"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
@@ -75,8 +78,6 @@ const (
 	probeAfter = 15 * time.Second
 	// maxHeader is how many bytes of headers are read. What has more than MaxHeader, and fewer than that, gets a Status.
 	maxHeader = 2 * MaxHeader
-	// maxAtOnce is how many requests one connection may have under way.
-	maxAtOnce = 250
 	// endWithin is how long answers may go on after the server was told to end.
 	endWithin = 20 * time.Second
 )
@@ -110,11 +111,12 @@ func Run(ctx context.Context, cfg Config) error {
 	kubernetes.ConfigureTLS(settings)
 	group.Go(func() error { return certificate.Start(ctx) })
 	group.Go(func() error { return portal.run(ctx) })
-	calls := portal.api.NewGRPC(credentials.NewTLS(settings.Clone()), front.aroundCall())
+	limits := connections.New()
+	calls := portal.api.NewGRPC(credentials.NewTLS(settings.Clone()), front.aroundCall(), grpc.StatsHandler(limits.ForGRPC()))
 	all := []server{
 		{cfg.Address, serving(newServer(front, settings, cfg.Log))},
 		{cfg.GRPCAddress, func(ctx context.Context, listener net.Listener) error {
-			return serveGRPC(ctx, listener, calls)
+			return serveGRPC(ctx, limits.Listen(listener), calls)
 		}},
 		{cfg.MetricsAddress, serving(newServer(metricsOf(registry), nil, cfg.Log))},
 		{cfg.HealthAddress, serving(newServer(health(portal.view.IsSynced), nil, cfg.Log))},
@@ -201,8 +203,8 @@ func newServer(handler http.Handler, settings *tls.Config, log *slog.Logger) *ht
 		ReadHeaderTimeout: headerWithin,
 		IdleTimeout:       idleWithin,
 		MaxHeaderBytes:    maxHeader,
-		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxAtOnce, SendPingTimeout: probeAfter,
-			PingTimeout: probeAfter},
+		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: rest.MaxConcurrentStreams, MaxReceiveBufferPerConnection: rest.Window,
+			MaxReceiveBufferPerStream: rest.Window, SendPingTimeout: probeAfter, PingTimeout: probeAfter},
 		// Any peer can make a handshake fail, so it is no error of the server.
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
@@ -210,6 +212,9 @@ func newServer(handler http.Handler, settings *tls.Config, log *slog.Logger) *ht
 
 // serve serves on a listener until the context ends, and then what is under way for a while.
 func serve(ctx context.Context, listener net.Listener, server *http.Server) error {
+	limits := connections.New()
+	listener = limits.Listen(listener)
+	server.ConnContext = func(ctx context.Context, one net.Conn) context.Context { return limits.With(ctx, one.RemoteAddr()) }
 	ended := make(chan error, 1)
 	go func() {
 		<-ctx.Done()

@@ -15,8 +15,10 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/heliostat-dev/heliostat/apiserver/access"
+	"github.com/heliostat-dev/heliostat/apiserver/connections"
 	"github.com/heliostat-dev/heliostat/apiserver/explain"
 	"github.com/heliostat-dev/heliostat/apiserver/phases"
+	"github.com/heliostat-dev/heliostat/apiserver/problem"
 	"github.com/heliostat-dev/heliostat/apiserver/view"
 	"github.com/heliostat-dev/heliostat/dashboard-proxy/proxy"
 	"github.com/heliostat-dev/heliostat/dashboard-proxy/route"
@@ -70,7 +72,7 @@ func newDashboards(
 ) (*dashboards, error) {
 	objects := shown{found{portal.view}, portal, cfg}
 	needs := proxy.Needs{
-		Access: front.kubernetes, Heads: portal.heads, Objects: objects, Clock: cfg.Clock, Log: cfg.Log,
+		Access: visitors{front.kubernetes}, Heads: portal.heads, Objects: objects, Clock: cfg.Clock, Log: cfg.Log,
 		Services:  services.New(reads{objects.found, reader{portal.view, portal.own}}, nil, cfg.Clock),
 		Origin:    cfg.Dashboards.URL,
 		Site:      route.Site{Wildcard: cfg.Dashboards.Wildcard, Labels: newLabels(portal.view, cfg.Clock)},
@@ -122,6 +124,13 @@ func (d *dashboards) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	out := &answer{ResponseWriter: to, id: id}
 	out.Header().Set(requestID, id)
 	var known proxy.Request
+	visit := &visit{}
+	r = r.WithContext(context.WithValue(r.Context(), visitKey{}, visit))
+	defer func() {
+		if known.Code != http.StatusSwitchingProtocols { // a WebSocket goes on, until its connection is closed
+			visit.end()
+		}
+	}()
 	defer func() { // also where an answer that was begun is broken off
 		asked := request{
 			route: dashboardRoutes[known.Route], verb: known.Verb, resource: known.Resource, namespace: known.Namespace, name: known.Name,
@@ -138,6 +147,42 @@ func (d *dashboards) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}()
 	d.serve(out, r, &known)
+}
+
+type visitKey struct{}
+
+// visit is a request to the dashboards' origin, and what keeps its connection open.
+type visit struct{ giveBack func() }
+
+// begin keeps the connection open: the caller is known.
+func (v *visit) begin(ctx context.Context) {
+	if v.giveBack == nil {
+		v.giveBack = connections.Use(ctx)
+	}
+}
+
+func (v *visit) end() {
+	if v.giveBack != nil {
+		v.giveBack()
+	}
+}
+
+// visitors identifies callers for the proxy, and keeps their connections open.
+type visitors struct{ *access.Kubernetes }
+
+// IdentifyLately implements proxy.Access.
+func (v visitors) IdentifyLately(ctx context.Context, r *http.Request) (*access.Caller, error) {
+	known, err := connections.Ask(ctx)
+	if err != nil {
+		why := problem.Of(err)
+		return nil, &proxy.Refusal{Code: why.Code, Text: why.Error(), RetryAfter: why.RetryAfter}
+	}
+	defer known()
+	caller, err := v.Kubernetes.IdentifyLately(ctx, r)
+	if one, is := ctx.Value(visitKey{}).(*visit); is && err == nil {
+		one.begin(ctx)
+	}
+	return caller, err
 }
 
 // serve answers a request. One that panics fails alone, and the log has the stack.

@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/heliostat-dev/heliostat/apiserver/access"
+	"github.com/heliostat-dev/heliostat/apiserver/connections"
 	"github.com/heliostat-dev/heliostat/apiserver/passthrough"
 	"github.com/heliostat-dev/heliostat/apiserver/problem"
 	"github.com/heliostat-dev/heliostat/apiserver/rest"
@@ -94,6 +95,9 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		asked, caller, err = f.read(half, r)
 	}
 	r.Header.Set(requestID, id)
+	if err == nil && caller != nil {
+		defer use(r.Context(), out, caller)()
+	}
 	var owner <-chan string
 	if err == nil && asked.isChange {
 		owner = f.ownerOf(r.Context(), caller)
@@ -159,11 +163,9 @@ func (f *front) read(half half, r *http.Request) (request, *access.Caller, error
 		return none, nil, problem.New(http.StatusBadRequest, "BadRequest",
 			"the request asks for another protocol, and none is served", "leave out the header Upgrade")
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), identifyWithin)
-	defer cancel()
-	caller, err := half.identify(ctx, r)
+	caller, err := f.identify(half, r)
 	if err != nil {
-		return none, nil, f.unidentified(err)
+		return none, nil, err
 	}
 	if caller != nil && caller.Method() == access.MethodFrontProxy && new(http.CrossOriginProtection).Check(r) != nil {
 		return none, nil, problem.New(http.StatusForbidden, "Forbidden",
@@ -171,6 +173,33 @@ func (f *front) read(half half, r *http.Request) (request, *access.Caller, error
 	}
 	asked, err := half.read(r)
 	return asked, caller, err
+}
+
+// use keeps the connection of a request open while its caller is answered. Where the API server judges who that is, it has done so
+// once it answers well.
+func use(ctx context.Context, out *answer, caller *access.Caller) (giveBack func()) {
+	if caller.User().Username != "" {
+		return connections.Use(ctx)
+	}
+	release := func() {}
+	out.accepted = func() { release = connections.Use(ctx) }
+	return func() { release() }
+}
+
+// identify returns whose a request is, or why it has no caller.
+func (f *front) identify(half half, r *http.Request) (*access.Caller, error) {
+	ctx, cancel := context.WithTimeout(r.Context(), identifyWithin)
+	defer cancel()
+	done, err := connections.Ask(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	caller, err := half.identify(ctx, r)
+	if err != nil {
+		return nil, f.unidentified(err)
+	}
+	return caller, nil
 }
 
 // unidentified returns why a request has no caller.
@@ -258,6 +287,8 @@ type answer struct {
 	http.ResponseWriter
 	id   string
 	code int
+	// accepted is called where the answer says that its caller is one; nil is that nobody waits for that.
+	accepted func()
 }
 
 // WriteHeader implements http.ResponseWriter.
@@ -266,6 +297,9 @@ func (a *answer) WriteHeader(code int) {
 		return
 	}
 	a.code = code
+	if a.accepted != nil && code < http.StatusBadRequest {
+		a.accepted()
+	}
 	a.Header().Set(requestID, a.id)
 	a.ResponseWriter.WriteHeader(code)
 }

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/peer"
 
 	"github.com/heliostat-dev/heliostat/apiserver/access"
+	"github.com/heliostat-dev/heliostat/apiserver/connections"
 	"github.com/heliostat-dev/heliostat/apiserver/passthrough"
 	"github.com/heliostat-dev/heliostat/apiserver/problem"
 	"github.com/heliostat-dev/heliostat/apiserver/rest"
@@ -17,15 +18,16 @@ import (
 
 // aroundCall does to a call of gRPC what ServeHTTP does to a request.
 func (f *front) aroundCall() rest.Around {
-	return func(ctx context.Context, call rest.Call, answer func(context.Context) error) error {
+	return func(ctx context.Context, call *rest.Call, answer func(context.Context) error) error {
 		began := f.clock.Now()
 		id := idOf(call.Header)
 		asked := request{route: passthrough.RouteNone}
 		_ = grpc.SetHeader(ctx, metadata.Pairs("x-request-id", id)) // fails where an answer has begun, and none has
 		err := call.Refused
 		if err == nil {
-			asked = f.verbs.requestOf(call.Request)
-			err = f.answer(ctx, asked, call.Caller, answer)
+			defer connections.Use(ctx)()
+			err = f.answer(ctx, call.Request.IsStream(), call.Caller, answer)
+			asked = f.verbs.requestOf(call.Request) // what it is about is known once it was answered
 		}
 		took := f.clock.Since(began)
 		code := 200
@@ -44,14 +46,14 @@ func (f *front) aroundCall() rest.Around {
 
 // answer has a call answered in a place of its own.
 func (f *front) answer(
-	ctx context.Context, asked request, caller *access.Caller, answer func(context.Context) error,
+	ctx context.Context, isStream bool, caller *access.Caller, answer func(context.Context) error,
 ) error {
-	giveBack, err := f.verbs.take(asked.isStream, caller)
+	giveBack, err := f.verbs.take(isStream, caller)
 	if err != nil {
 		return err
 	}
 	defer giveBack()
-	if !asked.isStream {
+	if !isStream {
 		within, cancel := context.WithTimeout(ctx, answerWithin)
 		defer cancel()
 		ctx = within

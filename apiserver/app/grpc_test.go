@@ -28,7 +28,7 @@ func TestAroundCall_CountsWhatHasNoCaller(t *testing.T) {
 		t.Error("it is answered")
 		return nil
 	}
-	refused := f.aroundCall()(t.Context(), rest.Call{Refused: access.ErrNoToken}, answered)
+	refused := f.aroundCall()(t.Context(), &rest.Call{Refused: access.ErrNoToken}, answered)
 	if got, want := counted(t, registry), []string{"none 401 1"}; !slices.Equal(got, want) || !errors.Is(refused, access.ErrNoToken) {
 		t.Errorf("counted are %q, want %q; it is %v", got, want, refused)
 	}

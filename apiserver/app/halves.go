@@ -105,8 +105,13 @@ func verbOf(call string) string {
 	return call
 }
 
-// serve answers a request in a place of its own.
+// serve answers a request in a place of its own, once its body is whole.
 func (v verbs) serve(w http.ResponseWriter, r *http.Request, asked rest.Request, caller *access.Caller) {
+	asked, err := v.api.Receive(w, r, asked, caller)
+	if err != nil {
+		v.api.Refuse(w, err)
+		return
+	}
 	giveBack, err := v.take(asked.IsStream(), caller)
 	if err != nil {
 		v.api.Refuse(w, err)

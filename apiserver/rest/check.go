@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"iter"
 	"maps"
 	"math"
 	"mime"
@@ -17,9 +15,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/heliostat-dev/heliostat/apiserver/problem"
 	"github.com/heliostat-dev/heliostat/apiserver/spelling"
@@ -27,10 +23,23 @@ import (
 )
 
 const (
-	// MaxBody is how many bytes the body of a request may have, and MaxDepth how deep its values may lie.
-	MaxBody  = 4 << 20
-	MaxDepth = 64
+	// MaxBody is how many bytes the body of a request may have that brings an object, a job or manifests, and smallBody those of
+	// all others. No spec that the rules accept needs more.
+	MaxBody   = 1 << 20
+	smallBody = 64 << 10
+	// MaxDepth is how deep the values of a body may lie, and MaxValues how many there may be: each becomes hundreds of bytes.
+	MaxDepth  = 64
+	MaxValues = 50_000
 )
+
+// maxBodyOf returns how many bytes the body of a call may have, or its message.
+func maxBodyOf(call string) int64 {
+	switch call {
+	case callCreate, callConvert, "CreateSubmission":
+		return MaxBody
+	}
+	return smallBody
+}
 
 // Forms of what stands in a path.
 var (
@@ -115,30 +124,19 @@ func checkText(field protoreflect.FieldDescriptor, value string) error {
 	return err
 }
 
-// readBody returns the body of a request for a route, checked: "{}" where there is none.
-func readBody(route *Route, w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
-	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &large):
-		return nil, problem.New(http.StatusRequestEntityTooLarge, "RequestEntityTooLarge",
-			"the body of the request has more than 4 MiB", "send less")
-	case err != nil:
-		return nil, problem.Bad("body", "ends before its length", "send all of it")
-	case len(bytes.TrimSpace(text)) == 0:
+// readBody returns the text of a body as JSON for a route, checked: "{}" where there is none.
+func readBody(route *Route, contentType string, text []byte) ([]byte, error) {
+	if len(bytes.TrimSpace(text)) == 0 {
 		return []byte("{}"), nil
 	}
-	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	media, _, err := mime.ParseMediaType(contentType)
 	switch {
-	case err == nil && TakesManifests(*route) && media == "application/yaml":
+	case err == nil && isManifests(route, media):
 		return readManifests(text)
 	case err != nil || media != "application/json":
 		return nil, problem.New(http.StatusUnsupportedMediaType, "UnsupportedMediaType",
 			"the body of the request is not declared as JSON",
 			"send it as Content-Type: application/json")
-	}
-	if err := checkDepth(text); err != nil {
-		return nil, err
 	}
 	var value any
 	decoder := json.NewDecoder(bytes.NewReader(text))
@@ -152,6 +150,11 @@ func readBody(route *Route, w http.ResponseWriter, r *http.Request) ([]byte, err
 	return text, checkMessage(route.input, "", value, route.variables())
 }
 
+// isManifests reports whether a body of a media type is manifests for a route.
+func isManifests(route *Route, media string) bool {
+	return TakesManifests(*route) && media == "application/yaml"
+}
+
 // readManifests returns a body of manifests as the message that has them.
 func readManifests(text []byte) ([]byte, error) {
 	if !utf8.Valid(text) {
@@ -160,8 +163,9 @@ func readManifests(text []byte) ([]byte, error) {
 	return json.Marshal(map[string]string{"manifests": string(text)})
 }
 
-// checkDepth returns whether values of a JSON text lie too deep. It recurses not at all, whatever the text.
-func checkDepth(text []byte) error {
+// countJSON returns how many values a JSON text has at most, or why it is not read: it has too many, or they lie too deep. It
+// recurses not at all, whatever the text.
+func countJSON(text []byte) (values int, err error) {
 	depth, inString, escaped := 0, false, false
 	for _, b := range text {
 		switch {
@@ -173,61 +177,25 @@ func checkDepth(text []byte) error {
 			inString = !inString
 		case inString:
 		case b == '{' || b == '[':
+			values++
 			if depth++; depth > MaxDepth {
-				return tooDeep()
+				return 0, tooDeep()
 			}
+		case b == ',':
+			values++
 		case b == '}' || b == ']':
 			depth--
 		}
+		if values > MaxValues {
+			return 0, tooMany()
+		}
 	}
-	return nil
+	return values, nil
 }
 
 // tooDeep returns that what was sent is deeper than it may be.
 func tooDeep() error {
 	return problem.Bad("body", fmt.Sprintf("has values deeper than %d", MaxDepth), "send a flatter one")
-}
-
-// checkDepthOf returns whether objects in a message of the protocol lie too deep, as checkDepth does of its JSON.
-func checkDepthOf(message any) error {
-	one, is := message.(proto.Message)
-	if !is {
-		return nil
-	}
-	var err error
-	one.ProtoReflect().Range(func(_ protoreflect.FieldDescriptor, value protoreflect.Value) bool {
-		inner, is := value.Interface().(protoreflect.Message)
-		if !is {
-			return true
-		}
-		if object, is := inner.Interface().(*structpb.Struct); is && isDeeper(structpb.NewStructValue(object), MaxDepth-1) {
-			err = tooDeep()
-		}
-		return err == nil
-	})
-	return err
-}
-
-// isDeeper reports whether a value has objects and lists within each other for more than some levels.
-func isDeeper(value *structpb.Value, levels int) bool {
-	var inner iter.Seq[*structpb.Value]
-	switch kind := value.GetKind().(type) {
-	case *structpb.Value_StructValue:
-		inner = maps.Values(kind.StructValue.GetFields())
-	case *structpb.Value_ListValue:
-		inner = slices.Values(kind.ListValue.GetValues())
-	default:
-		return false
-	}
-	if levels == 0 {
-		return true
-	}
-	for one := range inner {
-		if isDeeper(one, levels-1) {
-			return true
-		}
-	}
-	return false
 }
 
 // checkMessage returns where a JSON value is no message of the protocol, with its path.

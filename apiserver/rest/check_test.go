@@ -1,9 +1,9 @@
 package rest
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -87,20 +87,21 @@ func TestReadBody_RefusesWhatIsNoMessage(t *testing.T) {
 		"two values":                 {"CreateObject", `{} {}`, "Bad Request, body: send one JSON object"},
 		"values that lie deep":       {"CreateObject", deep, "Bad Request, body: send a flatter one"},
 		"braces in a text":           {"CreateObject", `{"preset":"` + strings.Repeat("{", 70) + `\""}`, ""},
-		"more than 4 MiB":            {"CreateObject", `{"preset":"` + strings.Repeat("a", MaxBody) + `"}`, "Request Entity Too Large, RequestEntityTooLarge: send less"},
+		"many values":                {"CreateObject", `{"object":{"a":[` + strings.Repeat("0,", MaxValues-3) + `0]}}`, ""},
+		"a value too many":           {"CreateObject", `{"object":{"a":[` + strings.Repeat("0,", MaxValues-2) + `0]}}`, "Request Entity Too Large, RequestEntityTooLarge: send a smaller object"},
+		"commas in a text":           {"CreateObject", `{"preset":"` + strings.Repeat(",", 2*MaxValues) + `"}`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(c.body))
-			r.Header.Set("Content-Type", "application/json; charset=utf-8")
-			_, err := readBody(routeOf(t, c.call), httptest.NewRecorder(), r)
+			_, err := countJSON([]byte(c.body))
+			if err == nil {
+				_, err = readBody(routeOf(t, c.call), "application/json; charset=utf-8", []byte(c.body))
+			}
 			if got := answered(t, err); got != c.want {
 				t.Errorf("it is %q, want %q", got, c.want)
 			}
 		})
 	}
-	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader("replicas: 3"))
-	r.Header.Set("Content-Type", "application/yaml")
-	if _, err := readBody(routeOf(t, "ScaleObject"), httptest.NewRecorder(), r); !strings.HasPrefix(answered(t, err), "Unsupported Media Type") {
+	if _, err := readBody(routeOf(t, "ScaleObject"), "application/yaml", []byte("replicas: 3")); !strings.HasPrefix(answered(t, err), "Unsupported Media Type") {
 		t.Errorf("YAML is %v", err)
 	}
 }
@@ -113,17 +114,40 @@ func FuzzReadBody(f *testing.F) {
 	routes := Routes()
 	f.Fuzz(func(t *testing.T, which uint8, body []byte) {
 		route := &routes[int(which)%len(routes)]
-		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(string(body)))
-		r.Header.Set("Content-Type", "application/json")
-		text, err := readBody(route, httptest.NewRecorder(), r)
+		values, err := countJSON(body)
 		if err != nil {
 			answered(t, err)
 			return
+		}
+		text, err := readBody(route, "application/json", body)
+		if err != nil {
+			answered(t, err)
+			return
+		}
+		var made any
+		if err := json.Unmarshal(text, &made); err != nil || valuesOf(made) > values+1 {
+			t.Errorf("%d values are counted as %d (%v)", valuesOf(made), values, err)
 		}
 		if len(text) == 0 {
 			t.Error("a body that was taken is empty")
 		}
 	})
+}
+
+// valuesOf returns how many values there are in one, with itself.
+func valuesOf(value any) int {
+	count := 1
+	switch value := value.(type) {
+	case map[string]any:
+		for _, inner := range value {
+			count += valuesOf(inner)
+		}
+	case []any:
+		for _, inner := range value {
+			count += valuesOf(inner)
+		}
+	}
+	return count
 }
 
 func TestFind_TakesTheRouteThatSpellsOutMost(t *testing.T) {

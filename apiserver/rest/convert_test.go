@@ -84,10 +84,10 @@ func TestConvertManifests_IsBounded(t *testing.T) {
 	}{
 		"nothing":            {"application/yaml", " ", 400, "manifests is empty"},
 		"another media type": {"text/plain", aRayJob, 415, "not declared as JSON"},
-		"too large":          {"application/yaml", strings.Repeat("# comment\n", MaxBody/10+1), 413, "more than 4 MiB"},
+		"too large":          {"application/yaml", strings.Repeat("# comment\n", MaxBody/10+1), 413, "more than 1024 KiB"},
 		"no UTF-8":           {"application/yaml", "a: \xff", 400, "is no UTF-8"},
 		"an unknown field":   {"application/json", `{"manifest":"a"}`, 400, `write \"manifests\"`},
-		"too many values":    {"application/yaml", strings.Repeat("apiVersion: v1\nkind: X\na: ["+strings.Repeat("1,", 1<<18)+"]\n---\n", 2), 413, "more than 500000 values"},
+		"too many values":    {"application/yaml", strings.Repeat("apiVersion: v1\nkind: X\na: ["+strings.Repeat("1,", maxValues/2)+"]\n---\n", 2), 413, "more than 500000 values"},
 		"too many rows":      {"application/yaml", strings.Repeat("a\n---\n", maxRows+1), 413, "more than 20000 fields"},
 		"YAML":               {"application/yaml", aRayJob, 200, `"kind":"ClusterJob"`},
 	} {

@@ -13,8 +13,12 @@ type Permission struct {
 	Resource string
 }
 
-// callConvert is the one call with a body that changes nothing.
-const callConvert = "ConvertManifests"
+// callConvert is the one call with a body that changes nothing, and callCreate the one whose body has the kind that its
+// permission is about.
+const (
+	callConvert = "ConvertManifests"
+	callCreate  = "CreateObject"
+)
 
 // permissions are what each call needs, beside who the caller is. Lists need a verb where they list.
 var permissions = map[string][]Permission{
@@ -25,7 +29,7 @@ var permissions = map[string][]Permission{
 	"ListObjects":       {{Verb: "list"}},
 	"WatchObjects":      {{Verb: "watch"}},
 	"GetObject":         {{Verb: "get"}},
-	"CreateObject":      {{Verb: "create"}},
+	callCreate:          {{Verb: "create"}},
 	"SuspendObject":     {{Verb: "get"}, {Verb: "patch"}},
 	"ResumeObject":      {{Verb: "get"}, {Verb: "patch"}},
 	"ScaleObject":       {{Verb: "get"}, {Verb: "patch"}},
@@ -48,7 +52,7 @@ func Permissions(call string) []Permission { return permissions[call] }
 // Codes returns the HTTP codes by which a route answers, beside those that every route has: 400, 401, 429, 500, 503 and 504.
 func Codes(route Route) []int {
 	codes := []int{http.StatusOK}
-	if route.Call == "CreateObject" {
+	if route.Call == callCreate {
 		codes = append(codes, http.StatusCreated)
 	}
 	if len(permissions[route.Call]) > 0 {

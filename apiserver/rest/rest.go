@@ -8,6 +8,7 @@
 package rest
 
 import (
+	"bytes"
 	"context"
 	_ "embed" // the document
 	"errors"
@@ -25,6 +26,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/heliostat-dev/heliostat/apiserver/access"
+	"github.com/heliostat-dev/heliostat/apiserver/places"
 	"github.com/heliostat-dev/heliostat/apiserver/problem"
 	"github.com/heliostat-dev/heliostat/apiserver/view"
 	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
@@ -44,12 +46,14 @@ type API struct {
 	portal  *portal
 	routes  []Route
 	gateway *runtime.ServeMux
+	bodies  bodies
 	log     *slog.Logger
 }
 
 // New returns the API over what it needs.
 func New(needs Needs) (*API, error) {
-	api := &API{portal: newPortal(needs), routes: Routes(), log: needs.Log}
+	api := &API{portal: newPortal(needs), routes: Routes(), log: needs.Log,
+		bodies: bodies{places.NewArrivals(), places.NewMemory()}}
 	api.gateway = runtime.NewServeMux(
 		runtime.WithMarshalerOption(runtime.MIMEWildcard, &runtime.JSONPb{
 			// A list that is empty is there all the same: a client that counts need not ask whether it is.
@@ -74,6 +78,8 @@ type Request struct {
 	// Namespace, Kind and Name are what the path names.
 	Namespace, Kind, Name string
 	id                    string
+	// body is that of a request of REST that was received; nil before.
+	body []byte
 }
 
 // Label names the route in metrics and logs: the call, such as "ListObjects". It is empty for one that is not served.
@@ -127,7 +133,7 @@ func (a *API) Read(r *http.Request) (Request, error) {
 	return request, nil
 }
 
-// Serve answers a request that was read by Read, for its caller.
+// Serve answers a request that was read by Read, for its caller. It receives the body where Receive has not.
 func (a *API) Serve(w http.ResponseWriter, r *http.Request, request Request, caller *access.Caller) {
 	ctx := withCaller(r.Context(), caller)
 	if request.route == &documentRoute {
@@ -141,20 +147,38 @@ func (a *API) Serve(w http.ResponseWriter, r *http.Request, request Request, cal
 		}
 		return
 	}
+	r = r.WithContext(ctx)
 	if request.route.Method != http.MethodGet {
-		text, err := readBody(request.route, w, r)
+		withBody, giveBack, err := a.withBody(w, r, request, caller)
 		if err != nil {
 			a.Refuse(w, err)
 			return
 		}
-		if ctx, err = withKey(ctx, r.Header); err != nil {
-			a.Refuse(w, err)
-			return
-		}
-		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(string(text))), int64(len(text))
-		r.Header.Set("Content-Type", "application/json")
+		defer giveBack()
+		r = withBody
 	}
-	a.gateway.ServeHTTP(w, r.WithContext(ctx))
+	a.gateway.ServeHTTP(w, r)
+}
+
+// withBody returns a request with its body as grpc-gateway reads it, and takes the memory for that until the request is answered.
+func (a *API) withBody(
+	w http.ResponseWriter, r *http.Request, request Request, caller *access.Caller,
+) (made *http.Request, giveBack func(), err error) {
+	if request, err = a.Receive(w, r, request, caller); err != nil {
+		return nil, nil, err
+	}
+	ctx, err := withKey(r.Context(), r.Header)
+	if err != nil {
+		return nil, nil, err
+	}
+	text, giveBack, err := a.readReceived(ctx, request, r.Header.Get("Content-Type"), senderOf(caller))
+	if err != nil {
+		return nil, nil, err
+	}
+	r = r.WithContext(ctx)
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
+	r.Header.Set("Content-Type", "application/json")
+	return r, giveBack, nil
 }
 
 // Refuse answers why a request failed.

@@ -57,6 +57,9 @@ func (s *stuck) SetWriteDeadline(time.Time) error {
 
 func (s *stuck) Context() context.Context { return s.ctx }
 
+// RecvMsg implements grpc.ServerStream: the message is there.
+func (*stuck) RecvMsg(any) error { return nil }
+
 func (s *stuck) SendMsg(any) error {
 	s.once.Do(func() { close(s.begun) })
 	<-s.ctx.Done()
@@ -95,10 +98,10 @@ func TestWatch_EndsWhereNothingIsRead(t *testing.T) {
 func TestGRPC_EndsAStreamWhereNothingIsRead(t *testing.T) {
 	b, now := newBed(t, "*"), clocktesting.NewFakeClock(time.Now())
 	b.api.portal.Clock = now
-	calls := &calls{api: b.api, around: func(ctx context.Context, _ Call, answer func(context.Context) error) error { return answer(ctx) }}
+	calls := &calls{api: b.api, around: func(ctx context.Context, _ *Call, answer func(context.Context) error) error { return answer(ctx) }}
 	ended, caller := make(chan error, 1), newStuck(t.Context())
 	go func() {
-		ended <- calls.stream(nil, caller, &grpc.StreamServerInfo{FullMethod: "/heliostat.v1.Portal/WatchObjects"}, func(_ any, stream grpc.ServerStream) error {
+		ended <- calls.serve("/heliostat.v1.Portal/WatchObjects", caller, func(stream grpc.ServerStream) error {
 			return stream.SendMsg(&heliostatv1.Change{})
 		})
 	}()
