@@ -72,6 +72,9 @@ func TestOthersReachProbesAndMetricsAlone(t *testing.T) {
 		}
 		return numbers
 	}
+	if dns := reached(limited.Egress[0]); !slices.Equal(dns, []int{53, 53, 5353, 5353}) || len(limited.Egress[0].To) > 0 {
+		t.Errorf("DNS is reached at the ports %v of %v, want also that of OpenShift's pods, anywhere", dns, limited.Egress[0].To)
+	}
 	if heads := reached(limited.Egress[1]); !slices.Equal(heads, []int{6379, 8265, 8266, 6380}) {
 		t.Errorf("of heads the operator reaches the ports %v, want GCS, dashboard and autoscaler", heads)
 	}

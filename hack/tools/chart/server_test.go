@@ -189,7 +189,8 @@ func TestServer_ReachesWhatTheValuesName(t *testing.T) {
 		heads.Ports[0].Port.IntValue() != 8265 || heads.Ports[1].Port.IntValue() != 8266 {
 		t.Errorf("it reaches heads by %+v", heads)
 	}
-	if named := serverOf[*networkingv1.NetworkPolicy](t, append(slices.Clone(impersonating), "--set-json", `networkPolicy.egress=[{}]`)...).Spec.Egress; len(named) != 3 || named[0].Ports[0].Port.IntValue() != 53 {
+	if named := serverOf[*networkingv1.NetworkPolicy](t, append(slices.Clone(impersonating), "--set-json", `networkPolicy.egress=[{}]`)...).Spec.Egress; len(named) != 3 || len(named[0].Ports) != 4 ||
+		named[0].Ports[0].Port.IntValue() != 53 || named[0].Ports[3].Port.IntValue() != 5353 {
 		t.Errorf("with issuers it reaches %+v, and DNS must be among it", named)
 	}
 }

@@ -109,7 +109,7 @@ func egressRules(cluster *v1alpha1.ComputeCluster, network *v1alpha1.Network) []
 	rules := []networkingv1.NetworkPolicyEgressRule{
 		{To: []networkingv1.NetworkPolicyPeer{itself(cluster)}},
 		// To anywhere: a node-local cache of DNS has an address that no selector meets.
-		{Ports: []networkingv1.NetworkPolicyPort{port(corev1.ProtocolUDP, 53), port(corev1.ProtocolTCP, 53)}},
+		{Ports: dnsPorts()},
 	}
 	if network.AllowTo == nil {
 		return append(rules, networkingv1.NetworkPolicyEgressRule{To: allButMetadata()}, toPodIdentity())
@@ -123,6 +123,14 @@ func egressRules(cluster *v1alpha1.ComputeCluster, network *v1alpha1.Network) []
 		rules = append(rules, networkingv1.NetworkPolicyEgressRule{To: blocks(metadata.Closed())})
 	}
 	return rules
+}
+
+// dnsPorts are the ports of DNS. Policies are judged after the address of a Service has become that of a pod, and the pods
+// of DNS listen on 5353 on OpenShift, where the Service has 53.
+func dnsPorts() []networkingv1.NetworkPolicyPort {
+	return []networkingv1.NetworkPolicyPort{
+		port(corev1.ProtocolUDP, 53), port(corev1.ProtocolTCP, 53), port(corev1.ProtocolUDP, 5353), port(corev1.ProtocolTCP, 5353),
+	}
 }
 
 // addresses returns all addresses, by family, except those at which clouds give a node's credentials.

@@ -250,8 +250,13 @@ func checkEgress(t *testing.T, have networkingv1.NetworkPolicySpec, allowTo []v1
 	if len(own.To) != 1 || !reflect.DeepEqual(own.To[0], have.Ingress[0].From[0]) || own.Ports != nil {
 		t.Errorf("the cluster itself: %+v", own)
 	}
-	udp, overTCP, port := corev1.ProtocolUDP, corev1.ProtocolTCP, intstr.FromInt32(53)
-	if want := []networkingv1.NetworkPolicyPort{{Protocol: &udp, Port: &port}, {Protocol: &overTCP, Port: &port}}; len(dns.To) != 0 || !reflect.DeepEqual(dns.Ports, want) {
+	var want []networkingv1.NetworkPolicyPort
+	for _, number := range []int32{53, 5353} { // the second is that of the pods of DNS on OpenShift
+		for _, protocol := range []corev1.Protocol{corev1.ProtocolUDP, corev1.ProtocolTCP} {
+			want = append(want, networkingv1.NetworkPolicyPort{Protocol: &protocol, Port: new(intstr.FromInt32(number))})
+		}
+	}
+	if len(dns.To) != 0 || !reflect.DeepEqual(dns.Ports, want) {
 		t.Errorf("DNS: %+v", dns)
 	}
 	for i, rule := range allowTo {
@@ -324,8 +329,10 @@ func TestNetworkPolicy_HoldsPodsFromMetadata(t *testing.T) {
 				if have := goes(policy, address, 81); have && test.network == nil && slices.Contains(identities, address) {
 					t.Errorf("reaches another port of %s", address)
 				}
-				if !goes(policy, address, 53) {
-					t.Errorf("reaches no DNS at %s", address)
+				for _, dns := range []int32{53, 5353} {
+					if !goes(policy, address, dns) {
+						t.Errorf("reaches no DNS on port %d of %s", dns, address)
+					}
 				}
 			}
 		})
