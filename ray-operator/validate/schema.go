@@ -60,7 +60,7 @@ func longTexts(c *v1alpha1.ComputeCluster, bad report) {
 	storeTexts(c, bad)
 	if s := c.Spec.Head.Service; s != nil {
 		for i := range s.Ports {
-			text(bad, spec.Child("head", "service", "ports").Index(i), "name", s.Ports[i].Name, 15)
+			text(bad, spec.Child("head", "service", "ports").Index(i), "name", s.Ports[i].Name, 63)
 		}
 	}
 	if r, has := ofHead(c); has {

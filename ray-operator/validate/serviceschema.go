@@ -28,7 +28,7 @@ func longServiceTexts(s *serving, bad report) {
 	text(bad, specPath, "healthPath", s.spec.HealthPath, 1024)
 	text(bad, specPath, "managedBy", s.spec.ManagedBy, 63)
 	for i := range s.front().Ports {
-		text(bad, frontPath.Child("ports").Index(i), "name", s.front().Ports[i].Name, 15)
+		text(bad, frontPath.Child("ports").Index(i), "name", s.front().Ports[i].Name, 63)
 	}
 	r := ofProxies(s)
 	longReachTexts(&r, bad)

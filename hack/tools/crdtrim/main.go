@@ -7,7 +7,7 @@
 // With the argument -compact it is JSON on one line, as the chart has it: Helm keeps all of a chart, and what it makes of
 // it, in one Secret, which may have 1 MiB.
 //
-// Outside of pod templates it must never change anything but one annotation, the length of
+// Outside of pod templates it must never change anything but two annotations, the length of
 // quantities, which rules could not read within their cost if it had no bound, and what
 // cannot be changed of a template: of the changed one of a service or a schedule another object is made.
 package main
@@ -51,8 +51,8 @@ func run(in io.Reader, out io.Writer, isCompact bool) error {
 	return nil
 }
 
-// Trim gives the definition without the descriptions of pod templates, and with the
-// annotation that makes Helm keep it, and so every object of the kind, at uninstall.
+// Trim gives the definition without the descriptions of pod templates, and with two annotations: one makes Helm keep it, and
+// so every object of the kind, at uninstall, and one makes Argo CD apply it on the server's side.
 func Trim(definition []byte) ([]byte, error) {
 	var crd map[string]any
 	if err := yaml.Unmarshal(definition, &crd); err != nil {
@@ -63,6 +63,8 @@ func Trim(definition []byte) ([]byte, error) {
 		return nil, fmt.Errorf("find metadata.annotations: %w", errShape)
 	}
 	annotations["helm.sh/resource-policy"] = "keep"
+	// Some kinds are larger than the annotation in which a client-side apply remembers what it applied.
+	annotations["argocd.argoproj.io/sync-options"] = "ServerSideApply=true"
 	spec, _ := descend(crd, "spec")
 	versions, ok := spec["versions"].([]any)
 	if !ok {

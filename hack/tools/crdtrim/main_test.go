@@ -94,9 +94,12 @@ func parse(t *testing.T, text string) map[string]any {
 }
 
 func TestDefinitionsAreInstallable(t *testing.T) {
-	for _, file := range []string{
-		"heliostat.dev_computeclusters.yaml", "heliostat.dev_clusterservices.yaml", "heliostat.dev_clusterjobschedules.yaml",
-	} {
+	files, err := filepath.Glob(definitions + "/*.yaml")
+	if err != nil || len(files) != 4 {
+		t.Fatalf("find the definitions: %v, %v", files, err)
+	}
+	for _, file := range files {
+		file = filepath.Base(file)
 		k := load(t, file)
 		if len(k.text) > maxSize {
 			t.Errorf("%s has %d bytes, at most %d are allowed", file, len(k.text), maxSize)
@@ -104,8 +107,12 @@ func TestDefinitionsAreInstallable(t *testing.T) {
 		for _, err := range validation.ValidateCustomResourceDefinition(t.Context(), k.definition) {
 			t.Errorf("%s: %v", file, err)
 		}
-		if got := k.definition.Annotations["helm.sh/resource-policy"]; got != "keep" {
-			t.Errorf("%s: helm.sh/resource-policy = %q, want keep", file, got)
+		for key, want := range map[string]string{
+			"helm.sh/resource-policy": "keep", "argocd.argoproj.io/sync-options": "ServerSideApply=true",
+		} {
+			if got := k.definition.Annotations[key]; got != want {
+				t.Errorf("%s: %s = %q, want %s", file, key, got, want)
+			}
 		}
 	}
 }

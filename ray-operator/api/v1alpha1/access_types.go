@@ -97,7 +97,7 @@ type HeadServiceSpec struct {
 // ServicePort is an additional port of the head's Service.
 type ServicePort struct {
 	// Name of the port, a DNS label.
-	// +kubebuilder:validation:MaxLength=15
+	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	// +required
 	Name string `json:"name"`

@@ -152,7 +152,7 @@ type ServerPeer struct{}
 // +kubebuilder:validation:XValidation:rule="self.name in ['http', 'grpc'] || !(self.?targetPort.orValue(self.port) in [6379, 8265, 8266, 10001, 8080, 52365, 6380, 44217])",message="targetPort (default: port) must not be 6379, 8265, 8266, 10001, 8080, 52365, 6380 or 44217, which are Ray's own ports in a pod; choose another"
 type ServePort struct {
 	// Name is http, grpc, or a DNS label for an additional port.
-	// +kubebuilder:validation:MaxLength=15
+	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	// +required
 	Name string `json:"name"`

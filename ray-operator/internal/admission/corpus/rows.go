@@ -128,7 +128,7 @@ var accessRows = []row{
 	{Name: "a variable twice", Rule: "duplicate", Edit: defaults(func(d *v1alpha1.PodDefaults) { d.Env = []corev1.EnvVar{{Name: "A"}, {Name: "A"}} })},
 	{Name: "ports", Edit: servicePorts(v1alpha1.ServicePort{Name: "a-1", Port: 1}, v1alpha1.ServicePort{Name: "b", Port: 65535, TargetPort: 1})},
 	{Name: "a port's name", Rule: "port-name", Edit: servicePorts(v1alpha1.ServicePort{Name: "A", Port: 1})},
-	{Name: "a port's name too long", Rule: "long-text", Edit: servicePorts(v1alpha1.ServicePort{Name: long(16), Port: 1})},
+	{Name: "a port's name too long", Rule: "long-text", Edit: servicePorts(v1alpha1.ServicePort{Name: long(64), Port: 1})},
 	{Name: "a port's name of Ray's", Rule: "port-name-ray", Edit: servicePorts(v1alpha1.ServicePort{Name: "serve", Port: 1})},
 	{Name: "a port's number of Ray's", Rule: "port-number-ray", Edit: servicePorts(v1alpha1.ServicePort{Name: "a", Port: 8000})},
 	{Name: "a port's number twice", Rule: "port-number-twice", Edit: servicePorts(v1alpha1.ServicePort{Name: "a", Port: 1}, v1alpha1.ServicePort{Name: "b", Port: 1})},

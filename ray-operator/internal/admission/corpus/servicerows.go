@@ -63,7 +63,7 @@ var serviceRows = []offerRow{
 	{Name: "an additional port that leads elsewhere", Edit: both(frontPorts(v1alpha1.ServePort{Name: "http", Port: 80}, v1alpha1.ServePort{Name: "sidecar", Port: 8080, TargetPort: 9100}),
 		front(func(s *v1alpha1.ServeService) { s.Type, s.NodePorts = "NodePort", map[string]int32{"sidecar": 30100} }))},
 	{Name: "a port's name in capitals", Rule: "port-name", Edit: frontPorts(v1alpha1.ServePort{Name: "Sidecar", Port: 9100})},
-	{Name: "a port's name of 16", Rule: "long-text", Edit: frontPorts(v1alpha1.ServePort{Name: long(16), Port: 9100})},
+	{Name: "a port's name of 64", Rule: "long-text", Edit: frontPorts(v1alpha1.ServePort{Name: long(64), Port: 9100})},
 	{Name: "a target port for HTTP", Rule: "service-port-proxy", Edit: frontPorts(v1alpha1.ServePort{Name: "http", Port: 80, TargetPort: 8000})},
 	{Name: "a target port of 65536", Rule: "out-of-bounds", Edit: frontPorts(v1alpha1.ServePort{Name: "sidecar", Port: 80, TargetPort: 65536})},
 	{Name: "an additional port of Ray", Rule: "service-port-ray", Edit: frontPorts(v1alpha1.ServePort{Name: "dashboard", Port: 8265})},
