@@ -76,6 +76,9 @@ const (
 
 // wakeForPods wakes the cluster for pods that are not ready.
 func wakeForPods(p *planner) {
+	if hasUnmadeStore(p.situation) && !p.Suspended {
+		p.wakeIn(storeLook) // no watch tells why
+	}
 	for _, pod := range p.seen.Pods {
 		due, eventful := diagnose.EventsDue(pod.Pod)
 		if eventful {

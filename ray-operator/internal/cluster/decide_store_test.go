@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -93,14 +94,23 @@ func TestStandpoint_SaysWhyThePodOfARedisWaits(t *testing.T) {
 	of.Spec.ControlStore = managedRedis()
 	for name, c := range map[string]struct {
 		pod        *corev1.Pod
+		events     []corev1.Event
+		claim      corev1.PersistentVolumeClaimPhase
 		code, text string
 	}{
-		"an image cannot be pulled": {waits("ImagePullBackOff"), reason.ImagePullFailed.Code, "pod demo-redis-0: "},
-		"it begins":                 {waits("PodInitializing"), reason.StoreStarting.Code, "pod demo-redis-0 is not ready yet"},
-		"nobody has made it":        {nil, reason.StoreStarting.Code, "pod demo-redis-0 is not ready yet"},
+		"an image cannot be pulled": {waits("ImagePullBackOff"), nil, "", reason.ImagePullFailed.Code, "pod demo-redis-0: "},
+		"it begins":                 {waits("PodInitializing"), nil, "", reason.StoreStarting.Code, "pod demo-redis-0 is not ready yet"},
+		"nobody has made it":        {nil, nil, "", reason.StoreStarting.Code, "pod demo-redis-0 is not ready yet"},
+		"its volume is not bound":   {nil, nil, corev1.ClaimPending, reason.StoreVolumePending.Code, "is not bound yet"},
+		"nobody can make it": {nil, []corev1.Event{{Reason: "FailedCreate", Message: `create Pod demo-redis-0 in StatefulSet demo-redis failed error: ` +
+			`pods "demo-redis-0" is forbidden: failed quota: team: must specify limits.cpu for: certificates,redis`}},
+			corev1.ClaimPending, reason.QuotaExceeded.Code, "must specify limits.cpu for: certificates,redis"},
 	} {
 		seen := given(1, func(s *cluster.Seen) { s.Pods, s.Record.HeadUID = nil, "" })
 		seen.Store.Pod = c.pod
+		seen.Store.SetEvents = c.events
+		seen.Fixtures["StatefulSet of the store"] = reconcile.Standing{Presence: reconcile.Ours, Object: &appsv1.StatefulSet{}}
+		seen.Store.Volume.Phase = c.claim
 		if store := decide(of, seen).Store; store == nil || store.Finding.Code != c.code || !strings.Contains(store.Finding.Text, c.text) {
 			t.Errorf("%s: the store says %+v, want %s: %s", name, store, c.code, c.text)
 		}

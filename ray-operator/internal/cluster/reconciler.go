@@ -73,7 +73,7 @@ type Reconciler struct {
 	Cordons Cordons
 	// StoreNodes remembers which nodes managed Redis run on.
 	StoreNodes StoreNodes
-	// PodEvents remembers what was told of pods whose containers are not made.
+	// PodEvents remembers what was told of pods whose containers are not made, and of a StatefulSet whose pod is not.
 	PodEvents podevents.Memory
 }
 

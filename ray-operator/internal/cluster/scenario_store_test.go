@@ -217,7 +217,7 @@ func TestStoreTrouble(t *testing.T) {
 	)
 }
 
-// managedWithoutImage: the status says why the pod of a managed Redis waits. That pod is in no cache.
+// managedWithoutImage: the status says why the pod of a managed Redis is not made, and why it waits. That pod is in no cache.
 func managedWithoutImage(w *testkit.World) {
 	w.Stores.Down = unreachable()
 	w.Kubelet.Idle = func(pod *corev1.Pod) bool { return pod.Name == "demo-redis-0" }
@@ -228,6 +228,14 @@ func managedWithoutImage(w *testkit.World) {
 	w.Expect("demo", "ControlStoreReady=False StoreStarting")
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "demo-redis", Namespace: testkit.Namespace}}
 	w.Read(set)
+	refused := &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{Name: "refused", Namespace: testkit.Namespace}, InvolvedObject: corev1.ObjectReference{UID: set.UID}, Reason: "FailedCreate",
+		Message: `create Pod demo-redis-0 in StatefulSet demo-redis failed error: pods "demo-redis-0" is forbidden: failed quota: team: must specify limits.cpu for: redis`,
+	}
+	w.Create(refused)
+	w.After(time.Minute)
+	w.Expect("demo", "Ready=False QuotaExceeded", "ControlStoreReady=False QuotaExceeded")
+	w.Delete(refused) // whose set has another UID in each play
 	waits := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "demo-redis-0", Namespace: testkit.Namespace}}
 	w.Must(controllerutil.SetControllerReference(set, waits, w.Client.Scheme()))
 	waits.Spec = corev1.PodSpec{NodeName: "node-1", Containers: []corev1.Container{{Name: "redis", Image: "private"}}}

@@ -108,16 +108,26 @@ func explainStoreStart(s *situation) (reason.Finding, bool) {
 		return reason.Finding{}, false
 	case volume.Phase == corev1.ClaimLost:
 		return reason.StoreVolumeLost.Of(volume.Name), true
-	case there && volume.Phase == corev1.ClaimPending:
-		return reason.StoreVolumePending.Of(volume.Name, volume.Name), true
 	}
 	name := "pod " + naming.StorePod(s.cluster.Name)
+	if finding, found := diagnose.NotMade(name, s.seen.Store.SetEvents); found { // the claim may wait for that pod
+		return finding, true
+	}
+	if volume := s.seen.Store.Volume; there && volume.Phase == corev1.ClaimPending {
+		return reason.StoreVolumePending.Of(volume.Name, volume.Name), true
+	}
 	if s.seen.Store.Pod != nil {
 		if finding, found := diagnose.Pod(s.seen.Store.Pod, nil, s.now); found && finding.Severity() == reason.Warning {
 			return finding.About(name), true
 		}
 	}
 	return reason.StoreStarting.Of(name + " is not ready yet"), true
+}
+
+// hasUnmadeStore reports whether a managed Redis has no pod, and does not serve.
+func hasUnmadeStore(s *situation) bool {
+	set, there := s.seen.Fixtures[storeSetKind].Object.(*appsv1.StatefulSet)
+	return there && set.Status.Replicas == 0 && !s.seen.Store.Verdict.Admitted
 }
 
 // assessVolume returns how a store on a volume is.

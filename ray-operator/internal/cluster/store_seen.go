@@ -37,6 +37,8 @@ type StoreSeen struct {
 	Volume Volume
 	// Pod is that of a managed Redis which is not ready, nil where there is none.
 	Pod *corev1.Pod
+	// SetEvents are those of the StatefulSet of a managed Redis that has no pod.
+	SetEvents []corev1.Event
 	// Node is the name of the node of a managed Redis whose head has a budget, empty where it is not known.
 	Node string
 }
@@ -88,16 +90,26 @@ func (o observer) seeStore(ctx context.Context, cluster *v1alpha1.ComputeCluster
 	return errors.Join(o.seeVolume(ctx, cluster, seen), o.seeStorePod(ctx, cluster, seen), o.seeStoreNode(ctx, cluster, seen))
 }
 
-// seeStorePod looks at the pod of a managed Redis that is not ready.
+// seeStorePod looks at the pod of a managed Redis that is not ready, or at why there is none.
 func (o observer) seeStorePod(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
 	set, isThere := seen.Fixtures[storeSetKind].Object.(*appsv1.StatefulSet)
-	if !isThere || set.Status.ReadyReplicas > 0 || set.Status.Replicas == 0 {
+	if !isThere || set.Status.ReadyReplicas > 0 {
 		return nil
 	}
 	var err error
-	seen.Store.Pod, err = o.readStorePod(ctx, cluster, set)
+	now, wants := o.Clock.Now(), set.Spec.Replicas == nil || *set.Spec.Replicas > 0
+	switch {
+	case set.Status.Replicas > 0:
+		seen.Store.Pod, err = o.readStorePod(ctx, cluster, set)
+	case wants && now.Sub(set.CreationTimestamp.Time) >= podAfter && !seen.Store.Verdict.Admitted:
+		seen.Store.SetEvents, _, err = o.PodEvents.Of(ctx, o.Live, set, now)
+	}
 	return err
 }
+
+// podAfter is how old a StatefulSet without a pod is when its events are read: one that can make its pod does so within a
+// second.
+const podAfter = 10 * time.Second
 
 // readStorePod reads the pod of a managed Redis, and returns nil where there is none. The cache has pods of Ray alone.
 func (o observer) readStorePod(ctx context.Context, cluster *v1alpha1.ComputeCluster, set *appsv1.StatefulSet) (*corev1.Pod, error) {
