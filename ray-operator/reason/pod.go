@@ -55,6 +55,11 @@ var (
 			{"user", "Set runAsUser in the securityContext of the template to a number: the user of the image is not numeric"},
 		},
 	}
+	WrongArchitecture = Reason{
+		"WrongArchitecture", Warning, "A container ends with \"exec format error\": the programs of its image are for another architecture than its node's.",
+		"container %s cannot run on node %s: image %s is for %s", "Use an image for the node's architecture, or set nodeSelector kubernetes.io/arch to the image's",
+		[]Case{{"image", "Use image %s, or set nodeSelector kubernetes.io/arch to %s"}},
+	}
 	StartFailed = Reason{
 		"StartFailed", Warning, "A container was created and cannot be started, for instance because its command is not in the image.",
 		"container %s cannot be started: %s", "Correct command, mounts or securityContext of the container, or the image", nil,
@@ -80,6 +85,10 @@ var (
 		"OutOfMemory", Warning, "The kernel killed a container at its memory limit, or its node ran out of memory.",
 		"container %s ran out of memory%s%s", "Raise memory in size or the template",
 		[]Case{{"template", "Raise its memory limit in the template"}, {"node", "Give it a memory limit, or add memory to the nodes"}},
+	}
+	SidecarRewritten = Reason{
+		"SidecarRewritten", Warning, "A container that runs beside Ray has lost its restartPolicy, as by a webhook older than such containers. The pod waits for it to end, which it never does.",
+		"init container %s has no restartPolicy Always any more, so the pod waits for its end", "Update the webhook that changes pods, or exempt the namespace from it", nil,
 	}
 	InitFailed = Reason{
 		"InitFailed", Warning, "An init container ends with an error.",
@@ -144,8 +153,8 @@ var (
 
 func pods() Section {
 	return Section{"Why a pod is not ready", []Reason{
-		VersionMismatch, OutOfMemory, ImagePullFailed, ConfigError, VolumeNotReady, Unschedulable, StartFailed, InitFailed, CrashLoop, SidecarFailed,
-		SetupFailed, NodeRefused, PodFailed, NodeLost, Preempted, Evicted, ProbeFailing,
+		VersionMismatch, OutOfMemory, ImagePullFailed, ConfigError, VolumeNotReady, Unschedulable, WrongArchitecture, StartFailed, SidecarRewritten, InitFailed,
+		CrashLoop, SidecarFailed, SetupFailed, NodeRefused, PodFailed, NodeLost, Preempted, Evicted, ProbeFailing,
 		SchedulingGated, Preempting, Scheduling, ImagePulling, InitRunning, ContainerCreating, Starting, ReadinessGated,
 	}}
 }

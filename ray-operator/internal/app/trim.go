@@ -146,6 +146,9 @@ func (t *trimmer) spec(whole corev1.PodSpec) corev1.PodSpec {
 		SchedulerName: whole.SchedulerName, ReadinessGates: whole.ReadinessGates, SchedulingGates: whole.SchedulingGates,
 		InitContainers: trimContainers(whole.InitContainers), Containers: trimContainers(whole.Containers),
 	}
+	if architecture, selects := whole.NodeSelector[corev1.LabelArchStable]; selects {
+		kept.NodeSelector = map[string]string{corev1.LabelArchStable: architecture}
+	}
 	if key, err := kept.Marshal(); err == nil {
 		kept = t.specs.of(string(key), kept)
 	}

@@ -28,6 +28,7 @@ func served(t *testing.T, cluster, slot int) []byte {
 	now, started := metav1.NewTime(time.Unix(1_800_000_000, 0)), true
 	worker.UID = types.UID(fmt.Sprintf("10000000-0000-0000-%04d-%012d", slot, cluster))
 	worker.CreationTimestamp, worker.Spec.NodeName, worker.Spec.SchedulerName = now, "node-1", corev1.DefaultSchedulerName
+	worker.Spec.NodeSelector = map[string]string{corev1.LabelArchStable: "arm64", "disk": "ssd"}
 	worker.Labels["team"], worker.Annotations["example.com/large"] = "red", "text"
 	worker.Status = corev1.PodStatus{
 		Phase: corev1.PodRunning, PodIP: "10.0.0.1", PodIPs: []corev1.PodIP{{IP: "10.0.0.1"}}, StartTime: &now,
@@ -78,7 +79,8 @@ func TestTrimmer_KeepsWhatIsReadOfPods(t *testing.T) {
 	}
 	ray, had := kept.Spec.Containers[0], whole.Spec.Containers[0]
 	if ray.ReadinessProbe.HTTPGet.Path != had.ReadinessProbe.HTTPGet.Path || ray.ReadinessProbe.HTTPGet.Port != had.ReadinessProbe.HTTPGet.Port ||
-		!cmp.Equal(ray.Resources, had.Resources) || len(ray.Env) > 0 || kept.Spec.NodeName != "node-1" {
+		!cmp.Equal(ray.Resources, had.Resources) || len(ray.Env) > 0 || kept.Spec.NodeName != "node-1" ||
+		!cmp.Equal(kept.Spec.NodeSelector, map[string]string{corev1.LabelArchStable: "arm64"}) {
 		t.Errorf("of the spec is kept %+v", kept.Spec)
 	}
 }

@@ -177,7 +177,7 @@ func isUnjoined(b basis) bool {
 
 // explainEnd returns why a pod ended, in words: once it is replaced, the status speaks of its successor.
 func explainEnd(s *situation, of Pod) string {
-	finding, found := diagnose.Pod(of.Pod, s.seen.Events[of.UID], s.now)
+	finding, found := s.seen.diagnose(of, s.now)
 	switch {
 	case found && finding.Severity() == reason.Warning:
 		return finding.Text

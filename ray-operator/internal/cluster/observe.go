@@ -20,6 +20,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
 // Seen is all that a pass knows of the world. Pods are the cluster's own, by owner
@@ -70,6 +71,11 @@ func (s Seen) hasTerminating() bool {
 	return s.Token.Presence == reconcile.Terminating || s.Authority == reconcile.Terminating || s.Gang.Presence == reconcile.Terminating
 }
 
+// diagnose returns why a pod is not ready, and false where it is.
+func (s Seen) diagnose(pod Pod, now time.Time) (reason.Finding, bool) {
+	return diagnose.PodOn(s.Nodes[pod.Spec.NodeName].Architecture, pod.Pod, s.Events[pod.UID], now)
+}
+
 // claimsOf returns the claims of a group by slot, in the order of slots and names.
 func (s Seen) claimsOf(group string) []*corev1.PersistentVolumeClaim {
 	var claims []*corev1.PersistentVolumeClaim
@@ -93,6 +99,8 @@ type Node struct {
 	// is. Off tells that somebody has declared that nothing runs on it any more.
 	Lost time.Time
 	Off  bool
+	// Architecture is that of its processors, as Kubernetes writes it.
+	Architecture string
 }
 
 // observer reads what a pass has to know. It writes nothing.
@@ -308,7 +316,7 @@ var goingTaints = []string{
 
 // nodeOf returns what matters of a node.
 func nodeOf(node *corev1.Node) Node {
-	seen := Node{Closed: node.Spec.Unschedulable}
+	seen := Node{Closed: node.Spec.Unschedulable, Architecture: node.Labels[corev1.LabelArchStable]}
 	for _, taint := range node.Spec.Taints {
 		if slices.Contains(goingTaints, taint.Key) {
 			seen.Going = taint.Key

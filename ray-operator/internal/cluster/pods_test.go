@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink/steer"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
 // asked and steered count how often somebody is to talk to a head.
@@ -48,6 +50,24 @@ func TestHeadsAreAskedUntilTheyHaveEnded(t *testing.T) {
 		r.steerScaler(&v1alpha1.ComputeCluster{}, seen, plan)
 		if heads.count != want || scale.count != want {
 			t.Errorf("a head that is %s: asked %d times and steered %d times, want %d", phase, heads.count, scale.count, want)
+		}
+	}
+}
+
+// TestSeen_NamesTheArchitectureOfANode: where an image does not fit its node, the finding says which one the node has.
+func TestSeen_NamesTheArchitectureOfANode(t *testing.T) {
+	ended := &corev1.ContainerStateTerminated{ExitCode: 255, Message: "exec /bin/sh: exec format error"}
+	of := Pod{Pod: &corev1.Pod{
+		Spec: corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: v1alpha1.ContainerRay, Image: "rayproject/ray:2.60.0"}}},
+		Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
+			Name: v1alpha1.ContainerRay, State: corev1.ContainerState{Terminated: ended},
+		}}},
+	}}
+	node := nodeOf(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{corev1.LabelArchStable: "arm64"}}})
+	for want, nodes := range map[string]map[string]Node{"node n (arm64)": {"n": node}, "node n:": nil} {
+		finding, found := Seen{Nodes: nodes}.diagnose(of, time.Unix(1000, 0))
+		if !found || finding.Code != reason.WrongArchitecture.Code || !strings.Contains(finding.Text, want) {
+			t.Errorf("told as %s: %s, want %s", finding.Code, finding.Text, want)
 		}
 	}
 }

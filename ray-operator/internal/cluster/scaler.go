@@ -203,7 +203,7 @@ func stageOf(s *situation, worker Pod) (scalelink.Stage, string) {
 		}
 		return scalelink.Waiting, why
 	default:
-		finding, found := diagnose.Pod(worker.Pod, s.seen.Events[worker.UID], s.now)
+		finding, found := s.seen.diagnose(worker, s.now)
 		if found && finding.Severity() == reason.Warning {
 			return scalelink.Starting, finding.Code
 		}
@@ -228,7 +228,7 @@ func takeBackWorkers(p *planner, m *members, given []scale.Slot) {
 // eventOfLate returns the event of a worker that is replaced because it does not join.
 func eventOfLate(s *situation, worker Pod) *telemetry.Event {
 	why := "it has not joined Ray for 15 minutes"
-	if finding, found := diagnose.Pod(worker.Pod, s.seen.Events[worker.UID], s.now); found && finding.Severity() == reason.Warning {
+	if finding, found := s.seen.diagnose(worker, s.now); found && finding.Severity() == reason.Warning {
 		why += ": " + finding.Text
 	}
 	return &telemetry.Event{Finding: reason.WorkerFailed.Of(worker.Name, why), Related: worker.Pod, Action: "Replace", Warning: true}

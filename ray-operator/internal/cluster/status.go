@@ -127,7 +127,7 @@ func currentPods(pods []Pod, plan Plan, outcome Outcome) []Pod {
 // examinePods finds out what each pod of the epoch waits for.
 func examinePods(t *statusDraft) {
 	look := func(p Pod) {
-		if finding, found := diagnose.Pod(p.Pod, t.seen.Events[p.UID], t.now); found && t.statusTurn().hasPod(p) {
+		if finding, found := t.seen.diagnose(p, t.now); found && t.statusTurn().hasPod(p) {
 			if t.isTokenGone() && lacksToken(t.cluster, finding) { // no template has that volume
 				finding = *t.plan.Held
 			}

@@ -18,7 +18,6 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -136,7 +135,7 @@ func (l lookedAt) isAsked(cluster *v1alpha1.ComputeCluster, seen Seen, now time.
 		return true
 	}
 	return len(seen.Events) > 0 && slices.ContainsFunc(seen.Pods, func(p Pod) bool {
-		finding, found := diagnose.Pod(p.Pod, seen.Events[p.UID], now)
+		finding, found := seen.diagnose(p, now)
 		return found && lacksToken(cluster, finding)
 	})
 }

@@ -20,13 +20,15 @@ type container struct {
 	// init: it has to end before the next one starts. A sidecar among the init
 	// containers has not.
 	init bool
+	// node is the pod's, and architecture that of the node, empty where it is not known.
+	node, architecture string
 	// unreadySince is when the pod's containers were last seen to be not all ready.
 	unreadySince time.Time
 	now          time.Time
 }
 
 // containers are the findings of a pod's containers, none for those that are as they should be.
-func containers(pod *corev1.Pod, now time.Time) []reason.Finding {
+func containers(pod *corev1.Pod, architecture string, now time.Time) []reason.Finding {
 	var all []reason.Finding
 	var unreadySince time.Time
 	if ready := condition(pod, corev1.ContainersReady); ready != nil && ready.Status == corev1.ConditionFalse {
@@ -38,7 +40,10 @@ func containers(pod *corev1.Pod, now time.Time) []reason.Finding {
 			if status == nil {
 				continue
 			}
-			c := container{spec: &specs[i], status: status, init: init && !isSidecar(&specs[i]), unreadySince: unreadySince, now: now}
+			c := container{
+				spec: &specs[i], status: status, init: init && !isSidecar(&specs[i]), node: nodeOf(pod),
+				architecture: cmp.Or(architecture, pod.Spec.NodeSelector[corev1.LabelArchStable]), unreadySince: unreadySince, now: now,
+			}
 			if finding, ok := c.finding(); ok {
 				all = append(all, finding)
 			}
@@ -93,6 +98,8 @@ func (c container) running(running corev1.ContainerStateRunning, last *corev1.Co
 	switch {
 	case c.init && crashed, !c.init && !started && crashed:
 		return c.ended(last), true
+	case c.init && runsBeside(c.spec.Name):
+		return reason.SidecarRewritten.Of(c.spec.Name), true
 	case c.init:
 		return reason.InitRunning.Of(c.spec.Name), true
 	case c.status.Ready:
@@ -133,6 +140,9 @@ func (c container) reason() reason.Reason {
 func (c container) ended(how *corev1.ContainerStateTerminated) reason.Finding {
 	if how.Reason == "OOMKilled" {
 		return c.outOfMemory()
+	}
+	if isForeign(how.Message) {
+		return c.wrongArchitecture()
 	}
 	if how.Reason == "StartError" || how.Reason == "ContainerCannotRun" || c.lacksRay(how) {
 		return startFailure(c.spec.Name, cmp.Or(how.Message, how.Reason))

@@ -40,6 +40,11 @@ const (
 // as it should. The text does not name the pod. Events are those of the pod, in any
 // order; none are needed where NeedsEvents says no.
 func Pod(pod *corev1.Pod, events []corev1.Event, now time.Time) (reason.Finding, bool) {
+	return PodOn("", pod, events, now)
+}
+
+// PodOn is Pod where the architecture of the pod's node is known, as Kubernetes writes it.
+func PodOn(architecture string, pod *corev1.Pod, events []corev1.Event, now time.Time) (reason.Finding, bool) {
 	finding, found := leaving(pod, now)
 	switch {
 	case found:
@@ -47,13 +52,13 @@ func Pod(pod *corev1.Pod, events []corev1.Event, now time.Time) (reason.Finding,
 	case pod.DeletionTimestamp != nil:
 		return disrupted(pod, events)
 	case isFinished(pod):
-		return finished(pod, events), true
+		return finished(pod, events, architecture), true
 	case isTrue(pod, corev1.PodReady):
 		return reason.Finding{}, false
 	case pod.Spec.NodeName == "":
 		return unscheduled(pod, now), true
 	}
-	finding, found = Worst(containers(pod, now)...)
+	finding, found = Worst(containers(pod, architecture, now)...)
 	if found && finding.Severity() == reason.Warning {
 		return finding, true
 	}

@@ -58,7 +58,7 @@ func preemptor(events []corev1.Event) string {
 }
 
 // finished is why a pod ended as a whole.
-func finished(p *corev1.Pod, events []corev1.Event) reason.Finding {
+func finished(p *corev1.Pod, events []corev1.Event, architecture string) reason.Finding {
 	node, words := nodeOf(p), clean(p.Status.Message, wordLength)
 	switch why := p.Status.Reason; why {
 	case "Evicted":
@@ -78,7 +78,7 @@ func finished(p *corev1.Pod, events []corev1.Event) reason.Finding {
 	if finding, ok := disrupted(p, events); ok {
 		return finding
 	}
-	if finding, ok := Worst(containers(p, time.Time{})...); ok {
+	if finding, ok := Worst(containers(p, architecture, time.Time{})...); ok {
 		return finding
 	}
 	return reason.PodFailed.Of(clean(cmp.Or(p.Status.Reason, string(p.Status.Phase)), nameLength) + after(": ", words))

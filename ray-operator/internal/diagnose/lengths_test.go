@@ -126,7 +126,7 @@ func readinessGated(name string) *corev1.Pod {
 
 // finishedFor is what is said of a pod that ended as a whole.
 func finishedFor(why, message string) string {
-	return finished(&corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodFailed, Reason: why, Message: message}}, nil).Text
+	return finished(&corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodFailed, Reason: why, Message: message}}, nil, "").Text
 }
 
 // said is an answer of the API server.
@@ -143,7 +143,7 @@ func TestWhereTextsAreCut(t *testing.T) {
 	}
 	running := []corev1.ContainerStatus{{Ready: true}}
 	pod := &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodFailed, ContainerStatuses: running, Reason: long("<1>"), Message: long("<2>")}}
-	if have, want := runs(finished(pod, nil).Text), map[string]int{"1": 99, "2": 199}; !maps.Equal(have, want) {
+	if have, want := runs(finished(pod, nil, "").Text), map[string]int{"1": 99, "2": 199}; !maps.Equal(have, want) {
 		t.Errorf("a pod that failed: %v is left, want %v", have, want)
 	}
 	pod.DeletionTimestamp = &metav1.Time{}

@@ -132,6 +132,39 @@ var pods = map[string]struct {
 		`StartFailed: container ray cannot be started: exec: "ray": executable file not found in $PATH. ` +
 			"Correct command, mounts or securityContext of the container, or the image",
 	},
+	"an image for another architecture": {
+		change(onNode(ended("ray", corev1.ContainerStateTerminated{ExitCode: 255, Reason: "Error", Message: "exec /bin/sh: exec format error\n"})), func(p *corev1.Pod) {
+			p.Spec.Containers[0].Image, p.Spec.NodeSelector = "rayproject/ray:2.60.0", map[string]string{"kubernetes.io/arch": "arm64"}
+		}), 0,
+		"WrongArchitecture: container ray cannot run on node n1 (arm64): image rayproject/ray:2.60.0 is for amd64. " +
+			"Use image rayproject/ray:2.60.0-aarch64, or set nodeSelector kubernetes.io/arch to amd64",
+	},
+	"an image for another architecture, of an older runtime": {
+		change(onNode(ended("ray", corev1.ContainerStateTerminated{
+			ExitCode: 1, Message: `standard_init_linux.go:228: exec user process caused: exec format error`,
+		})), func(p *corev1.Pod) { p.Spec.Containers[0].Image = "own/ray:1" }), 0,
+		"WrongArchitecture: container ray cannot run on node n1: image own/ray:1 is for another architecture. " +
+			"Use an image for the node's architecture, or set nodeSelector kubernetes.io/arch to the image's",
+	},
+	"a start that fails for the architecture": {
+		change(onNode(ended("logs", corev1.ContainerStateTerminated{
+			ExitCode: 128, Reason: "StartError", Message: "container create failed: exec container process `/logs`: Exec format error",
+		})), func(p *corev1.Pod) { p.Spec.Containers[1].Image = "own/logs:1-arm64" }), 0,
+		"WrongArchitecture: container logs cannot run on node n1: image own/logs:1-arm64 is for arm64. " +
+			"Use an image for the node's architecture, or set nodeSelector kubernetes.io/arch to the image's",
+	},
+	"a program of the user's for another architecture": {
+		onNode(ended("ray", corev1.ContainerStateTerminated{ExitCode: 1, Message: "start\nexec /opt/tool: exec format error"})), 0,
+		"CrashLoop: container ray ended with exit code 1 (3 restarts): start | exec /opt/tool: exec format error. Check its log: kubectl logs --previous",
+	},
+	"a sidecar that was made an init container": {
+		change(onNode(waitingFor("PodInitializing", "")), func(p *corev1.Pod) {
+			p.Spec.InitContainers = []corev1.Container{{Name: "autoscaler"}}
+			p.Status.InitContainerStatuses = []corev1.ContainerStatus{running("autoscaler", true, true)}
+		}), 0,
+		"SidecarRewritten: init container autoscaler has no restartPolicy Always any more, so the pod waits for its end. " +
+			"Update the webhook that changes pods, or exempt the namespace from it",
+	},
 	"an image without Ray": {
 		onNode(ended("ray", corev1.ContainerStateTerminated{ExitCode: 127, Reason: "Error", Message: "ray: 1: exec: ray: not found\n"})), 0,
 		"StartFailed: container ray cannot be started: ray: 1: exec: ray: not found. " +
