@@ -48,7 +48,14 @@ func headAlias(cluster *v1alpha1.ComputeCluster) *corev1.Service {
 // serveAlias leads to the proxies that take requests now.
 func serveAlias(service *v1alpha1.ClusterService) *corev1.Service {
 	selector := map[string]string{naming.ServeLabel(service.Name): v1alpha1.ServeOn}
-	port := aliasPort("serve", 8000)
+	port := aliasPort("serve", servePort)
+	if front := service.Spec.Service; front != nil {
+		for _, its := range front.Ports {
+			if its.Name == portHTTP {
+				port.Port = its.Port
+			}
+		}
+	}
 	port.TargetPort = intstr.FromInt32(httpPort(service.Spec.ServeConfig.Raw))
 	return alias(service.Name+"-serve-svc", service.Namespace, selector, []corev1.ServicePort{port})
 }
@@ -61,7 +68,7 @@ func httpPort(serveConfig []byte) int32 {
 		} `json:"http_options"`
 	}{}
 	if json.Unmarshal(serveConfig, &config) != nil || config.Options.Port == 0 {
-		return 8000
+		return servePort
 	}
 	return config.Options.Port
 }

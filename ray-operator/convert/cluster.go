@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 
@@ -23,6 +24,8 @@ type clusterPart struct {
 	at   string
 	spec *rayClusterSpec
 	made v1alpha1.ComputeClusterSpec
+	// auth is what variables of the head say in place of authOptions, nil where none does.
+	auth *rayAuth
 }
 
 func typeMeta(kind string) metav1.TypeMeta {
@@ -81,7 +84,7 @@ func (p *clusterPart) takeRest() {
 	}
 }
 
-var versionInTag = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+((a|b|rc)[0-9]+)?`)
+var versionInTag = regexp.MustCompile(`^(nightly|[0-9]+\.[0-9]+\.[0-9]+((a|b|rc)[0-9]+)?)`)
 
 // takeVersion reads the version from the image where the spec does not say it.
 func (p *clusterPart) takeVersion() {
@@ -131,7 +134,7 @@ const withoutAutoscaling = "it has no effect without autoscaling; set enableInTr
 
 // takeAccess closes what was open, unless the user keeps it open.
 func (p *clusterPart) takeAccess() {
-	auth, path := p.spec.AuthOptions, p.path("authOptions.mode")
+	auth, path := cmp.Or(p.spec.AuthOptions, p.auth), p.path("authOptions.mode")
 	if auth == nil {
 		auth, path = &rayAuth{}, p.path("authOptions")
 	}

@@ -4,7 +4,7 @@ package convert
 var clusterRules = []Rule{
 	{
 		Path: "rayVersion", To: "rayVersion", Verdict: Kept,
-		Text: "Where it is missing, it is read from the tag of the head's image. Ray 2.52 or later is needed.",
+		Text: "Where it is missing, it is read from the tag of the head's image, which may be nightly. Ray 2.52 or later is needed.",
 	},
 	{
 		Path: "suspend", To: "suspend", Verdict: Kept,
@@ -176,7 +176,7 @@ var clusterRules = []Rule{
 	{
 		Path: "headGroupSpec.headService", To: "head.service", Verdict: Kept, Whole: true,
 		Text: "Type, labels, annotations, further ports and what leads to the Service are taken. Its name is " +
-			"NAME-head; selector and Ray's ports are the operator's.",
+			"NAME-head; selector and Ray's ports are the operator's, and so are the names of those.",
 	},
 	{
 		Path: "headGroupSpec.enableIngress", To: "head.ingress", Verdict: Kept,
@@ -234,7 +234,9 @@ var clusterRules = []Rule{
 const (
 	templateText = "The first container is named ray, and its image becomes image. What the operator does itself is " +
 		"dropped: Ray's ports, " +
-		"restartPolicy, a wait for the head, ray stop. A command of the Ray container is refused."
+		"restartPolicy, a wait for the head, ray stop. Of a volume at /dev/shm the size is kept, by objectStoreMemory. " +
+		"RAY_USE_TLS becomes network.encryption, RAY_AUTH_MODE and RAY_AUTH_TOKEN authentication. " +
+		"A command of the Ray container is refused."
 	optionsText = "Options with a field of their own go there; true becomes a bare option, false leaves it out. " +
 		"Addresses, ports and block " +
 		"are the operator's and dropped. A value with $ is refused: no shell reads it."

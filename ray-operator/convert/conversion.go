@@ -37,6 +37,7 @@ func (c *conversion) run() Result {
 	if main != nil {
 		c.tell(c.kind, c.from.Object["spec"])
 	}
+	c.takeGeneratedName()
 	if main != nil && !slices.ContainsFunc(c.rows, isRefusal) { // or it would say the same in other words
 		c.judge(main)
 	}
@@ -52,7 +53,7 @@ func (c *conversion) run() Result {
 				Kind: "Secret"}, ObjectMeta: c.beside(c.secretName()), StringData: c.secret,
 		}))
 	}
-	if c.options.Aliases {
+	if c.options.Aliases && c.meta.Name != "" {
 		for _, one := range aliases(main) {
 			result.Objects = append(result.Objects, plain(one))
 		}
@@ -118,9 +119,29 @@ func (c *conversion) read(into any) bool {
 	return len(unknown) == 0
 }
 
-// judge refuses what the API server would.
+// takeGeneratedName is about an object whose name the API server makes: what stands beside it has no name then.
+func (c *conversion) takeGeneratedName() {
+	if c.meta.Name != "" || c.meta.GenerateName == "" {
+		return
+	}
+	if len(c.secret) > 0 {
+		c.refuse("metadata.generateName", "the Secret for the credentials in the spec is named by the object; give a name, or name a "+
+			"Secret of yours by secretKeyRef")
+	}
+	if c.options.Aliases && c.kind != kindJob && c.kind != kindCron {
+		c.change("metadata.generateName", "", "Services with KubeRay's names need the object's; give a name to have them")
+	}
+}
+
+// judge refuses what the API server would. A name that the API server makes is judged as it may be.
 func (c *conversion) judge(main runtime.Object) {
 	var found validate.Findings
+	if c.meta.Name == "" && c.meta.GenerateName != "" {
+		main = main.DeepCopyObject()
+		if named, is := main.(metav1.Object); is {
+			named.SetName(c.meta.GenerateName + "xxxxx")
+		}
+	}
 	kind := main.GetObjectKind().GroupVersionKind().Kind
 	switch main := main.(type) {
 	case *v1alpha1.ComputeCluster:
@@ -133,6 +154,9 @@ func (c *conversion) judge(main runtime.Object) {
 		found = validate.Schedule(main)
 	}
 	for _, one := range found {
+		if one.Path == "metadata.name" && c.meta.Name == "" && c.meta.GenerateName != "" {
+			one.Path = "metadata.generateName"
+		}
 		c.rows = append(c.rows, Row{
 			Path: one.Path, Verdict: Refused, Text: fmt.Sprintf("in the %s: %s; %s", kind, one.Refused, one.Remedy),
 		})

@@ -1,6 +1,8 @@
 package convert
 
 import (
+	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -8,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
 // takeFront converts the head's Service and Ingress.
@@ -56,23 +57,43 @@ func (p *clusterPart) takeHeadService(made *v1alpha1.HeadServiceSpec, from *core
 	}
 	made.Headless = from.Spec.ClusterIP == corev1.ClusterIPNone
 	made.ServiceReach = p.reach(at, &from.Spec)
-	ours, _ := validate.RayPorts()
-	for _, port := range from.Spec.Ports {
-		target := port.TargetPort.IntVal
-		switch {
-		case slices.Contains(ours, port.Port):
-			continue // the operator's own, under its own names
-		case port.TargetPort.StrVal != "":
-			p.refuse(at+".spec.ports", "a targetPort is a number here; write that of the port "+port.TargetPort.StrVal)
+	p.takeHeadPorts(at+".spec.ports", made, from.Spec.Ports)
+}
+
+// takeHeadPorts takes the ports that are not Ray's, which the operator adds under its own names.
+func (p *clusterPart) takeHeadPorts(at string, made *v1alpha1.HeadServiceSpec, ports []corev1.ServicePort) {
+	named := map[int32]string{}
+	for _, port := range ports {
+		if name, isRays := rayPortNames[port.Port]; isRays {
+			named[port.Port] = name
+			continue
 		}
-		made.Ports = append(made.Ports, v1alpha1.ServicePort{Name: port.Name, Port: port.Port, TargetPort: target})
+		p.refusePort(at, "head.service.ports", port)
+		named[port.Port] = port.Name
+		if _, isRays := numberOf(port.Name); isRays || port.Name == "" {
+			named[port.Port] = portName(port.Name, port.Port)
+			p.adjust(at, "head.service.ports", fmt.Sprintf("the port %d is named %s, because a port needs a name that is none of Ray's own "+
+				"ports", port.Port, named[port.Port]))
+		}
+		made.Ports = append(made.Ports, v1alpha1.ServicePort{Name: named[port.Port], Port: port.Port, TargetPort: port.TargetPort.IntVal})
 	}
-	made.NodePorts = nodePorts(from.Spec.Ports, func(port corev1.ServicePort) string {
-		if name, has := rayPortNames[port.Port]; has {
-			return name
-		}
-		return port.Name
-	})
+	made.NodePorts = nodePorts(ports, func(port corev1.ServicePort) string { return named[port.Port] })
+}
+
+// refusePort refuses a port of a Service of which ours has no such thing: one that leads on by a name, or is not for TCP.
+func (r *report) refusePort(at, to string, port corev1.ServicePort) {
+	switch {
+	case port.TargetPort.StrVal != "":
+		r.refuse(at, "a targetPort is a number here; write that of the port "+port.TargetPort.StrVal)
+	case port.Protocol != "" && port.Protocol != corev1.ProtocolTCP:
+		r.refuse(at, fmt.Sprintf("the port %d is for %s, but a port of %s is for TCP; add a Service of your own for it", port.Port,
+			port.Protocol, to))
+	}
+}
+
+// portName is the name of a port whose own cannot be kept.
+func portName(name string, number int32) string {
+	return fmt.Sprintf("%s-%d", cmp.Or(name, "port"), number)
 }
 
 // rayPortNames are the names of the ports of the head's Service.

@@ -14,6 +14,9 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
 
+// modeInteractive is the mode of a RayJob that has a person submit the job.
+const modeInteractive = "InteractiveMode"
+
 // jobPart is the spec of a job on its way.
 type jobPart struct {
 	*conversion
@@ -28,7 +31,11 @@ func (c *conversion) clusterJob(spec *rayJobSpec) runtime.Object {
 		ManagedBy: c.manager("spec.managedBy", spec.ManagedBy), RuntimeEnv: c.object("spec.runtimeEnvYAML",
 			spec.RuntimeEnvYAML),
 	}}
-	if strings.TrimSpace(spec.Entrypoint) == "" {
+	switch {
+	case strings.TrimSpace(spec.Entrypoint) != "", spec.SubmissionMode == modeInteractive: // which is refused as a whole
+	case spec.SubmitterPodTemplate != nil:
+		c.refuse("spec.entrypoint", "no pod submits the job; set entrypoint to what the container of submitterPodTemplate submits")
+	default:
 		c.refuse("spec.entrypoint", "a job has something to run; set entrypoint")
 	}
 	j := &jobPart{conversion: c, spec: spec, made: &job.Spec}
@@ -44,7 +51,7 @@ func (c *conversion) clusterJob(spec *rayJobSpec) runtime.Object {
 func (j *jobPart) takeSubmission() {
 	switch j.spec.SubmissionMode {
 	case "", "K8sJobMode", "HTTPMode", "SidecarMode":
-	case "InteractiveMode":
+	case modeInteractive:
 		j.refuse("spec.submissionMode", "a ClusterJob runs what it names; make a ComputeCluster with idlePolicy {action: "+
 			"Delete}, and submit to it with ray job submit")
 	default:

@@ -92,6 +92,10 @@ func wrongWith(result convert.Result, options convert.Options) string {
 
 // refusals are what the rules say of an object of ours, read as strictly as the API server reads it.
 func refusals(object *unstructured.Unstructured) validate.Findings {
+	if generated := object.GetGenerateName(); generated != "" && object.GetName() == "" {
+		object = object.DeepCopy()
+		object.SetName(generated + "a1b2c") // as the API server names it, before it judges
+	}
 	into := func(typed any) {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, typed,
 			true); err != nil {

@@ -51,8 +51,11 @@ func (c *conversion) serveService(spec *rayServiceSpec) *v1alpha1.ServeService {
 		made.HeadEndpoints = new(true)
 	}
 	from := spec.ServeService
+	if from == nil || len(from.Spec.Ports) == 0 {
+		c.takeServePort(spec, made)
+	}
 	if from == nil {
-		if made.HeadEndpoints == nil {
+		if made.HeadEndpoints == nil && made.Ports == nil {
 			return nil
 		}
 		return made
@@ -64,9 +67,29 @@ func (c *conversion) serveService(spec *rayServiceSpec) *v1alpha1.ServeService {
 	}
 	made.Type, made.Labels, made.Annotations = from.Spec.Type, c.serviceLabels(at, from.Labels), from.Annotations
 	made.ServiceReach = c.reach(at, &from.Spec)
-	made.Ports, made.NodePorts = c.servePorts(at, from.Spec.Ports)
+	if len(from.Spec.Ports) > 0 {
+		made.Ports, made.NodePorts = c.servePorts(at, from.Spec.Ports)
+	}
 	return made
 }
+
+// takeServePort keeps the port of the Service, which KubeRay takes from the port of the head's container that is named serve.
+func (c *conversion) takeServePort(spec *rayServiceSpec, made *v1alpha1.ServeService) {
+	containers := spec.RayClusterSpec.HeadGroupSpec.Template.Spec.Containers
+	if len(containers) == 0 {
+		return
+	}
+	for i, port := range containers[0].Ports {
+		if port.Name == "serve" && port.ContainerPort != servePort {
+			c.adjust(fmt.Sprintf("%s.headGroupSpec.template.spec.containers[0].ports[%d]", clusterAt[kindService], i), "service.ports",
+				fmt.Sprintf("the Service has the port %d for Serve's proxies, which listen where serveConfig says", port.ContainerPort))
+			made.Ports = []v1alpha1.ServePort{{Name: portHTTP, Port: port.ContainerPort}}
+		}
+	}
+}
+
+// servePort is where Serve's proxies listen by default.
+const servePort = 8000
 
 // Names of the ports of the Service in front of the proxies.
 const (
@@ -96,30 +119,22 @@ func (r *report) servePorts(at string, ports []corev1.ServicePort) ([]v1alpha1.S
 // additionalPort returns the name of a port that leads to no proxy of Serve, empty for one that is left out.
 func (r *report) additionalPort(at string, port corev1.ServicePort) string {
 	target := cmp.Or(port.TargetPort.IntVal, port.Port)
-	switch {
-	case slices.Contains(validate.ReservedPorts(), target) || slices.Contains(rayTargets, port.TargetPort.StrVal):
+	if slices.Contains(validate.ReservedPorts(), target) || slices.Contains(rayTargets, port.TargetPort.StrVal) {
 		r.change(at, "service.ports", fmt.Sprintf("the port %d leads to Ray itself, and is left out; use the Service NAME-head "+
 			"for the head's", port.Port))
 		return ""
-	case port.TargetPort.StrVal != "":
-		r.refuse(at, "a targetPort is a number here; write that of the port "+port.TargetPort.StrVal)
-	case port.Protocol != "" && port.Protocol != corev1.ProtocolTCP:
-		r.refuse(at, fmt.Sprintf("the port %d is for %s, but a port of service.ports is for TCP; add a Service of your own for it",
-			port.Port, port.Protocol))
-	case port.Name == "" || port.Name == portHTTP || port.Name == portGRPC || len(port.Name) > longestPortName:
-		name := fmt.Sprintf("port-%d", port.Port)
-		r.change(at, "service.ports", fmt.Sprintf("the port %d is named %s: http and grpc are those of Serve's proxies, and a "+
-			"name has at most %d characters", port.Port, name, longestPortName))
-		return name
 	}
-	return port.Name
+	r.refusePort(at, "service.ports", port)
+	if port.Name != "" && port.Name != portHTTP && port.Name != portGRPC {
+		return port.Name
+	}
+	name := portName("", port.Port)
+	r.change(at, "service.ports", fmt.Sprintf("the port %d is named %s: http and grpc are those of Serve's proxies", port.Port, name))
+	return name
 }
 
 // rayTargets are the names that KubeRay's samples give to ports of Ray itself.
 var rayTargets = []string{"gcs", "gcs-server", "dashboard", "client", "metrics", "dashboard-agent"}
-
-// longestPortName is the limit of the CRD's schema.
-const longestPortName = 15
 
 // serveName is the name of ours for a port that leads to Serve's proxies, empty for another.
 func serveName(port corev1.ServicePort) string {

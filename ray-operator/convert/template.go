@@ -26,6 +26,8 @@ func (n *nodePart) takeTemplate() {
 	}
 	n.takeContainer(path+".containers[0]", pod)
 	n.takeInits(path, pod)
+	sharedPart{n}.takeShared(path, pod)
+	n.renameVolumes(path, pod)
 	if pod.RestartPolicy != "" && pod.RestartPolicy != corev1.RestartPolicyAlways {
 		n.drop(path+".restartPolicy", "Ray's pods are restarted always, and replaced where that does not help")
 		pod.RestartPolicy = ""
@@ -73,7 +75,10 @@ func (n *nodePart) takeContainer(path string, pod *corev1.PodSpec) {
 			"before in an init container")
 	}
 	n.takePorts(path+".ports", ray)
-	n.takeVariables(path+".env", ray)
+	n.takePortNames(path+".ports", ray)
+	variables := variablesPart{n}
+	variables.takeCertificates(strings.TrimSuffix(path, ".containers[0]"), pod)
+	variables.takeVariables(path+".env", ray)
 	if stops := ray.Lifecycle; stops != nil && stops.PreStop != nil && stops.PreStop.Exec != nil {
 		if strings.Contains(strings.Join(stops.PreStop.Exec.Command, " "), "ray stop") {
 			n.drop(path+".lifecycle.preStop", "pods that go are drained through Ray, which ray stop would cut short")
@@ -84,11 +89,7 @@ func (n *nodePart) takeContainer(path string, pod *corev1.PodSpec) {
 		}
 	}
 	if len(ray.Resources.Limits)+len(ray.Resources.Requests) == 0 {
-		memory := "2Gi"
-		if n.isHead {
-			memory = "4Gi"
-		}
-		n.change(path+".resources", n.to+".size", "without resources Ray gets 1 CPU and "+memory+"; set resources or size")
+		n.change(path+".resources", n.to+".size", "without resources Ray gets 1 CPU and "+n.defaultMemory()+"; set resources or size")
 	}
 }
 
@@ -109,37 +110,15 @@ func (n *nodePart) takePorts(path string, ray *corev1.Container) {
 	}
 }
 
-// takeVariables takes out what the operator says itself.
-func (n *nodePart) takeVariables(path string, ray *corev1.Container) {
-	for i, e := range ray.Env {
-		at := fmt.Sprintf("%s[%d]", path, i)
-		switch {
-		case n.isStoreVariable(e):
-			n.adjust(at, "controlStore.redis", e.Name+" is told by controlStore.redis")
-		case e.Name == "RAY_enable_autoscaler_v2":
-			n.drop(at, "the autoscaler is the operator's own, of one version")
-		case e.Name == "RAY_gcs_rpc_server_reconnect_timeout_s":
-			n.drop(at, "the operator says how long workers wait for a head")
-		}
-	}
-	ray.Env = slices.DeleteFunc(ray.Env, func(e corev1.EnvVar) bool {
-		return n.isStoreVariable(e) || e.Name == "RAY_enable_autoscaler_v2" ||
-			e.Name == "RAY_gcs_rpc_server_reconnect_timeout_s"
-	})
-	if len(ray.Env) == 0 {
-		ray.Env = nil
-	}
-}
-
 // takeInits takes out init containers that wait for the head by KubeRay's variables.
 func (n *nodePart) takeInits(path string, pod *corev1.PodSpec) {
 	waits := func(c corev1.Container) bool {
 		text := strings.Join(slices.Concat(c.Command, c.Args), " ")
 		return strings.Contains(text, "RAY_IP") || strings.Contains(text, "ray health-check")
 	}
-	for i, c := range pod.InitContainers {
+	for _, c := range pod.InitContainers {
 		if waits(c) {
-			n.drop(fmt.Sprintf("%s.initContainers[%d]", path, i), "workers start beside the head, and join it when it listens")
+			n.drop(fmt.Sprintf("%s.initContainers[%d]", path, n.indexOfInit(c.Name)), "workers start beside the head, and join it when it listens")
 		}
 	}
 	if pod.InitContainers = slices.DeleteFunc(pod.InitContainers, waits); len(pod.InitContainers) == 0 {

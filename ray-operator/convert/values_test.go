@@ -132,6 +132,20 @@ var judged = map[string]struct {
 	"a named targetPort is refused": {cluster,
 		fields{head + ".headService.spec.ports": []any{map[string]any{"name": "x", "port": int64(1),
 			"targetPort": "y"}}}, head + ".headService.spec.ports", convert.Refused},
+	"a port of the head's for UDP is refused": {cluster,
+		fields{head + ".headService.spec.ports": []any{map[string]any{"name": "x", "port": int64(7), "protocol": "UDP"}}}, head + ".headService.spec.ports", convert.Refused},
+	"a generated name that is too long": {cluster, fields{"metadata.name": "", "metadata.generateName": strings.Repeat("a", 58)},
+		"metadata.generateName", convert.Refused},
+	"a credential of what has no name": {cluster, fields{"metadata.name": "", "metadata.generateName": "a-",
+		store: map[string]any{"redisAddress": "r", "redisPassword": map[string]any{"value": "x"}}}, "metadata.generateName", convert.Refused},
+	"a switch of TLS that is no value is refused": {cluster, fields{head + ".template": containers(map[string]any{"name": "a", "env": []any{
+		map[string]any{"name": "RAY_USE_TLS", "valueFrom": map[string]any{"configMapKeyRef": map[string]any{"name": "a", "key": "b"}}}}})},
+		"spec.head.template.spec.containers[0].env[0]", convert.Refused},
+	"shared memory without memory": {cluster, fields{group + ".template": map[string]any{"spec": map[string]any{
+		"containers": []any{map[string]any{"name": "a", "image": "rayproject/ray:2.60.0", "resources": map[string]any{"limits": map[string]any{"cpu": "1"}},
+			"volumeMounts": []any{map[string]any{"name": "s", "mountPath": "/dev/shm"}}}},
+		"volumes": []any{map[string]any{"name": "s", "hostPath": map[string]any{"path": "/dev/shm"}}}}}},
+		group + ".template.spec.containers[0].volumeMounts[0]", convert.Changed},
 	"a fixed address of a Service": {cluster,
 		fields{head + ".headService.spec.externalIPs": []any{"10.0.0.1"}}, head + ".headService.spec.externalIPs", convert.Dropped},
 	"replicas above the maximum": {cluster, fields{group + ".replicas": int64(9)}, group + ".replicas",
@@ -196,8 +210,8 @@ var judged = map[string]struct {
 		"spec.serveService.spec.ports", convert.Refused},
 	"a port of another protocol is refused": {service, fields{"spec.serveService.spec.ports": []any{
 		map[string]any{"name": "x", "port": int64(7), "protocol": "UDP"}}}, "spec.serveService.spec.ports", convert.Refused},
-	"a port with a name of 16": {service, servicePort("a-name-too-long-", 7, nil), "spec.serveService.spec.ports", convert.Changed},
-	"a port without a name":    {service, servicePort("", 7, nil), "spec.serveService.spec.ports", convert.Changed},
+	"a port with a name of 64 is refused": {service, servicePort(strings.Repeat("a", 64), 7, nil), "spec.service.ports[0].name", convert.Refused},
+	"a port without a name":               {service, servicePort("", 7, nil), "spec.serveService.spec.ports", convert.Changed},
 }
 
 // TestObject_JudgesValues has what the table does not say.

@@ -31,6 +31,23 @@ func (n *node) sizedMemory() (resource.Quantity, bool) {
 	return pod.DefaultMemory(n.group == nil), true
 }
 
+// SharedMemory returns how large the operator's /dev/shm is for the memory of a node's Ray container and its
+// objectStoreMemory, 0 where that is not given. All are in bytes.
+func SharedMemory(memory, store int64) int64 {
+	if store == 0 {
+		store = pod.DefaultObjectStore(memory)
+	}
+	return pod.SharedSize(store)
+}
+
+// StoreForShared returns an objectStoreMemory in whole MiB that makes /dev/shm as large as wanted, or the largest that the
+// memory of the Ray container allows. All are in bytes.
+func StoreForShared(wanted, memory int64) int64 {
+	const mebibyte = 1 << 20
+	least := pod.StoreOfShared(wanted)/mebibyte + 1
+	return min(least, memory/100*mostObjects/mebibyte) * mebibyte
+}
+
 // objectStoreRules are about the size of Ray's object store.
 var objectStoreRules = []Rule{
 	{

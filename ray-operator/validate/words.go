@@ -55,6 +55,9 @@ var storeVariables = []string{
 // ownVolumes are the names of the operator's volumes.
 var ownVolumes = []string{pod.VolumeShared, pod.VolumeToken, pod.VolumeAuthority, pod.VolumeCertificates}
 
+// OwnVolumes returns the names of volumes that the operator adds to pods.
+func OwnVolumes() []string { return slices.Clone(ownVolumes) }
+
 // list writes words as a list of an expression.
 func list(words []string) string { return "['" + strings.Join(words, "', '") + "']" }
 

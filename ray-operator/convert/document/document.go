@@ -8,6 +8,7 @@ package document
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -43,9 +44,9 @@ func Read(text []byte, most int) []Document {
 	return all
 }
 
-// Name returns the kind and the name of the object, with its namespace.
+// Name returns the kind and the name of the object, or how the name begins that it will get, with its namespace.
 func (d *Document) Name() string {
-	name := d.Object.GetKind() + "/" + d.Object.GetName()
+	name := d.Object.GetKind() + "/" + cmp.Or(d.Object.GetName(), d.Object.GetGenerateName())
 	if namespace := d.Object.GetNamespace(); namespace != "" {
 		name += " in " + namespace
 	}

@@ -32,12 +32,21 @@ func storage(d *draft) {
 	if !ok || own {
 		return
 	}
-	limit := resource.NewQuantity(d.objectStore(memory.Value())/100*sharedPercent, resource.BinarySI)
+	limit := resource.NewQuantity(SharedSize(d.objectStore(memory.Value())), resource.BinarySI)
 	d.pod.Spec.Volumes = append(d.pod.Spec.Volumes, corev1.Volume{Name: VolumeShared, VolumeSource: corev1.VolumeSource{
 		EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: limit},
 	}})
 	d.ray.VolumeMounts = append(d.ray.VolumeMounts, corev1.VolumeMount{Name: VolumeShared, MountPath: PathShared})
 }
+
+// SharedSize returns the size of /dev/shm in bytes for an object store in bytes.
+func SharedSize(store int64) int64 { return store / 100 * sharedPercent }
+
+// StoreOfShared returns an object store in bytes that makes /dev/shm as large as wanted.
+func StoreOfShared(wanted int64) int64 { return wanted/sharedPercent*100 + 100 }
+
+// DefaultObjectStore returns the size of the object store in bytes for a memory limit in bytes, where nothing else is said.
+func DefaultObjectStore(memory int64) int64 { return objectStore(memory) }
 
 // claims adds a volume for each of the group's volumeClaimTemplates, by the template's
 // name. Where it is mounted is the template's to say.
