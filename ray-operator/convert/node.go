@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
 // nodePart is the head or a worker group on its way.
@@ -37,6 +38,7 @@ func (p *clusterPart) node(at, to string, from *rayNode) *nodePart {
 	if n.isHead {
 		n.keepBusy()
 	}
+	n.takeDevices()
 	return n
 }
 
@@ -171,6 +173,35 @@ func (n *nodePart) keepBusy() {
 			n.made.RayResources["GPU"] = *resource.NewQuantity(gpus, resource.DecimalSI)
 		}
 	}
+}
+
+// takeDevices is about devices of which the operator cannot say whether they are GPUs. KubeRay takes those for GPUs whose name
+// ends in gpu, and leaves the others to Ray, as the operator does.
+func (n *nodePart) takeDevices() {
+	ray := n.ray()
+	if ray == nil {
+		return
+	}
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(ray.Resources.Limits)), func(name corev1.ResourceName) bool { return !validate.MayBeGPU(name) })
+	_, isSaid := n.made.RayResources["GPU"]
+	if len(names) == 0 || isSaid {
+		return
+	}
+	path, to := n.at+".template.spec.containers[0].resources", n.to+".rayResources"
+	if gpus := gpusOf(ray); gpus > 0 {
+		if slices.ContainsFunc(names, func(name corev1.ResourceName) bool { return strings.HasSuffix(string(name), "gpu") }) {
+			n.made.RayResources["GPU"] = *resource.NewQuantity(gpus, resource.DecimalSI)
+			n.adjust(path, to, fmt.Sprintf("rayResources says that %.60q are GPUs", names[0]))
+		}
+		return
+	}
+	if n.isHead && len(n.spec.WorkerGroupSpecs) > 0 {
+		n.change(path, to, fmt.Sprintf("the head counted the GPUs of %.60q itself, and has none beside worker groups; set GPU in rayResources "+
+			"for tasks on the head", names[0]))
+		return
+	}
+	n.adjust(path, to, fmt.Sprintf("Ray counts the GPUs of %.60q itself, as before; set GPU in rayResources for autoscaling to know "+
+		"of them before there is a worker", names[0]))
 }
 
 // amount is what a container gets: its limit, or its request where there is none.

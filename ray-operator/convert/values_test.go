@@ -20,6 +20,11 @@ func containers(ray map[string]any, others ...any) map[string]any {
 	return map[string]any{"spec": map[string]any{"containers": append([]any{ray}, others...)}}
 }
 
+// device is a container with one of a name.
+func device(name string) map[string]any {
+	return map[string]any{"name": "a", "resources": map[string]any{"limits": map[string]any{"cpu": "1", "memory": "2Gi", name: "1"}}}
+}
+
 const (
 	cluster, job, service = "RayCluster", "RayJob", "RayService"
 	store, network, head  = "spec.gcsFaultToleranceOptions", "spec.networkPolicy", "spec.headGroupSpec"
@@ -105,6 +110,12 @@ var judged = map[string]struct {
 		fields{head + ".template": map[string]any{"spec": map[string]any{"containers": []any{}}}}, head + ".template.spec.containers", convert.Refused},
 	"no resources become the default": {cluster,
 		fields{group + ".template": containers(map[string]any{"name": "a"})}, group + ".template.spec.containers[0].resources", convert.Changed},
+	"a device of an unknown name is left to Ray": {cluster,
+		fields{group + ".template": containers(device("volcano.sh/vgpu-number"))}, group + ".template.spec.containers[0].resources", convert.Changed},
+	"a device that KubeRay takes for a GPU": {cluster,
+		fields{group + ".template": containers(device("example.com/gpu"))}, group + ".template.spec.containers[0].resources", convert.Changed},
+	"a device of an unknown name on the head": {cluster,
+		fields{head + ".template": containers(device("volcano.sh/vgpu-number"))}, head + ".template.spec.containers[0].resources", convert.Changed},
 	"a head of no size takes no tasks": {cluster,
 		fields{head + ".template": containers(map[string]any{"name": "a"})}, head + ".rayStartParams", convert.Changed},
 	"a variable in an option is refused": {cluster,
@@ -229,6 +240,22 @@ func TestObject_JudgesValues(t *testing.T) {
 			}
 			t.Errorf("%s is not %s: %v", c.path, c.verdict, convert.Object(object, convert.Options{}).Rows)
 		})
+	}
+}
+
+// TestObject_CountsGPUsByKubeRaysNames: KubeRay takes what ends in gpu for GPUs, and tells Ray.
+func TestObject_CountsGPUsByKubeRaysNames(t *testing.T) {
+	for name, want := range map[string]string{"example.com/gpu": "1", "nvidia.com/gpu": "", "volcano.sh/vgpu-number": ""} {
+		object := rayio.Base(cluster)
+		rayio.Set(object.Object, group+".template", containers(device(name)))
+		groups, _, err := unstructured.NestedSlice(convert.Object(object, convert.Options{}).Objects[0].Object, "spec", "workerGroups")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, _, err := unstructured.NestedString(groups[0].(map[string]any), "rayResources", "GPU")
+		if err != nil || got != want {
+			t.Errorf("of %s rayResources has %q GPUs, %v, want %q", name, got, err, want)
+		}
 	}
 }
 

@@ -7,14 +7,15 @@ var (
 		"QuotaExceeded", Warning, "A ResourceQuota of the namespace is exhausted, or requires sizes that the pod does not have.",
 		"cannot be created: ResourceQuota %s: %s", "Request less, suspend another cluster, or raise the quota",
 		[]Case{
-			{"unsized", "Set what it names in size or in the template's resources"},
+			{"unsized", "Set %s"},
 			{"uncounted", "Wait; the quota's use is not counted yet"},
 			{"uncovered", "Use another priorityClassName, or create a ResourceQuota that covers it"},
 		},
 	}
 	LimitRangeViolated = Reason{
 		"LimitRangeViolated", Warning, "A LimitRange of the namespace does not allow the pod's sizes.",
-		"cannot be created: the namespace's LimitRange: %s", "Change size or the template's resources to fit", nil,
+		"cannot be created: the namespace's LimitRange: %s", "Change %s to fit",
+		[]Case{{"default", "Set %s, or change the LimitRange"}},
 	}
 	PodSecurityDenied = Reason{
 		"PodSecurityDenied", Warning, "The namespace enforces a pod security level that the template breaks.",

@@ -27,15 +27,6 @@ func scaled(check func(n *node, bad report)) func(*node, report) {
 	}
 }
 
-// autoscalerSize reports what is wrong with the size of the autoscaler's container.
-func autoscalerSize(wrong func(name string, quantity resource.Quantity) bool) func(*v1alpha1.ComputeCluster, report) {
-	return func(c *v1alpha1.ComputeCluster, bad report) {
-		if a := c.Spec.Autoscaling; a != nil {
-			quantities(a.Size, wrong, func(name, quantity string) { bad.at(autoscalingPath.Child("size").Key(name), quantity) })
-		}
-	}
-}
-
 // ofAutoscaling asks only clusters with autoscaling.
 func ofAutoscaling(check func(a *v1alpha1.Autoscaling, bad report)) func(*v1alpha1.ComputeCluster, report) {
 	return func(c *v1alpha1.ComputeCluster, bad report) {
@@ -116,18 +107,6 @@ var autoscalingRules = []Rule{
 				bad.at(autoscalingPath.Child("maxNodes"), *a.MaxNodes)
 			}
 		},
-	},
-	{
-		ID: "autoscaling-size-name", Field: "spec.autoscaling.size", By: Expression,
-		Refused: "the autoscaler's size must contain only cpu and memory", Remedy: "remove the rest",
-		cluster: autoscalerSize(func(name string, _ resource.Quantity) bool { return name != "cpu" && name != "memory" }),
-	},
-	{
-		ID: "autoscaling-size", Field: "spec.autoscaling.size", By: Expression,
-		Refused: "the autoscaler's size must have cpu above 0 and memory of at least 32Mi", Remedy: "raise it",
-		cluster: autoscalerSize(func(name string, quantity resource.Quantity) bool {
-			return name == "cpu" && quantity.Sign() <= 0 || name == "memory" && quantity.Cmp(leastAutoscaler) < 0
-		}),
 	},
 	{
 		ID: "autoscaling-env", Field: "spec.autoscaling.env", By: Expression,

@@ -333,6 +333,9 @@ func clash(p, q *corev1.ContainerPort) bool {
 	return protocol(p) == protocol(q) && (p.ContainerPort == q.ContainerPort || p.HostPort != 0 && p.HostPort == q.HostPort)
 }
 
+// MayBeGPU reports whether a Kubernetes resource is a device of which nobody can say whether Ray counts it as a GPU.
+func MayBeGPU(name corev1.ResourceName) bool { return pod.MayBeGPU(name) }
+
 // RayPorts are the ports on which Ray listens in a head's and in a worker's pod.
 func RayPorts() (head, worker []int32) {
 	return append(headPortNumbers(), agentPort), []int32{pod.PortMetrics, pod.PortServe, agentPort}

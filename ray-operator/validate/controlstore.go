@@ -144,15 +144,6 @@ func (v *storeVolume) same(other *storeVolume) bool {
 		slices.Equal(slices.SortedFunc(slices.Values(v.modes), cmp.Compare), slices.SortedFunc(slices.Values(other.modes), cmp.Compare))
 }
 
-// redisSize reports what is wrong with the size of a managed Redis.
-func redisSize(wrong func(name string, quantity resource.Quantity) bool) func(*v1alpha1.ComputeCluster, report) {
-	return func(c *v1alpha1.ComputeCluster, bad report) {
-		if m := storeOf(c).ManagedRedis; m != nil {
-			quantities(m.Size, wrong, func(name, quantity string) { bad.at(storePath.Child("managedRedis", "size").Key(name), quantity) })
-		}
-	}
-}
-
 func storeTexts(c *v1alpha1.ComputeCluster, bad report) {
 	if r := storeOf(c).Redis; r != nil {
 		text(bad, storePath, "redis.address", r.Address, 300)
@@ -176,7 +167,7 @@ func storeTexts(c *v1alpha1.ComputeCluster, bad report) {
 
 func storeLists(c *v1alpha1.ComputeCluster, bad report) {
 	if m := storeOf(c).ManagedRedis; m != nil {
-		count(bad, storePath, "managedRedis.size", len(m.Size), 2)
+		count(bad, storePath, "managedRedis.size", len(m.Size), len(sizedNames))
 	}
 	if e := storeOf(c).Embedded; e != nil {
 		count(bad, storePath, "embedded.accessModes", len(e.AccessModes), 3)
@@ -319,18 +310,6 @@ var redisRules = []Rule{
 				}
 			}
 		},
-	},
-	{
-		ID: "store-size-name", Field: "spec.controlStore.managedRedis.size", By: Expression,
-		Refused: "the size of a managed Redis must contain only cpu and memory", Remedy: "remove the rest",
-		cluster: redisSize(func(name string, _ resource.Quantity) bool { return name != "cpu" && name != "memory" }),
-	},
-	{
-		ID: "store-size", Field: "spec.controlStore.managedRedis.size", By: Expression,
-		Refused: "the size of a managed Redis must have cpu above 0 and memory of at least 64Mi", Remedy: "raise it",
-		cluster: redisSize(func(name string, quantity resource.Quantity) bool {
-			return name == "cpu" && quantity.Sign() <= 0 || name == "memory" && quantity.Cmp(leastRedis) < 0
-		}),
 	},
 }
 

@@ -105,11 +105,11 @@ const (
 var nodeRules = []Rule{
 	{
 		ID: "size-name", Field: "NODE.size", By: Policy,
-		Refused: "a key of size must be cpu, memory, ephemeral-storage, hugepages-… or a device with its domain, such as nvidia.com/gpu", Remedy: "correct the name",
-		Holds: "n.spec.?size.orValue({}).all(k, k in ['cpu', 'memory', 'ephemeral-storage'] || k.startsWith('hugepages-') || " +
+		Refused: "a key of size must be cpu, limits.cpu, memory, ephemeral-storage, hugepages-… or a device with its domain, such as nvidia.com/gpu", Remedy: "correct the name",
+		Holds: "n.spec.?size.orValue({}).all(k, k in ['cpu', 'limits.cpu', 'memory', 'ephemeral-storage'] || k.startsWith('hugepages-') || " +
 			"(k.contains('/') && !format.qualifiedName().validate(k).hasValue()))",
 		node: sizes(func(_ *node, name string, _ resource.Quantity) bool {
-			known := slices.Contains([]string{"cpu", "memory", "ephemeral-storage"}, name) || strings.HasPrefix(name, "hugepages-")
+			known := slices.Contains(sizedNames, name) || strings.HasPrefix(name, "hugepages-")
 			return !known && (!isDevice(name) || !isLabelKey(name))
 		}),
 	},
@@ -126,6 +126,16 @@ var nodeRules = []Rule{
 		Refused: "a device must be a whole number", Remedy: "give a whole number",
 		Holds: "size(" + splitSizes + ") == 0", Which: "(" + splitSizes + ").join(', ')",
 		node: sizes(func(_ *node, name string, quantity resource.Quantity) bool { return isDevice(name) && !whole(quantity) }),
+	},
+	{
+		ID: "size-limit", Field: "NODE.size", By: Policy, Refused: limitRefused, Remedy: limitRemedy,
+		Holds: "[n.spec.?size.orValue({})].all(s, !('cpu' in s && 'limits.cpu' in s) || " +
+			"!quantity(string(s['cpu'])).isGreaterThan(quantity(string(s['limits.cpu']))))",
+		node: func(n *node, bad report) {
+			if isLimitBelow(n.spec.Size) {
+				bad.at(n.path.Child("size"), nil)
+			}
+		},
 	},
 	{
 		ID: "size-memory", Field: "NODE.size[memory]", By: Expression,

@@ -124,11 +124,12 @@ func longLists(c *v1alpha1.ComputeCluster, bad report) {
 		count(bad, at, "additionalHosts", len(g.AdditionalHosts), 16)
 	}
 	if a := c.Spec.Autoscaling; a != nil {
-		count(bad, spec, "autoscaling.size", len(a.Size), 2)
+		count(bad, spec, "autoscaling.size", len(a.Size), len(sizedNames))
 		count(bad, spec, "autoscaling.env", len(a.Env), mostScalerVariables)
 	}
 	storeLists(c, bad)
 	if n, at := c.Spec.Network, spec.Child("network"); n != nil {
+		count(bad, at, "encryptionSize", len(n.EncryptionSize), len(sizedNames))
 		count(bad, at, "allowFrom", len(n.AllowFrom), 32)
 		count(bad, at, "allowTo", len(n.AllowTo), 32)
 		for i := range n.AllowFrom {

@@ -19,7 +19,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
 
-var all = slices.Concat(clusterRules, accessRules, reachRules, groupRules, autoscalingRules, schedulerRules, encryptionRules, controlStoreRules, claimRules, nodeRules, objectStoreRules, templateRules, containerRules)
+var all = slices.Concat(clusterRules, accessRules, reachRules, groupRules, autoscalingRules, containerSizeRules, schedulerRules, encryptionRules, controlStoreRules, claimRules, nodeRules, objectStoreRules, templateRules, containerRules)
 
 // Rules are all rules about a cluster, in the order of the fields that they are about.
 func Rules() []Rule { return slices.Clone(all) }

@@ -57,15 +57,22 @@ var refusals = []refusedPod{
 		name:   "a LimitRange allows less",
 		reason: reason.LimitRangeViolated, words: "maximum memory usage per Container is 2Gi, but limit is 3Gi. Change size",
 		prepare: makes(func(namespace string) client.Object {
-			most := corev1.LimitRangeItem{
+			return limitRange(namespace, corev1.LimitRangeItem{
 				Type: corev1.LimitTypeContainer, Max: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("2Gi")},
-			}
-			return &corev1.LimitRange{
-				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "small"},
-				Spec:       corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{most}},
-			}
+			})
 		}, nil),
 		spoil: func(node *v1alpha1.NodeSpec) { node.Size = size("10m", "3Gi") },
+	},
+	{
+		name:   "a LimitRange's default limit is below size",
+		reason: reason.LimitRangeViolated,
+		words:  "its default limit of cpu is 500m, below the request of 1 of container ray. Set limits.cpu in size",
+		prepare: makes(func(namespace string) client.Object {
+			return limitRange(namespace, corev1.LimitRangeItem{
+				Type: corev1.LimitTypeContainer, Default: size("500m", "512Mi"), DefaultRequest: size("100m", "128Mi"),
+			})
+		}, nil),
+		spoil: func(node *v1alpha1.NodeSpec) { node.Size = size("1", "1Gi") },
 	},
 	{
 		name:   "the namespace enforces a pod security level",
@@ -152,6 +159,52 @@ func (c *refusedPod) isNamed(cluster *v1alpha1.ComputeCluster, of string) bool {
 func (c *refusedPod) isIn(cluster *v1alpha1.ComputeCluster, kind string) bool {
 	condition, no := isFalse(cluster, kind)
 	return no && condition.Reason == c.reason.Code && strings.Contains(condition.Message, c.words)
+}
+
+func limitRange(namespace string, item corev1.LimitRangeItem) *corev1.LimitRange {
+	return &corev1.LimitRange{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "small"},
+		Spec:       corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{item}},
+	}
+}
+
+// limitsAsked has a cluster in a namespace whose quota asks for limits. The refusal names the field of the autoscaler, and what
+// is given there also fits a LimitRange with minima and ratios, and pod security "restricted".
+func limitsAsked(t *testing.T, namespace string) {
+	t.Parallel()
+	restrict(t, namespace)
+	hard := corev1.ResourceList{}
+	for name, quantity := range map[corev1.ResourceName]string{
+		corev1.ResourceRequestsCPU: "8", corev1.ResourceRequestsMemory: "16Gi", corev1.ResourceLimitsCPU: "8", corev1.ResourceLimitsMemory: "16Gi",
+	} {
+		hard[name] = resource.MustParse(quantity)
+	}
+	must(t, shared.Create(t.Context(), &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "team"}, Spec: corev1.ResourceQuotaSpec{Hard: hard},
+	}))
+	cluster := lone(namespace, "quota", v1alpha1.RoleWorker)
+	cluster.Spec.Autoscaling = &v1alpha1.Autoscaling{Image: "none", Size: size("100m", "64Mi")}
+	for _, node := range []*v1alpha1.NodeSpec{&cluster.Spec.Head.NodeSpec, &cluster.Spec.WorkerGroups[0].NodeSpec} {
+		node.Size = size("500m", "1Gi")
+		node.Size[corev1.ResourceLimitsCPU] = resource.MustParse("500m")
+	}
+	one := int32(1)
+	cluster.Spec.WorkerGroups[0].MinReplicas, cluster.Spec.WorkerGroups[0].MaxReplicas = &one, &one
+	wanted := &refusedPod{reason: reason.QuotaExceeded, words: "must specify limits.cpu for: autoscaler. Set limits.cpu in autoscaling.size"}
+	wait := sight(t, namespace, func(seen *v1alpha1.ComputeCluster) bool { return wanted.isNamed(seen, v1alpha1.RoleHead) })
+	must(t, shared.Create(t.Context(), cluster))
+	wait("the status to name autoscaling.size")
+	must(t, shared.Create(t.Context(), limitRange(namespace, corev1.LimitRangeItem{
+		Type: corev1.LimitTypeContainer, Min: size("100m", "64Mi"),
+		MaxLimitRequestRatio: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")},
+	})))
+	must(t, shared.Get(t.Context(), client.ObjectKeyFromObject(cluster), cluster))
+	seen := cluster.DeepCopy()
+	cluster.Spec.Autoscaling.Size[corev1.ResourceLimitsCPU] = resource.MustParse("200m")
+	must(t, shared.Patch(t.Context(), cluster, client.MergeFrom(seen)))
+	for _, of := range []string{v1alpha1.RoleHead, v1alpha1.RoleWorker} {
+		podsLeft(t, client.ObjectKeyFromObject(cluster), of, 1)
+	}
 }
 
 // raiseQuota lets in what a quota kept out.

@@ -33,7 +33,8 @@ func TestReasons_PodsThatAreNotMade(t *testing.T) {
 	for range refusals {
 		namespaces = append(namespaces, newNamespaceOf(t, denying))
 	}
-	watching(t, namespaces...)
+	strict := newNamespaceOf(t, denying)
+	watching(t, append(namespaces, strict)...)
 	t.Run("all", func(t *testing.T) {
 		for i := range refusals {
 			t.Run(refusals[i].name, func(t *testing.T) {
@@ -47,6 +48,7 @@ func TestReasons_PodsThatAreNotMade(t *testing.T) {
 				r.nameTaken(t, kind, foreign)
 			})
 		}
+		t.Run("a quota asks for limits", func(t *testing.T) { limitsAsked(t, strict) })
 		t.Run("the name of a worker is taken", func(t *testing.T) {
 			t.Parallel()
 			r.workerNameTaken(t, names)

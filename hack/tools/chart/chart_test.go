@@ -192,6 +192,7 @@ var changes = map[string]string{
 	"metrics.serviceMonitor.interval": "15s", "networkPolicy.enabled": "false", "networkPolicy.metricsFrom": `[{"podSelector":{}}]`,
 	"controlStore.allow":   `["10.0.0.0/8"]`,
 	"podDefaults":          `{"env":[{"name":"A","value":"b"}]}`,
+	"sizes":                `{"autoscaling":{"limits.cpu":"500m"}}`,
 	"networkPolicy.egress": `[{"to":[{"ipBlock":{"cidr":"10.0.0.1/32"}}]}]`,
 	"server.enabled":       "true", "server.replicas": "3", "server.tls.secretName": "theirs", "server.tls.hosts": `["a.example.com"]`,
 	"server.service.type": "LoadBalancer", "server.service.annotations": `{"a":"b"}`, "server.allowFrom": `[{"podSelector":{}}]`,
@@ -327,7 +328,7 @@ func TestReadmeTellsOfEveryValue(t *testing.T) {
 func TestBadValuesAreRefused(t *testing.T) {
 	for _, bad := range []string{
 		"imagge.tag=x", "image.tagg=x", "image.digest=latest", "operator.workers=0", "operator.logFormat=xml", "metrics.clusters=-1", "operator.resync=often", "image.pullPolicy=Sometimes",
-		"crds.install=maybe", "serviceAccount.create=false", "replicas=0", "watchNodes=often", "podDefaults.enw=a", "watchNamespaces={A}",
+		"crds.install=maybe", "serviceAccount.create=false", "replicas=0", "watchNodes=often", "podDefaults.enw=a", "sizes.ray.cpu=1", "sizes.encryption.gpu=1", "watchNamespaces={A}",
 		"metrics.serviceMonitor.interval=soon", "metrics.prometheusRule.enabled=often", "metrics.dashboards.folder=a", "networkPolicy.egress=all", "kueue.enabled=often",
 		"server.enable=true", "server.replicas=0", "server.tls.secretName=A", "server.tls.hosts={a b}", "server.service.type=ExternalName",
 		"server.identity.mode=Nobody", "server.identity.impersonation=Some", "server.grpc.enabled=often",

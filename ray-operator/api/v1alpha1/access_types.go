@@ -197,6 +197,7 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="self.isolation != 'Disabled' || (!has(self.allowFrom) && !has(self.allowTo) && self.cloudMetadata != 'Enabled')",message="allowFrom, allowTo and cloudMetadata Enabled must not be set with isolation Disabled; leave one of the two out"
 // +kubebuilder:validation:XValidation:rule="self.encryption != 'Required' || self.isolation != 'Disabled'",message="isolation must be Enabled with encryption, because Ray's agents accept the token in clear text; leave isolation out"
+// +kubebuilder:validation:XValidation:rule="!has(self.encryptionSize) || size(self.encryptionSize) == 0 || self.encryption == 'Required'",message="encryptionSize must be used with encryption Required; set encryption too, or leave encryptionSize out",fieldPath=".encryptionSize"
 type Network struct {
 	// Isolation Enabled creates a NetworkPolicy for the cluster's pods. With Disabled, anyone in the Kubernetes cluster can reach all of their ports.
 	// +kubebuilder:validation:Enum=Enabled;Disabled
@@ -223,6 +224,13 @@ type Network struct {
 	// +kubebuilder:default=Disabled
 	// +optional
 	Encryption string `json:"encryption,omitempty"`
+	// EncryptionSize is the size of each container that encryption adds to a pod: certificates to all pods, encryption to the head. cpu is a request, limits.cpu its limit, memory and ephemeral-storage are request and limit. Default: cpu 10m and memory 32Mi for certificates, cpu 20m and memory 64Mi for encryption.
+	// +kubebuilder:validation:MaxProperties=4
+	// +kubebuilder:validation:XValidation:rule="self.all(name, name in ['cpu', 'limits.cpu', 'memory', 'ephemeral-storage'])",message="encryptionSize must contain only cpu, limits.cpu, memory and ephemeral-storage; remove the rest"
+	// +kubebuilder:validation:XValidation:rule="!self.exists(name, name != 'memory' && sign(quantity(string(self[name]))) <= 0) && !self.exists(name, name == 'memory' && quantity(string(self[name])).isLessThan(quantity('32Mi')))",message="encryptionSize must have amounts above 0 and memory of at least 32Mi; raise it"
+	// +kubebuilder:validation:XValidation:rule="!('cpu' in self && 'limits.cpu' in self) || !quantity(string(self['cpu'])).isGreaterThan(quantity(string(self['limits.cpu'])))",message="limits.cpu must not be below cpu; raise limits.cpu, or lower cpu"
+	// +optional
+	EncryptionSize corev1.ResourceList `json:"encryptionSize,omitempty"`
 }
 
 // Port is a port of Ray by name.

@@ -138,7 +138,7 @@ type ComputeClusterSpec struct {
 
 // NodeSpec holds the fields that head and workers share.
 type NodeSpec struct {
-	// Size sets the resources of the Ray container by resource name. Memory and devices become request and limit, cpu only a request. It must not be combined with resources of that container in template. Default: cpu 1, and memory 4Gi for the head or 2Gi for a worker.
+	// Size sets the resources of the Ray container by resource name. Memory and devices become request and limit, cpu only a request, and limits.cpu its limit. It must not be combined with resources of that container in template. Default: cpu 1, and memory 4Gi for the head or 2Gi for a worker.
 	// +kubebuilder:validation:MaxProperties=16
 	// +optional
 	Size corev1.ResourceList `json:"size,omitempty"`

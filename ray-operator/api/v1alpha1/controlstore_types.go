@@ -114,10 +114,11 @@ type ManagedRedis struct {
 	// +optional
 	Image string `json:"image,omitempty"`
 
-	// Size of its container: cpu is a request, memory is a request and a limit. Default: cpu 50m, memory 256Mi.
-	// +kubebuilder:validation:MaxProperties=2
-	// +kubebuilder:validation:XValidation:rule="self.all(name, name in ['cpu', 'memory'])",message="the size of a managed Redis must contain only cpu and memory; remove the rest"
-	// +kubebuilder:validation:XValidation:rule="!self.exists(name, name == 'cpu' && sign(quantity(string(self[name]))) <= 0) && !self.exists(name, name == 'memory' && quantity(string(self[name])).isLessThan(quantity('64Mi')))",message="the size of a managed Redis must have cpu above 0 and memory of at least 64Mi; raise it"
+	// Size of its container: cpu is a request, limits.cpu its limit, memory and ephemeral-storage are request and limit. What is given here also holds for the container that makes its certificate. Default: cpu 50m, memory 256Mi.
+	// +kubebuilder:validation:MaxProperties=4
+	// +kubebuilder:validation:XValidation:rule="self.all(name, name in ['cpu', 'limits.cpu', 'memory', 'ephemeral-storage'])",message="the size of a managed Redis must contain only cpu, limits.cpu, memory and ephemeral-storage; remove the rest"
+	// +kubebuilder:validation:XValidation:rule="!self.exists(name, name != 'memory' && sign(quantity(string(self[name]))) <= 0) && !self.exists(name, name == 'memory' && quantity(string(self[name])).isLessThan(quantity('64Mi')))",message="the size of a managed Redis must have amounts above 0 and memory of at least 64Mi; raise it"
+	// +kubebuilder:validation:XValidation:rule="!('cpu' in self && 'limits.cpu' in self) || !quantity(string(self['cpu'])).isGreaterThan(quantity(string(self['limits.cpu'])))",message="limits.cpu must not be below cpu; raise limits.cpu, or lower cpu"
 	// +optional
 	Size corev1.ResourceList `json:"size,omitempty"`
 

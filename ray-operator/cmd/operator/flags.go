@@ -31,7 +31,7 @@ type flags struct {
 	serverHosts         string
 	pullPolicy          string
 	storeAddresses      string
-	podDefaults         string
+	podDefaults, sizes  string
 	logFormat           string
 	elect               bool
 	election            app.Election
@@ -55,6 +55,7 @@ func define(set *flag.FlagSet) *flags {
 	set.StringVar(&f.cfg.Image.Image, "autoscaler-image", "", "image with the programs /autoscaler and /encryption, which run in pods of clusters with autoscaling, encryption or a managed Redis: the operator's own; empty for none")
 	set.StringVar(&f.pullPolicy, "autoscaler-pull-policy", "", "pull policy of that image: Always, IfNotPresent or Never; empty for Kubernetes' default")
 	set.StringVar(&f.podDefaults, "pod-defaults", "", "defaults for the podDefaults of every cluster, as JSON of that field; empty for none. Running pods keep the defaults of their creation")
+	set.StringVar(&f.sizes, "sizes", "", "sizes of the operator's containers in pods of clusters that give none, as JSON with the keys autoscaling, encryption and managedRedis; empty for the operator's own. Running pods keep the sizes of their creation")
 	set.StringVar(&f.storeAddresses, "control-store-allow", "", "comma-separated address ranges allowed for Redis servers of users, such as 10.0.0.0/8; empty for all that the operator may connect to")
 	set.BoolVar(&f.cfg.LocalAddresses, "allow-local-addresses", false, "allow heads and control stores at loopback addresses and at those of the operator's own machine, for an operator outside of Kubernetes")
 	set.BoolVar(&f.elect, "leader-elect", false, "reconcile only while this operator holds a Lease, so that several can run")
@@ -144,7 +145,10 @@ func (f *flags) readPods(into *app.Config) (err error) {
 	if n := f.cfg.MeasuredClusters; n < 0 {
 		return fmt.Errorf("read --measured-clusters: %d is no number of clusters: write 0 or more", n)
 	}
-	into.PodDefaults, err = readPodDefaults(f.podDefaults)
+	if into.Installed.PodDefaults, err = readPodDefaults(f.podDefaults); err != nil {
+		return err
+	}
+	into.Installed.Sizes, err = readSizes(f.sizes)
 	return err
 }
 

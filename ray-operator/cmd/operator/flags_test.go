@@ -18,6 +18,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/app"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/servercert"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
 func parse(t *testing.T, args ...string) *flags {
@@ -54,9 +55,13 @@ func TestFlagsBecomeAConfig(t *testing.T) {
 			c.Image = pod.OperatorImage{Image: "o:1", PullPolicy: "Always"}
 		})},
 		{[]string{`--pod-defaults={"env":[{"name":"A","value":"b"}],"nodeSelector":{"pool":"ray"}}`}, with(func(c *app.Config) {
-			c.PodDefaults = &v1alpha1.PodDefaults{Env: []corev1.EnvVar{{Name: "A", Value: "b"}}, NodeSelector: map[string]string{"pool": "ray"}}
+			c.Installed.PodDefaults = &v1alpha1.PodDefaults{Env: []corev1.EnvVar{{Name: "A", Value: "b"}}, NodeSelector: map[string]string{"pool": "ray"}}
 		})},
 		{[]string{"--pod-defaults={}"}, defaults},
+		{[]string{`--sizes={"autoscaling":{"limits.cpu":"500m"},"managedRedis":{"memory":"1Gi"}}`}, with(func(c *app.Config) {
+			c.Installed.Sizes = pod.Sizes{Autoscaling: testkit.Resources("limits.cpu", "500m"), ManagedRedis: testkit.Resources("memory", "1Gi")}
+		})},
+		{[]string{"--sizes={}"}, defaults},
 		{[]string{"--measured-clusters=50"}, with(func(c *app.Config) { c.MeasuredClusters = 50 })},
 		{[]string{"--control-store-allow=10.1.2.3/8, fd00::/8", "--allow-local-addresses"}, with(func(c *app.Config) {
 			c.StoreAddresses = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}
@@ -100,6 +105,7 @@ func TestBadFlagsAreRefused(t *testing.T) {
 		{"--watch-namespaces=A"}, {"--watch-namespaces=,"}, {"--operator-labels=x"}, {"--operator-labels=x=a b"}, {"--server-labels=x"},
 		{"--server-labels=x=a b"}, {"--autoscaler-pull-policy=Often"}, {"--control-store-allow=10.0.0.1"},
 		{"--log-format=xml"}, {"--measured-clusters=-1"}, {"--pod-defaults=env"}, {`--pod-defaults={"enw":[]}`}, {`--pod-defaults={"env":[{"name":"RAY_ADDRESS"}]}`},
+		{"--sizes=large"}, {`--sizes={"ray":{"cpu":"1"}}`}, {`--sizes={"autoscaling":{"nvidia.com/gpu":"1"}}`}, {`--sizes={"encryption":{"memory":"1Mi"}}`},
 		{`--pod-defaults={"labels":{"heliostat.dev/cluster":"a"}}`}, {`--pod-defaults={"labels":{"a":"a b"}}`},
 		{"--server-certificate=tls"}, {"--server-certificate=tls", "--server-hosts=a"}, {"--server-certificate=tls", "--namespace=n"}, {"--server-certificate=tls", "--namespace=n", "--server-hosts=::1"},
 	} {

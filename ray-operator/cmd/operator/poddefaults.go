@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 	"github.com/heliostat-dev/heliostat/ray-operator/yaml"
 )
@@ -31,4 +32,25 @@ func readPodDefaults(text string) (*v1alpha1.PodDefaults, error) {
 		return nil, fmt.Errorf("read --pod-defaults: %w", err)
 	}
 	return &given, nil
+}
+
+// readSizes reads the sizes of the operator's containers, by the rules of the fields that they lie under.
+func readSizes(text string) (pod.Sizes, error) {
+	var given pod.Sizes
+	if text == "" {
+		return given, nil
+	}
+	if err := yaml.Unmarshal([]byte(text), yaml.Settings, &given); err != nil {
+		return given, fmt.Errorf("read --sizes: %w: write the sizes as JSON with the keys autoscaling, encryption and managedRedis", err)
+	}
+	probe := v1alpha1.ComputeCluster{Spec: v1alpha1.ComputeClusterSpec{
+		RayVersion: "2.60.0", Autoscaling: &v1alpha1.Autoscaling{Size: given.Autoscaling},
+		Network:      &v1alpha1.Network{Encryption: v1alpha1.EncryptionRequired, EncryptionSize: given.Encryption},
+		ControlStore: &v1alpha1.ControlStore{ManagedRedis: &v1alpha1.ManagedRedis{Size: given.ManagedRedis}},
+	}}
+	probe.Name = "all"
+	if err := validate.Cluster(&probe).ErrorList().ToAggregate(); err != nil {
+		return pod.Sizes{}, fmt.Errorf("read --sizes: %w", err)
+	}
+	return given, nil
 }

@@ -85,8 +85,8 @@ type Config struct {
 	Kueue bool
 	// Image is that of the operator's programs in pods of clusters.
 	Image pod.OperatorImage
-	// PodDefaults lie under the podDefaults of every cluster; nil is none.
-	PodDefaults *v1alpha1.PodDefaults
+	// Installed is what lies under the podDefaults of every cluster, and under its sizes of the operator's containers.
+	Installed pod.Installed
 	// LocalAddresses lets heads and control stores be at loopback addresses and at those of the operator's own machine.
 	LocalAddresses bool
 	// StoreAddresses are the only addresses at which a user's control store may be; none is all but those that egress refuses.
@@ -239,7 +239,7 @@ func (a storeAccess) visit(server controlstore.Server, claim controlstore.Claim)
 func site(cfg Config) desired.Site {
 	return desired.Site{
 		OperatorNamespace: cfg.Namespace, OperatorLabels: cfg.Labels, ServerLabels: cfg.ServerLabels, Image: cfg.Image,
-		PodDefaults: cfg.PodDefaults,
+		Installed: cfg.Installed,
 	}
 }
 

@@ -34,7 +34,7 @@ func keeperOf(manager ctrl.Manager, cfg Config, writer *kube.Writer) *keeping.Ke
 	if !cfg.Kueue {
 		return nil
 	}
-	return &keeping.Keeper{Client: manager.GetClient(), Writer: writer, Defaults: cfg.PodDefaults}
+	return &keeping.Keeper{Client: manager.GetClient(), Writer: writer, Defaults: &cfg.Installed}
 }
 
 // queued returns kinds that passes wait for after their own writes, with Workloads where there are some.

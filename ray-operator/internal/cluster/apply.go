@@ -16,6 +16,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
@@ -204,6 +205,7 @@ func (a applier) makeHead(ctx context.Context, plan Plan, outcome *Outcome) erro
 		return nil
 	}
 	if _, err := a.Writer.Create(ctx, plan.Head); err != nil {
+		err = diagnose.OfPod(plan.Head, err)
 		outcome.Refused[""] = err
 		return err
 	}
@@ -250,7 +252,7 @@ func (a applier) fillGroup(ctx context.Context, filling Filling) ([]*corev1.Pod,
 		if err == nil {
 			made[i] = filling.Pods[i]
 		}
-		return err
+		return diagnose.OfPod(filling.Pods[i], err)
 	})
 	return slices.DeleteFunc(made, func(pod *corev1.Pod) bool { return pod == nil }), sumErrors(errs)
 }

@@ -28,6 +28,7 @@ func (p *planner) basis() basis {
 // give the same plan, and every input gives one.
 func Decide(cluster *v1alpha1.ComputeCluster, seen Seen, site desired.Site, now time.Time) Plan {
 	p := &planner{situation: &situation{cluster: cluster, seen: seen, site: site, now: now, intents: intentsOf(cluster)}}
+	p.Given = site.Sizes
 	if p.Stalled = findStall(p); p.Stalled != nil {
 		p.Wake = reconcile.Recheck
 		yieldQuota(p)

@@ -380,6 +380,17 @@ func pending(why string) func(*corev1.Pod) {
 	}
 }
 
+// limited has a worker that may have twice the CPU that it requests.
+func limited(p *corev1.Pod) {
+	p.Spec.Containers[0].Resources = corev1.ResourceRequirements{
+		Requests: testkit.Resources("cpu", "1", "memory", "2Gi"), Limits: testkit.Resources("cpu", "2", "memory", "2Gi"),
+	}
+}
+
+func ofSize(pairs ...string) func(*v1alpha1.ComputeClusterSpec) {
+	return func(s *v1alpha1.ComputeClusterSpec) { s.WorkerGroups[0].Size = testkit.Resources(pairs...) }
+}
+
 func TestDecideToResize(t *testing.T) {
 	bigger := cluster.RayNode{Total: map[string]float64{"CPU": 2, "memory": 4<<30 - 644245080, "other": 1}}
 	checkCases(t, map[string]case_{
@@ -393,7 +404,11 @@ func TestDecideToResize(t *testing.T) {
 			given(1, pods(1, resized(true)), node(1, bigger), pods(2, resized(false)), pods(2, pending("Infeasible"))),
 			"~cpu1@1/Rolling/5m0s =cpu0@1 ask/1s/1 5m0s",
 		},
-		"smaller": {func(s *v1alpha1.ComputeClusterSpec) { s.WorkerGroups[0].Size = testkit.Resources("cpu", "500m") }, given(1), ""},
+		"smaller":                          {func(s *v1alpha1.ComputeClusterSpec) { s.WorkerGroups[0].Size = testkit.Resources("cpu", "500m") }, given(1), ""},
+		"a larger limit":                   {ofSize("cpu", "2", "limits.cpu", "4"), given(1, pods(1, limited), pods(2, limited)), "^cpu0@1 ^cpu1@1 15s"},
+		"a limit where there was none":     {ofSize("cpu", "2", "limits.cpu", "4"), given(1), ""},
+		"a request that becomes the limit": {ofSize("cpu", "2", "limits.cpu", "2"), given(1, pods(1, limited), pods(2, limited)), ""},
+		"a limit that is taken away":       {ofSize("cpu", "2"), given(1, pods(1, limited), pods(2, limited)), ""},
 		"of another kind": {
 			func(s *v1alpha1.ComputeClusterSpec) {
 				s.WorkerGroups[0].Size = testkit.Resources("cpu", "2", "nvidia.com/gpu", "1")

@@ -139,6 +139,8 @@ var effects = map[string]specEdit{
 	"network.cloudMetadata": func(s *v1alpha1.ComputeClusterSpec) {
 		s.Network.CloudMetadata = v1alpha1.CloudMetadataEnabled
 	},
+	"network.encryptionSize": func(s *v1alpha1.ComputeClusterSpec) { s.Network.EncryptionSize = testkit.Resources("limits.cpu", "1") },
+
 	"network.encryption": func(s *v1alpha1.ComputeClusterSpec) { s.Network.Encryption = v1alpha1.EncryptionRequired },
 
 	"upgradeStrategy.type":                   strategy(v1alpha1.UpgradeRecreate, nil),
@@ -243,6 +245,9 @@ func TestEveryFieldHasAnEffect(t *testing.T) {
 		of.Spec.ControlStore = storeFor(path)
 		if slices.Contains(ofScaling, path) || strings.HasPrefix(path, "autoscaling.") {
 			of.Spec.Autoscaling, of.Spec.WorkerGroups[0].MaxReplicas = &v1alpha1.Autoscaling{}, number(9)
+		}
+		if path == "network.encryptionSize" {
+			of.Spec.Network.Encryption = v1alpha1.EncryptionRequired
 		}
 		if strings.HasPrefix(path, "scheduler.") {
 			of.Spec.Scheduler = &v1alpha1.Scheduler{Name: v1alpha1.SchedulerVolcano}

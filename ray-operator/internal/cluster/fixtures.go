@@ -11,7 +11,6 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -130,13 +129,7 @@ func isRunningAs(seen, wanted client.Object) bool {
 // storeSetOf returns what runs a managed Redis. It stays for a cluster that is suspended: its volume is free to be
 // copied then.
 func storeSetOf(b basis) client.Object {
-	set := desired.StoreSet(b.cluster)
-	if set != nil {
-		pod.Place(&set.Spec.Template.Spec, b.site.PodDefaults)
-	}
-	if set != nil && isStoreEncrypted(b) {
-		desired.EncryptStore(set, b.cluster, b.site)
-	}
+	set := b.site.StoreSet(b.cluster, isStoreEncrypted(b))
 	if seen, is := b.seen.Fixtures[storeSetKind].Object.(*appsv1.StatefulSet); is && set != nil {
 		desired.KeepPassword(set, seen)
 	}

@@ -69,7 +69,8 @@ func (o observer) seeGang(ctx context.Context, cluster *v1alpha1.ComputeCluster,
 }
 
 // gangOf returns what the cluster's pods are placed as.
-func gangOf(cluster *v1alpha1.ComputeCluster, sizes map[string]Size) gang.Gang {
+func gangOf(s *situation, sizes map[string]Size) gang.Gang {
+	cluster := s.cluster
 	members := map[string]int{}
 	for i := range cluster.Spec.WorkerGroups {
 		group := &cluster.Spec.WorkerGroups[i]
@@ -81,12 +82,12 @@ func gangOf(cluster *v1alpha1.ComputeCluster, sizes map[string]Size) gang.Gang {
 			members[group.Name] = size * pod.Hosts(group)
 		}
 	}
-	return gang.Gang{Cluster: cluster, Members: members}
+	return gang.Gang{Cluster: s.site.Sizes.Under(cluster), Members: members}
 }
 
 // joinGang returns a pod with what makes it one of the gang, where the queue has its quota.
 func joinGang(s *situation, sizes map[string]Size, made *corev1.Pod) *corev1.Pod {
-	gangOf(s.cluster, sizes).Join(made)
+	gangOf(s, sizes).Join(made)
 	s.seen.Queue.Placements[kueue.PodSetOf(made.Labels[v1alpha1.LabelGroup])].On(made)
 	return made
 }
@@ -110,13 +111,13 @@ func planGang(p *planner) {
 		p.wakeIn(reconcile.Recheck)
 		return
 	}
-	wanted := gangOf(p.cluster, p.Sizes).Object(seen.Version)
+	wanted := gangOf(p.situation, p.Sizes).Object(seen.Version)
 	switch {
 	case seen.Presence == reconcile.Absent:
 		p.Fixtures = append(p.Fixtures, reconcile.Fixing{Act: reconcile.Make, Kind: gangKind, Wanted: wanted})
 	case gang.Holds(seen.Object, wanted):
 	case !kind.CanResize(seen.Version):
-		fixed := reason.GangFixed.Of(gangKind+" "+wanted.GetName(), gangOf(p.cluster, p.Sizes).Size())
+		fixed := reason.GangFixed.Of(gangKind+" "+wanted.GetName(), gangOf(p.situation, p.Sizes).Size())
 		p.GangFixed = &fixed
 	default:
 		p.Fixtures = append(p.Fixtures, reconcile.Fixing{Act: reconcile.Mend, Kind: gangKind, Wanted: wanted, Seen: seen.Object})

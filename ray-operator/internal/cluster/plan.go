@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink"
@@ -76,6 +77,8 @@ type Plan struct {
 	Conflict *reason.Finding
 	// Rolling says what a rolling replacement does or waits for, if there is one.
 	Rolling *reason.Finding
+	// Given are the sizes that the installation gives the operator's containers, which the status counts.
+	Given pod.Sizes
 	// GangFixed says that the scheduler goes by another size of the gang, which nobody can change.
 	GangFixed *reason.Finding
 	// Sizes are how large the groups must be, Scaled what the record is to keep of that.

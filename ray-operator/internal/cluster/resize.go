@@ -58,9 +58,16 @@ func (i intents) canGrow(worker Pod) bool {
 		shape != i.shapeOf(worker.At.Group) {
 		return false
 	}
-	wanted := i.resourcesOf(worker.At.Group)
-	return !isInfeasible(worker) && hasAll(wanted.Requests, pod.Ray(worker.Pod).Resources.Requests) &&
-		hasAll(wanted.Limits, pod.Ray(worker.Pod).Resources.Limits)
+	wanted, has := i.resourcesOf(worker.At.Group), pod.Ray(worker.Pod).Resources
+	return !isInfeasible(worker) && hasAll(wanted.Requests, has.Requests) && hasAll(wanted.Limits, has.Limits) &&
+		isBounded(wanted) == isBounded(has)
+}
+
+// isBounded reports whether a container can never get more CPU than it requests. A pod that becomes so, or ceases to be,
+// would have another quality of service, which Kubernetes refuses while it runs.
+func isBounded(resources corev1.ResourceRequirements) bool {
+	limit, isLimited := resources.Limits[corev1.ResourceCPU]
+	return isLimited && limit.Cmp(resources.Requests[corev1.ResourceCPU]) == 0
 }
 
 // hasAll reports whether every amount is there, and at least as much of it.

@@ -143,7 +143,7 @@ func ordersFor(b basis, sizes map[string]Size) *scalelink.Orders {
 		all.MaxNodes = int(*spec.MaxNodes)
 	}
 	for i := range b.cluster.Spec.WorkerGroups {
-		group := ordersOf(pod.Under(b.cluster, b.site.PodDefaults), &b.cluster.Spec.WorkerGroups[i])
+		group := ordersOf(b.site.Under(b.cluster), &b.cluster.Spec.WorkerGroups[i])
 		if size := sizes[group.Name]; size.Rolled { // other groups serve what waits meanwhile, and nobody is drained here
 			group.Min, group.Max = size.Alive, size.Alive
 		}
@@ -175,6 +175,7 @@ func ordersOf(cluster *v1alpha1.ComputeCluster, group *v1alpha1.WorkerGroup) sca
 	}
 	one.Priority = priorityOf(group)
 	one.Resources, one.Labels = pod.GroupShape(cluster, group)
+	one.DetectsGPUs = pod.DetectsGPUs(cluster, group)
 	return one
 }
 

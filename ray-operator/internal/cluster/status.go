@@ -213,9 +213,9 @@ func explainGroup(t *statusDraft, group *v1alpha1.WorkerGroup, counts v1alpha1.G
 
 // sumResources sums what the wanted pods ask for.
 func sumResources(t *statusDraft) {
-	sum := corev1.ResourceList{}
+	sum, laid := corev1.ResourceList{}, t.plan.Given.Under(t.cluster)
 	add := func(group string, times int64) {
-		for name, quantity := range pod.Requests(t.cluster, group) {
+		for name, quantity := range pod.Requests(laid, group) {
 			have := sum[name]
 			quantity.Mul(times)
 			have.Add(quantity)

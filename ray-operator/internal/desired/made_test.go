@@ -12,8 +12,11 @@ import (
 // TestSite_MakesNoPodOutOfDate: its defaults are in new pods, and no part of what a cluster wants of them.
 func TestSite_MakesNoPodOutOfDate(t *testing.T) {
 	cluster := testkit.Cluster("demo", testkit.Group("cpu", 1))
+	cluster.Spec.Autoscaling = &v1alpha1.Autoscaling{}
 	group := &cluster.Spec.WorkerGroups[0]
-	with := desired.Site{PodDefaults: &v1alpha1.PodDefaults{Labels: map[string]string{"site": "a"}}}
+	with := desired.Site{Installed: pod.Installed{
+		PodDefaults: &v1alpha1.PodDefaults{Labels: map[string]string{"site": "a"}}, Sizes: pod.Sizes{Autoscaling: testkit.Resources("cpu", "1")},
+	}}
 	head, worker := with.HeadPod(cluster, 1), with.WorkerPod(cluster, group, 0, 1)
 	if head.Labels["site"] != "a" || worker.Labels["site"] != "a" {
 		t.Errorf("labels %v and %v", head.Labels, worker.Labels)

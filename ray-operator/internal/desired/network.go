@@ -24,8 +24,8 @@ type Site struct {
 	OperatorLabels, ServerLabels map[string]string
 	// Image is that of the operator's programs in pods of clusters.
 	Image pod.OperatorImage
-	// PodDefaults lie under those of every cluster; nil where there are none.
-	PodDefaults *v1alpha1.PodDefaults
+	// Installed is what the installation gives every cluster.
+	pod.Installed
 }
 
 // portNumbers are the ports of Ray that rules call by name. ServeGRPC is the default of

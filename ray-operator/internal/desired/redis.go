@@ -29,11 +29,8 @@ const (
 	variableOperatorDigest = "OPERATOR_DIGEST"
 )
 
-// Default size of a managed Redis. What Ray remembers of a small cluster is a few MiB.
-var (
-	defaultRedisCPU    = resource.MustParse("50m")
-	defaultRedisMemory = resource.MustParse("256Mi")
-)
+// redisSize is the default size of a managed Redis. What Ray remembers of a small cluster is a few MiB.
+var redisSize = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("256Mi")}
 
 // StoreSecret holds the passwords of a managed Redis: the operator's, and that of the heads,
 // whose user changes with each epoch.
@@ -133,12 +130,12 @@ func EncryptsStore(set *appsv1.StatefulSet) bool {
 }
 
 // EncryptStore has the Redis of a set that StoreSet built listen with TLS alone. A client has to know a password, and
-// needs no certificate.
+// needs no certificate. The container that makes the certificate ends before Redis begins, so that it may be as large.
 func EncryptStore(set *appsv1.StatefulSet, cluster *v1alpha1.ComputeCluster, site Site) {
 	spec := &set.Spec.Template.Spec
 	spec.Volumes = append(spec.Volumes, pod.CertificateVolumes(cluster)...)
 	redis := &spec.Containers[0]
-	spec.InitContainers = []corev1.Container{site.Image.Certificates(redis.SecurityContext, pod.StoreHost(cluster))}
+	spec.InitContainers = []corev1.Container{site.Image.Certificates(managed(cluster).Size, redis.SecurityContext, pod.StoreHost(cluster))}
 	redis.VolumeMounts = append(redis.VolumeMounts, pod.CertificatesMount())
 	redis.Args = append([]string{
 		"--port", "0", optionTLS, strconv.Itoa(pod.PortStore), "--tls-auth-clients", "no",
@@ -162,10 +159,7 @@ func placement(cluster *v1alpha1.ComputeCluster) v1alpha1.PodDefaults {
 }
 
 func redisContainer(cluster *v1alpha1.ComputeCluster, redis *v1alpha1.ManagedRedis) corev1.Container {
-	size := corev1.ResourceList{corev1.ResourceCPU: defaultRedisCPU.DeepCopy(), corev1.ResourceMemory: defaultRedisMemory.DeepCopy()}
-	for name, quantity := range redis.Size {
-		size[name] = quantity.DeepCopy()
-	}
+	size := pod.Over(redisSize, redis.Size)
 	container := corev1.Container{
 		Name: "redis", Image: redis.Image,
 		Command: []string{"redis-server"}, // itself: an image's entrypoint may do more, and as root
@@ -174,7 +168,7 @@ func redisContainer(cluster *v1alpha1.ComputeCluster, redis *v1alpha1.ManagedRed
 			LocalObjectReference: corev1.LocalObjectReference{Name: naming.Store(cluster.Name)}, Key: v1alpha1.StoreDigestKey,
 		}}}},
 		Ports:                    []corev1.ContainerPort{{Name: "redis", ContainerPort: pod.PortStore, Protocol: corev1.ProtocolTCP}},
-		Resources:                corev1.ResourceRequirements{Requests: size, Limits: corev1.ResourceList{corev1.ResourceMemory: size.Memory().DeepCopy()}},
+		Resources:                pod.Sized(size),
 		VolumeMounts:             []corev1.VolumeMount{{Name: "data", MountPath: redisData}},
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		SecurityContext: &corev1.SecurityContext{

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -34,6 +35,7 @@ func TestSizeOfRedis(t *testing.T) {
 	}{
 		"by default": {nil, testkit.Resources("cpu", "50m", "memory", "256Mi"), testkit.Resources("memory", "256Mi"), "201326592"},
 		"cpu said":   {testkit.Resources("cpu", "2"), testkit.Resources("cpu", "2", "memory", "256Mi"), testkit.Resources("memory", "256Mi"), "201326592"},
+		"a limit":    {testkit.Resources("limits.cpu", "1"), testkit.Resources("cpu", "50m", "memory", "256Mi"), testkit.Resources("cpu", "1", "memory", "256Mi"), "201326592"},
 		"both said":  {testkit.Resources("cpu", "1", "memory", "4Gi"), testkit.Resources("cpu", "1", "memory", "4Gi"), testkit.Resources("memory", "4Gi"), "3221225472"},
 	} {
 		container := redis(t, managed(func(m *v1alpha1.ManagedRedis) { m.Size = test.size }))
@@ -43,6 +45,33 @@ func TestSizeOfRedis(t *testing.T) {
 		if i := slices.Index(container.Args, "--maxmemory"); i < 0 || container.Args[i+1] != test.most {
 			t.Errorf("%s: %q, want %s bytes", name, container.Args, test.most)
 		}
+	}
+}
+
+// TestStoreSet_HasTheSizesOfTheInstallation: in Redis and in what makes its certificate, which differ from what the cluster
+// wants only in that it says nothing else.
+func TestStoreSet_HasTheSizesOfTheInstallation(t *testing.T) {
+	size := testkit.Resources("cpu", "250m", "limits.cpu", "500m", "memory", "128Mi")
+	limits := testkit.Resources("cpu", "500m", "memory", "128Mi")
+	with := desired.Site{Image: pod.OperatorImage{Image: "heliostat"}, Installed: pod.Installed{Sizes: pod.Sizes{ManagedRedis: size}}}
+	plain := managed(func(*v1alpha1.ManagedRedis) {})
+	sets := map[string]*appsv1.StatefulSet{
+		"of the installation": with.StoreSet(plain, true),
+		"of the cluster":      desired.Site{}.StoreSet(managed(func(m *v1alpha1.ManagedRedis) { m.Size = size }), true),
+	}
+	for name, set := range sets {
+		spec := set.Spec.Template.Spec
+		for _, container := range slices.Concat(spec.InitContainers, spec.Containers) {
+			if !reflect.DeepEqual(container.Resources.Limits, limits) {
+				t.Errorf("sizes %s: %s has the limits %v", name, container.Name, container.Resources.Limits)
+			}
+		}
+		if len(spec.InitContainers) != 1 {
+			t.Errorf("sizes %s: %d init containers", name, len(spec.InitContainers))
+		}
+	}
+	if have, want := sets["of the installation"].Annotations[v1alpha1.AnnotationIntent], desired.StoreSet(plain).Annotations[v1alpha1.AnnotationIntent]; have != want {
+		t.Error("what is wanted of a Redis is of the installation too")
 	}
 }
 

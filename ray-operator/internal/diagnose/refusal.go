@@ -20,7 +20,7 @@ func Refusal(object string, err error) reason.Finding {
 	if finding, ok := fault.Finding(err); ok {
 		findings = append(findings, finding) // the name is taken, which the API server did not refuse
 	}
-	for _, answer := range answers(err) {
+	for _, answer := range answers(err, nil) {
 		findings = append(findings, refusal(answer))
 	}
 	finding, ok := Worst(findings...)
@@ -30,43 +30,74 @@ func Refusal(object string, err error) reason.Finding {
 	return finding.About(object)
 }
 
-// answers are the API server's answers in a tree of errors.
-func answers(err error) []apierrors.APIStatus {
+// ofPod is an error about a pod.
+type ofPod struct {
+	error
+	pod *corev1.Pod
+}
+
+// Unwrap returns the error alone.
+func (e ofPod) Unwrap() error { return e.error }
+
+// OfPod returns an error of the API server about a pod, and nil for none. Refusal then names the fields that set the sizes of
+// the containers that it is about.
+func OfPod(pod *corev1.Pod, err error) error {
+	if err == nil {
+		return nil
+	}
+	return ofPod{err, pod}
+}
+
+// answer is one of the API server, with the pod that it is about, nil where that is not known.
+type answer struct {
+	apierrors.APIStatus
+	pod *corev1.Pod
+}
+
+// answers are the API server's answers in a tree of errors about a pod.
+func answers(err error, about *corev1.Pod) []answer {
 	switch e := err.(type) { //nolint:errorlint // walks the tree by hand: errors.As finds the first, not all
 	case nil:
 		return nil
 	case apierrors.APIStatus:
-		return []apierrors.APIStatus{e}
+		return []answer{{e, about}}
+	case ofPod:
+		return answers(e.error, e.pod)
 	case interface{ Unwrap() []error }:
-		var all []apierrors.APIStatus
+		var all []answer
 		for _, part := range e.Unwrap() {
-			all = append(all, answers(part)...)
+			all = append(all, answers(part, about)...)
 		}
 		return all
 	default:
-		return answers(errors.Unwrap(err))
+		return answers(errors.Unwrap(err), about)
 	}
 }
 
-// parser reads one kind of refusal; ok is false when the message is of another kind.
-type parser func(message string) (finding reason.Finding, ok bool)
+// parsers each read one kind of refusal, in the order in which they are tried; ok is false when the message is of another kind.
+var parsers = []func(message string) (finding reason.Finding, ok bool){parseRights, parsePodSecurity, parseWebhook, parsePolicy, parseReference}
 
-// parsers in the order in which they are tried.
-var parsers = []parser{parseRights, parseQuota, parsePodSecurity, parseWebhook, parsePolicy, parseReference, parseLimitRange}
+// sizeParsers read refusals of the sizes of a pod, which is nil where it is not known.
+var sizeParsers = []func(message string, about *corev1.Pod) (finding reason.Finding, ok bool){parseQuota, parseLimitRange, parseDefaultLimit}
 
 // forbidden is what the API server puts before the cause; it leaves out the name where it
 // did not get so far as to read it.
 var forbidden = regexp.MustCompile(`^\S+(?: "[^"]*")? is (?:forbidden|invalid): (?:: )?`)
 
-func refusal(answer apierrors.APIStatus) reason.Finding {
+func refusal(answer answer) reason.Finding {
 	status := answer.Status()
 	message := strings.ReplaceAll(status.Message[:min(len(status.Message), longest)], "\n", " ")
-	if err, ok := answer.(error); ok && apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+	if err, ok := answer.APIStatus.(error); ok && apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return reason.NamespaceTerminating.Of(goingNamespace(message))
 	}
 	cause := forbidden.ReplaceAllString(message, "")
 	for _, parse := range parsers {
 		if finding, ok := parse(cause); ok {
+			return finding
+		}
+	}
+	for _, parse := range sizeParsers {
+		if finding, ok := parse(cause, answer.pod); ok {
 			return finding
 		}
 	}
@@ -108,12 +139,12 @@ var (
 	uncountedForm = regexp.MustCompile(`^status unknown for quota: ([^,\s]+), (.*)$`)
 )
 
-func parseQuota(message string) (reason.Finding, bool) {
+func parseQuota(message string, about *corev1.Pod) (reason.Finding, bool) {
 	if form := exceededForm.FindStringSubmatch(message); form != nil {
 		return reason.QuotaExceeded.Of(clean(form[1], nameLength), clean(quotas(form[2], form[3], form[4]), listLength)), true
 	}
 	if form := unsizedForm.FindStringSubmatch(message); form != nil {
-		return reason.QuotaExceeded.In("unsized").Of(clean(form[1], nameLength), clean(form[2], wordLength)), true
+		return reason.QuotaExceeded.In("unsized").Of(clean(form[1], nameLength), clean(form[2], wordLength), unsized(form[2], about)), true
 	}
 	if form := uncountedForm.FindStringSubmatch(message); form != nil {
 		return reason.QuotaExceeded.In("uncounted").Of(clean(form[1], nameLength), "its use is not known yet"), true
@@ -204,13 +235,4 @@ func parseReference(message string) (reason.Finding, bool) {
 		}
 	}
 	return reason.Finding{}, false
-}
-
-var limitForm = regexp.MustCompile(`^\[?(?:minimum|maximum) \S+ usage per |^\[?\S+ max limit to request ratio per `)
-
-func parseLimitRange(message string) (reason.Finding, bool) {
-	if !limitForm.MatchString(message) {
-		return reason.Finding{}, false
-	}
-	return reason.LimitRangeViolated.Of(clean(strings.Trim(message, "[]"), listLength)), true
 }

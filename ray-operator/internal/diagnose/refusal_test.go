@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
 // answer is what the API server says, as client-go gives it.
@@ -44,7 +45,22 @@ var refusals = map[string]struct {
 	"quota of what has no size": {
 		forbidden("failed quota: gpu: must specify requests.cpu for: ray"),
 		"QuotaExceeded: worker a: cannot be created: ResourceQuota gpu: must specify requests.cpu for: ray. " +
-			"Set what it names in size or in the template's resources",
+			"Set cpu in size or the template's resources",
+	},
+	"quota of limits that the autoscaler does not have": {
+		forbidden("failed quota: team: must specify limits.cpu for: autoscaler,ray; limits.memory for: log"),
+		"QuotaExceeded: worker a: cannot be created: ResourceQuota team: must specify limits.cpu for: autoscaler,ray; limits.memory for: log. " +
+			"Set limits.cpu in autoscaling.size, and in size or the template's resources; memory in the template's resources",
+	},
+	"quota of limits that encryption does not have": {
+		forbidden("failed quota: team: must specify limits.cpu for: certificates,encryption"),
+		"QuotaExceeded: worker a: cannot be created: ResourceQuota team: must specify limits.cpu for: certificates,encryption. " +
+			"Set limits.cpu in network.encryptionSize",
+	},
+	"quota of limits that a managed Redis does not have": {
+		forbidden("failed quota: team: must specify limits.cpu for: certificates,redis"),
+		"QuotaExceeded: worker a: cannot be created: ResourceQuota team: must specify limits.cpu for: certificates,redis. " +
+			"Set limits.cpu in controlStore.managedRedis.size",
 	},
 	"quota not counted": {
 		forbidden("status unknown for quota: gpu, resources: pods"),
@@ -160,6 +176,102 @@ func TestRefusal(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// full is a head with the operator's containers, whose user has given a limit of its CPU to a container of his own.
+func full() *corev1.Pod {
+	sized := func(name, requests, limits string) corev1.Container {
+		container := corev1.Container{Name: name, Resources: corev1.ResourceRequirements{Requests: testkit.Resources("cpu", requests)}}
+		if limits != "" {
+			container.Resources.Limits = testkit.Resources("cpu", limits)
+		}
+		return container
+	}
+	return &corev1.Pod{Spec: corev1.PodSpec{
+		InitContainers: []corev1.Container{sized("certificates", "10m", ""), sized("encryption", "20m", ""), sized("autoscaler", "100m", "400m")},
+		Containers:     []corev1.Container{sized("ray", "1", ""), sized("own", "2", "4")},
+	}}
+}
+
+// TestRefusalOfPod_NamesTheFieldThatHelps: by the containers of the pod that break a LimitRange's rule, and a LimitRange's
+// default limit apart from the user's own.
+func TestRefusalOfPod_NamesTheFieldThatHelps(t *testing.T) {
+	invalid := func(cause string) error {
+		return answer(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, `Pod "a" is invalid: `+cause)
+	}
+	const (
+		ranged = "LimitRangeViolated: worker a: cannot be created: the namespace's LimitRange: "
+		above  = ".resources.requests: Invalid value: %q: must be less than or equal to cpu limit of 500m"
+	)
+	redis := &corev1.Pod{Spec: corev1.PodSpec{
+		InitContainers: []corev1.Container{{Name: "certificates"}}, Containers: []corev1.Container{{Name: "redis"}},
+	}}
+	for name, test := range map[string]struct {
+		pod  *corev1.Pod
+		err  error
+		want string
+	}{
+		"a default limit": {
+			full(), invalid(fmt.Sprintf("spec.containers[0]"+above, "1")),
+			ranged + "its default limit of cpu is 500m, below the request of 1 of container ray. " +
+				"Set limits.cpu in size or the template's resources, or change the LimitRange",
+		},
+		"default limits of two containers": {
+			full(), invalid("[" + fmt.Sprintf("spec.initContainers[1]"+above+", spec.containers[0]"+above, "600m", "1") + "]"),
+			ranged + "its default limit of cpu is 500m, below the request of 600m of container encryption; " +
+				"its default limit of cpu is 500m, below the request of 1 of container ray. " +
+				"Set limits.cpu in network.encryptionSize; limits.cpu in size or the template's resources, or change the LimitRange",
+		},
+		"the user's own limit": {
+			full(), invalid(fmt.Sprintf("spec.containers[1]"+above, "2")),
+			`CreateRefused: worker a: the API server refuses it: Pod "a" is invalid: ` + fmt.Sprintf("spec.containers[1]"+above, "2") +
+				". Change what it names; the operator retries by itself",
+		},
+		"no such container": {
+			full(), invalid(fmt.Sprintf("spec.containers[7]"+above, "2")),
+			`CreateRefused: worker a: the API server refuses it: Pod "a" is invalid: ` + fmt.Sprintf("spec.containers[7]"+above, "2") +
+				". Change what it names; the operator retries by itself",
+		},
+		"a least request": {
+			full(), forbidden("minimum cpu usage per Container is 50m, but request is 20m"),
+			ranged + "minimum cpu usage per Container is 50m, but request is 20m. Change network.encryptionSize to fit",
+		},
+		"a least limit": {
+			full(), forbidden("[minimum cpu usage per Container is 500m, but request is 100m, minimum cpu usage per Container is 500m, but limit is 400m]"),
+			ranged + "minimum cpu usage per Container is 500m, but request is 100m, minimum cpu usage per Container is 500m, but limit is 400m. " +
+				"Change autoscaling.size, and network.encryptionSize, and size or the template's resources to fit",
+		},
+		"a ratio": {
+			full(), forbidden("cpu max limit to request ratio per Container is 1, but provided ratio is 2.000000"),
+			ranged + "cpu max limit to request ratio per Container is 1, but provided ratio is 2.000000. " +
+				"Change network.encryptionSize, and the template's resources, and size or the template's resources to fit",
+		},
+		"no limit": {
+			full(), forbidden("maximum cpu usage per Container is 2.  No limit is specified"),
+			ranged + "maximum cpu usage per Container is 2. No limit is specified. Change network.encryptionSize, and size or the template's resources to fit",
+		},
+		"too much in all": {
+			full(), forbidden("maximum cpu usage per Pod is 2, but limit is 4"),
+			ranged + "maximum cpu usage per Pod is 2, but limit is 4. " +
+				"Change network.encryptionSize, and autoscaling.size, and the template's resources, and size or the template's resources to fit",
+		},
+		"a Redis": {
+			redis, forbidden("minimum cpu usage per Container is 50m.  No request is specified"),
+			ranged + "minimum cpu usage per Container is 50m. No request is specified. Change controlStore.managedRedis.size to fit",
+		},
+	} {
+		for form, err := range map[string]error{
+			"plain": diagnose.OfPod(test.pod, test.err), "wrapped": fmt.Errorf("3 failed: %w", diagnose.OfPod(test.pod, fmt.Errorf("create: %w", test.err))),
+		} {
+			finding := diagnose.Refusal("worker a", err)
+			if have := finding.Code + ": " + finding.Text; have != test.want {
+				t.Errorf("%s, %s, told as\n  %s\nwant\n  %s", name, form, have, test.want)
+			}
+		}
+	}
+	if diagnose.OfPod(full(), nil) != nil {
+		t.Error("no error is one of a pod")
 	}
 }
 

@@ -2,6 +2,8 @@ package kueue
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 )
 
 var at = metav1.NewTime(time.Unix(1000, 0))
@@ -179,7 +182,7 @@ func resized() *Workload {
 // installed is the cluster's Workload of an installation with other defaults.
 func installed() *Workload {
 	return changed(workload(reserved, let), func(w *Workload) {
-		other := For("ComputeCluster", queued(), queued(), &v1alpha1.PodDefaults{NodeSelector: map[string]string{"pool": "a"}})
+		other := For("ComputeCluster", queued(), queued(), &pod.Installed{PodDefaults: &v1alpha1.PodDefaults{NodeSelector: map[string]string{"pool": "a"}}})
 		w.Spec, w.Annotations = other.Spec, other.Annotations
 	})
 }
@@ -269,13 +272,51 @@ func TestPodSets(t *testing.T) {
 	}
 }
 
+// TestDecide_KeepsWhatAFormerOperatorAdmitted: it counted no limits, and what runs is not stopped for that. A change of the
+// spec is noticed in either way.
+func TestDecide_KeepsWhatAFormerOperatorAdmitted(t *testing.T) {
+	limited := func(gpus string) *v1alpha1.ComputeCluster {
+		cluster := queued()
+		cluster.Spec.WorkerGroups[0].Size = nil
+		cluster.Spec.WorkerGroups[0].Template = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{
+			Name: "ray", Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("2"), "nvidia.com/gpu": resource.MustParse(gpus)}},
+		}}}}
+		return cluster
+	}
+	ours := For("ComputeCluster", limited("1"), limited("1"), nil)
+	if asks := ours.Spec.PodSets[1].Template.Spec.Containers[0].Resources.Requests; asks.Cpu().String() != "2" || len(asks) != 2 {
+		t.Errorf("Kueue is asked for %v", asks)
+	}
+	former := *ours
+	former.Annotations = map[string]string{annotationAsks: strings.Split(ours.Annotations[annotationAsks], hashSeam)[0]}
+	former.Spec.PodSets = slices.Clone(ours.Spec.PodSets)
+	former.Spec.PodSets[1].Template.Spec.Containers = containers(nil)
+	resized := limited("1")
+	resized.Spec.WorkerGroups[0].Replicas = new(int32(3))
+	for name, test := range map[string]struct {
+		there *Workload
+		of    *v1alpha1.ComputeCluster
+		same  bool
+	}{
+		"a former operator's":            {&former, limited("1"), true},
+		"a former operator's, resized":   {&former, resized, false},
+		"our own":                        {ours, limited("1"), true},
+		"our own with other limits":      {ours, limited("2"), false},
+		"without limits, as ever before": {wanted(), queued(), true},
+	} {
+		if same := asks(test.there, For("ComputeCluster", test.of, test.of, nil), true); same != test.same {
+			t.Errorf("%s: it asks for the same: %v", name, same)
+		}
+	}
+}
+
 func TestFor_IsTheObjects(t *testing.T) {
 	made := wanted()
 	owner := metav1.GetControllerOf(made)
 	if made.Namespace != "n" || made.Spec.QueueName != "team" || made.Labels[LabelOwner] != "ComputeCluster" || owner == nil || owner.UID != "u" {
 		t.Errorf("the Workload is %+v", made.ObjectMeta)
 	}
-	selected := For("ComputeCluster", queued(), queued(), &v1alpha1.PodDefaults{NodeSelector: map[string]string{"pool": "a"}})
+	selected := For("ComputeCluster", queued(), queued(), &pod.Installed{PodDefaults: &v1alpha1.PodDefaults{NodeSelector: map[string]string{"pool": "a"}}})
 	for _, set := range selected.Spec.PodSets {
 		if set.Template.Spec.NodeSelector["pool"] != "a" {
 			t.Errorf("Kueue is not told of the node selector of %s", set.Name)

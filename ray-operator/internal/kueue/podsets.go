@@ -2,6 +2,8 @@ package kueue
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,26 +19,59 @@ const MostPodSets = 8
 // headSet is the name of the set of the head.
 const headSet = "head"
 
+// workerSets begins the names of the sets of groups.
+const workerSets = "workers-"
+
 // PodSetOf returns the name of the set that the pods of a group are in, or the head's under "".
 func PodSetOf(group string) string {
 	if group == "" {
 		return headSet
 	}
-	return "workers-" + group
+	return workerSets + group
 }
 
 // For returns the Workload that an object of a kind must have for the pods of a cluster: itself, or the one that it makes.
-// defaults lie under the podDefaults of every cluster.
-func For(kind string, object metav1.Object, cluster *v1alpha1.ComputeCluster, defaults *v1alpha1.PodDefaults) *Workload {
-	own, _ := naming.ObjectHash(podSets(cluster)) // pod sets always marshal
+// installed is what lies under every cluster.
+func For(kind string, object metav1.Object, cluster *v1alpha1.ComputeCluster, installed *pod.Installed) *Workload {
+	own := podSets(cluster)
+	laid, sets := installed.Under(cluster), own
+	if laid != cluster {
+		sets = podSets(laid)
+	}
 	return &Workload{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: object.GetNamespace(), Name: naming.Workload(kind, object.GetName(), object.GetUID()),
-			Labels: map[string]string{LabelOwner: kind}, Annotations: map[string]string{annotationAsks: own},
+			Labels: map[string]string{LabelOwner: kind}, Annotations: map[string]string{annotationAsks: asksOf(cluster, own)},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(object, v1alpha1.GroupVersion.WithKind(kind))},
 		},
-		Spec: WorkloadSpec{QueueName: QueueOf(object), PodSets: podSets(pod.Under(cluster, defaults))},
+		Spec: WorkloadSpec{QueueName: QueueOf(object), PodSets: sets},
 	}
+}
+
+// asksOf returns a hash of what a cluster asks for by itself, in its pod sets. Operators before hashed only what a spec
+// requests in so many words, without what limits add. That hash stands in front, so that what they admitted is known again.
+func asksOf(cluster *v1alpha1.ComputeCluster, sets []PodSet) string {
+	former := slices.Clone(sets)
+	for i := range former {
+		group := strings.TrimPrefix(former[i].Name, workerSets)
+		if former[i].Name == headSet {
+			group = ""
+		}
+		former[i].Template.Spec.Containers = containers(pod.StatedRequests(cluster, group))
+	}
+	stated, _ := naming.ObjectHash(former) // pod sets always marshal
+	asked, _ := naming.ObjectHash(sets)
+	return stated + hashSeam + asked
+}
+
+// hashSeam separates the hash of a former operator from that of this one.
+const hashSeam = "."
+
+// isAskedFor reports whether a Workload is for what an object asks for, also where a former operator made it.
+func isAskedFor(workload, wanted *Workload) bool {
+	seen, asked := workload.Annotations[annotationAsks], wanted.Annotations[annotationAsks]
+	stated, _, _ := strings.Cut(asked, hashSeam)
+	return seen == asked || seen == stated
 }
 
 // podSets are those of a cluster, each as large as it can become: the quota then holds whatever is scaled.
@@ -79,14 +114,18 @@ func (w *Workload) Admitted(set string) (int, bool) {
 
 // template is what Kueue goes by of a pod: what it asks for as a whole, and which nodes it can be on.
 func template(cluster *v1alpha1.ComputeCluster, made *corev1.Pod, group string) corev1.PodTemplateSpec {
-	asks := corev1.ResourceRequirements{Requests: pod.Requests(cluster, group)}
 	return corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-		Containers:       []corev1.Container{{Name: v1alpha1.ContainerRay, Resources: asks}},
+		Containers:       containers(pod.Requests(cluster, group)),
 		NodeSelector:     made.Spec.NodeSelector,
 		Affinity:         made.Spec.Affinity,
 		Tolerations:      made.Spec.Tolerations,
 		RuntimeClassName: made.Spec.RuntimeClassName,
 	}}
+}
+
+// containers is the one container of a set's template, which asks for all that a pod asks for.
+func containers(asks corev1.ResourceList) []corev1.Container {
+	return []corev1.Container{{Name: v1alpha1.ContainerRay, Resources: corev1.ResourceRequirements{Requests: asks}}}
 }
 
 // Refusal is why Kueue would not take a Workload, empty if it would.

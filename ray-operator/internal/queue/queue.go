@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
@@ -37,7 +38,7 @@ type Keeper struct {
 	Client client.Reader
 	Writer *kube.Writer
 	// Defaults lie under the podDefaults of every cluster.
-	Defaults *v1alpha1.PodDefaults
+	Defaults *pod.Installed
 }
 
 // OfCluster returns what is known of a cluster's place in a queue. One that a job made goes by the job's.

@@ -43,6 +43,8 @@ type Group struct {
 	// Resources and Labels are those of each of its nodes in Ray's terms.
 	Resources map[string]float64
 	Labels    map[string]string
+	// DetectsGPUs: Ray counts the GPUs of each node by itself, so that Resources cannot name them.
+	DetectsGPUs bool
 	// Suspended: it must have no workers.
 	Suspended bool
 }

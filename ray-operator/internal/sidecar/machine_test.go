@@ -101,3 +101,32 @@ func TestSlices(t *testing.T) {
 		t.Errorf("a group without TPUs has %v for its first host, and %q", group.First, group.Numbered)
 	}
 }
+
+// TestUndetected_AreNamedUntilANodeTells: a request for GPUs fits nowhere while nobody knows that a group has them.
+func TestUndetected_AreNamedUntilANodeTells(t *testing.T) {
+	m := NewMemory()
+	reason := func(after time.Duration, nodes ...headclient.Node) string {
+		var pods []scalelink.Pod
+		for _, one := range nodes {
+			pods = append(pods, ordered(one.Instance, scalelink.Ready, time.Hour))
+		}
+		s := seen(after, pods, nodes...)
+		s.Orders.Groups[0].DetectsGPUs = true
+		look := look(s)
+		m.learn(look)
+		demand := []autoscale.Demand{{Shape: autoscale.Resources{"GPU": 2}, Count: 1}}
+		told := never(m.input(look), autoscale.Decision{Never: autoscale.Never{Demand: demand}}, m.undetected(look))
+		return told[0].Reason
+	}
+	const ask = "no group has GPU; Ray counts those of group cpu when a first worker is ready; to autoscale before, set GPU in rayResources"
+	if got := reason(0); got != ask {
+		t.Errorf("before a node: %q", got)
+	}
+	worker := machined(1, "a", nil, map[string]float64{"CPU": 8, "GPU": 1})
+	if got := reason(time.Second, worker); got != "the largest group has 1 GPU" {
+		t.Errorf("with a node: %q", got)
+	}
+	if got := reason(2 * time.Second); got != "the largest group has 1 GPU" {
+		t.Errorf("after the last node: %q", got)
+	}
+}

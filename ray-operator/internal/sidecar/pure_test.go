@@ -260,7 +260,7 @@ func TestNever(t *testing.T) {
 		"no group that is large enough has the labels that it asks for": {Shape: autoscale.Resources{"GPU": 1}, Selectors: zone, Count: 3},
 	} {
 		in := autoscale.Input{Groups: groups, Demand: []autoscale.Demand{demand}}
-		got := never(in, autoscale.Decision{Never: autoscale.Never{Demand: in.Demand}})
+		got := never(in, autoscale.Decision{Never: autoscale.Never{Demand: in.Demand}}, nil)
 		if len(got) != 1 || got[0].Reason != want || got[0].Count != 3 || got[0].Shape != demand.Shape.String() {
 			t.Errorf("%+v, want %s", got, want)
 		}
@@ -271,7 +271,7 @@ func TestNever(t *testing.T) {
 		{Bundles: []autoscale.Demand{shape(autoscale.Resources{"GPU": 1})}, Within: "rack"},
 		{Bundles: []autoscale.Demand{shape(autoscale.Resources{"GPU": 1})}, Within: "rack"},
 	}}
-	got := never(in, autoscale.Decision{Never: autoscale.Never{Gangs: []int{0, 1, 2, 3, 77}, Floor: []autoscale.Demand{shape(autoscale.Resources{"GPU": 9})}}})
+	got := never(in, autoscale.Decision{Never: autoscale.Never{Gangs: []int{0, 1, 2, 3, 77}, Floor: []autoscale.Demand{shape(autoscale.Resources{"GPU": 9})}}}, nil)
 	want := []scalelink.Infeasible{
 		{Shape: "placement group of 3 × {GPU: 1}", Count: 2, Reason: "no nodes that groups have can hold all of its bundles at once"},
 		{Shape: "placement group of 3 × {GPU: 1} + 3 × {TPU: 1}", Count: 1, Reason: "no group has TPU"},

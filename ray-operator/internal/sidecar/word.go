@@ -15,7 +15,7 @@ import (
 func (m *Memory) word(s *sight, in autoscale.Input, decision autoscale.Decision) scalelink.Word {
 	going := m.parting(s, decision.Release)
 	return scalelink.Word{
-		Head: s.Orders.Head, Targets: m.targets(s, going, decision), Leaving: m.leavers(s, going), Never: never(in, decision),
+		Head: s.Orders.Head, Targets: m.targets(s, going, decision), Leaving: m.leavers(s, going), Never: never(in, decision, m.undetected(s)),
 	}
 }
 
@@ -84,19 +84,44 @@ func standing(s *sight, leaving map[string]leave, going parting) map[string]stan
 	return all
 }
 
+// undetected are the groups whose GPUs Ray counts by itself, and of which no node was there to tell.
+type undetected []string
+
+func (m *Memory) undetected(s *sight) undetected {
+	var groups undetected
+	for _, ordered := range s.Orders.Groups {
+		if ordered.DetectsGPUs && m.groups[ordered.Name].machine.resources == nil {
+			groups = append(groups, ordered.Name)
+		}
+	}
+	return groups
+}
+
+// mostUndetected is how many of these groups a text names.
+const mostUndetected = 3
+
+// explain adds these groups to the reason why a request for GPUs fits nowhere.
+func (u undetected) explain(why string) string {
+	if len(u) == 0 || !strings.HasSuffix(why, " GPU") {
+		return why
+	}
+	return fmt.Sprintf("%s; Ray counts those of group %s when a first worker is ready; to autoscale before, set GPU in rayResources",
+		why, strings.Join(u[:min(mostUndetected, len(u))], ", "))
+}
+
 // never is what can never fit, in words, the same words once.
-func never(in autoscale.Input, decision autoscale.Decision) []scalelink.Infeasible {
+func never(in autoscale.Input, decision autoscale.Decision, groups undetected) []scalelink.Infeasible {
 	type words struct{ shape, reason string }
 	counts := map[words]int{}
 	for _, demand := range decision.Never.Demand {
-		counts[words{demand.Shape.String(), why(demand, in.Groups)}] += demand.Count
+		counts[words{demand.Shape.String(), groups.explain(why(demand, in.Groups))}] += demand.Count
 	}
 	for _, demand := range decision.Never.Floor {
-		counts[words{demand.Shape.String(), why(demand, in.Groups) + ", which request_resources asks for"}] += demand.Count
+		counts[words{demand.Shape.String(), groups.explain(why(demand, in.Groups)) + ", which request_resources asks for"}] += demand.Count
 	}
 	for _, i := range decision.Never.Gangs {
 		if i >= 0 && i < len(in.Gangs) {
-			counts[words{bundles(in.Gangs[i]), whyGang(in.Gangs[i], in.Groups)}]++
+			counts[words{bundles(in.Gangs[i]), groups.explain(whyGang(in.Gangs[i], in.Groups))}]++
 		}
 	}
 	var all []scalelink.Infeasible

@@ -123,7 +123,9 @@ var managedStoreRows = []row{
 	{Name: "a managed store's class too long", Rule: "long-text", Edit: managedVolume(nil, ptr(long(254)))},
 	{Name: "a managed store's image too long", Rule: "long-text", Edit: onManaged(func(m *managedR) { m.Image = long(1025) })},
 	{Name: "a managed store with a GPU", Rule: "store-size-name", Edit: redisSize("nvidia.com/gpu", "1")},
-	{Name: "a managed store of three", Rule: "long-list", Edit: redisSize("cpu", "1", "memory", "1Gi", "other", "1")},
+	{Name: "a managed store of five", Rule: "long-list", Edit: redisSize("cpu", "1", "limits.cpu", "1", "memory", "1Gi", "ephemeral-storage", "1Gi", "other", "1")},
+	{Name: "a managed store with all that it takes", Edit: redisSize("cpu", "1", "limits.cpu", "1", "memory", "1Gi", "ephemeral-storage", "1Gi")},
+	{Name: "a managed store with a limit below cpu", Rule: "store-size-limit", Edit: redisSize("cpu", "2", "limits.cpu", "1")},
 	{Name: "a managed store with little memory", Rule: "store-size", Edit: redisSize("memory", "63Mi")},
 	{Name: "a managed store with no CPU", Rule: "store-size", Edit: redisSize("cpu", "0")},
 }

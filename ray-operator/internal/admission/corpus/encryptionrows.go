@@ -39,6 +39,11 @@ var (
 	plain     = encryption(v1alpha1.EncryptionDisabled)
 )
 
+// encryptionSize has the pods encrypt, in containers of a size.
+func encryptionSize(pairs ...string) edit {
+	return both(encrypted, func(c *cluster) { c.Spec.Network.EncryptionSize = resources(pairs...) })
+}
+
 var encryptionRows = []row{
 	{Name: "encryption", Before: encrypted, Edit: encrypted},
 	{Name: "no encryption", Before: plain, Edit: plain},
@@ -50,6 +55,15 @@ var encryptionRows = []row{
 	{Name: "encryption with a Redis in clear text", Rule: "encryption-store", Before: both(encrypted, onTLS()), Edit: both(encrypted, onRedis())},
 	{Name: "encryption with a Redis with TLS", Before: both(encrypted, onTLS()), Edit: both(encrypted, onTLS())},
 	{Name: "no encryption with a Redis in clear text", Before: both(plain, onRedis()), Edit: both(plain, onRedis())},
+	{Name: "encryption with all that its size takes", Before: encrypted, Edit: encryptionSize("cpu", "1", "limits.cpu", "1", "memory", "32Mi", "ephemeral-storage", "1Gi")},
+	{Name: "encryption of five", Rule: "long-list", Before: encrypted, Edit: encryptionSize("cpu", "1", "limits.cpu", "1", "memory", "1Gi", "ephemeral-storage", "1Gi", "other", "1")},
+	{Name: "encryption with a GPU", Rule: "encryption-size-name", Before: encrypted, Edit: encryptionSize("nvidia.com/gpu", "1")},
+	{Name: "encryption with little memory", Rule: "encryption-size", Before: encrypted, Edit: encryptionSize("memory", "31Mi")},
+	{Name: "encryption with no CPU", Rule: "encryption-size", Before: encrypted, Edit: encryptionSize("cpu", "0")},
+	{Name: "encryption with a limit below cpu", Rule: "encryption-size-limit", Before: encrypted, Edit: encryptionSize("cpu", "2", "limits.cpu", "1")},
+	{Name: "no encryption and its size", Rule: "encryption-size-unused", Before: plain, Edit: both(encryptionSize("cpu", "1"), func(c *cluster) {
+		c.Spec.Network.Encryption = v1alpha1.EncryptionDisabled
+	})},
 	{Name: "encryption and its init container", Rule: "encryption-container", Before: encrypted, Edit: both(encrypted, workerInit(v1alpha1.ContainerCertificates))},
 	{Name: "encryption and its init container in the head", Rule: "encryption-container", Before: encrypted, Edit: both(encrypted, headInit(v1alpha1.ContainerEncryption))},
 	{Name: "no encryption and a container of that name", Edit: workerInit(v1alpha1.ContainerCertificates)},

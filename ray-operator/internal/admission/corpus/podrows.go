@@ -8,7 +8,11 @@ import (
 )
 
 var nodeRows = []row{
-	{Name: "a size", Edit: size("cpu", "500m", "memory", "512Mi", "ephemeral-storage", "1Gi", "hugepages-2Mi", "2Mi", "nvidia.com/gpu", "0")},
+	{Name: "a size", Edit: size("cpu", "500m", "memory", "512Mi", "ephemeral-storage", "1Gi", "hugepages-2Mi", "2Mi", "nvidia.com/gpu", "0", "limits.cpu", "500m")},
+	{Name: "a limit of cpu alone", Edit: size("limits.cpu", "100m")},
+	{Name: "a limit of cpu below cpu", Rule: "size-limit", Edit: size("cpu", "2", "limits.cpu", "1")},
+	{Name: "a limit of memory", Rule: "size-name", Edit: size("limits.memory", "1Gi")},
+	{Name: "no limit of cpu", Rule: "size-positive", Edit: size("limits.cpu", "0")},
 	{Name: "a size that Kubernetes does not know", Rule: "size-name", Edit: size("gpu", "1")},
 	{Name: "a device's name", Rule: "size-name", Edit: size("a b/gpu", "1")},
 	{Name: "no cpu", Rule: "size-positive", Edit: size("cpu", "0")},

@@ -2,9 +2,11 @@ package pod
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
@@ -44,6 +46,47 @@ func Accelerator(name corev1.ResourceName) string {
 	return ""
 }
 
+// gpuless are devices beside accelerators that have no GPU: Neuron devices, network adapters, and what virtual machines need.
+var gpuless = regexp.MustCompile(`^(aws\.amazon\.com/neuron.*|vpc\.amazonaws\.com/.+|rdma/.+|devices\.kubevirt\.io/.+)$`)
+
+// sharing are annotations by which schedulers give a pod a part of a GPU that no device stands for: those of KAI and Run:ai.
+var sharing = []string{"gpu-fraction", "gpu-memory", "gpu-fraction-num-devices"}
+
+// variableVisible is by which NVIDIA's container runtime gives a container GPUs that no device stands for.
+const variableVisible = "NVIDIA_VISIBLE_DEVICES"
+
+// mayHaveGPUs reports whether a container of which no GPU is known can have one all the same: by a claim, by a device of
+// a name that says nothing, by a share that a scheduler gives, or by its runtime.
+func (d *draft) mayHaveGPUs() bool {
+	if len(d.ray.Resources.Claims) > 0 || strings.Contains(ptr.Deref(d.pod.Spec.RuntimeClassName, ""), "nvidia") {
+		return true
+	}
+	if slices.ContainsFunc(d.ray.Env, showsGPUs) || slices.ContainsFunc(sharing, func(key string) bool { return d.pod.Annotations[key] != "" }) {
+		return true
+	}
+	for name, quantity := range d.ray.Resources.Limits {
+		if quantity.Sign() > 0 && MayBeGPU(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// MayBeGPU reports whether a Kubernetes resource is a device of a name that says nothing of what it is.
+func MayBeGPU(name corev1.ResourceName) bool {
+	return isDevice(name) && Accelerator(name) == "" && !gpuless.MatchString(string(name))
+}
+
+// showsGPUs reports whether a variable has NVIDIA's container runtime give GPUs.
+func showsGPUs(variable corev1.EnvVar) bool {
+	return variable.Name == variableVisible && (variable.ValueFrom != nil || !slices.Contains([]string{"", "none", "void"}, variable.Value))
+}
+
+// isDevice reports whether a resource is neither cpu nor memory, hugepages-2Mi and the like.
+func isDevice(name corev1.ResourceName) bool {
+	return strings.Contains(string(name), "/") && !strings.Contains(string(name), "kubernetes.io/")
+}
+
 // devices counts what Ray is told of a container's devices: each kind as a resource of
 // its own Kubernetes name, so that a task can ask for a MIG slice of a certain size or
 // for a device that Ray does not know; and all kinds of an accelerator together under
@@ -52,8 +95,8 @@ func Accelerator(name corev1.ResourceName) string {
 func devices(container *corev1.Container) map[string]int64 {
 	counts := map[string]int64{}
 	for name, quantity := range container.Resources.Limits {
-		if text := string(name); !strings.Contains(text, "/") || strings.Contains(text, "kubernetes.io/") {
-			continue // cpu, memory, hugepages-2Mi and the like
+		if !isDevice(name) {
+			continue
 		}
 		counts[string(name)] = quantity.Value()
 		if resource := Accelerator(name); resource != "" {

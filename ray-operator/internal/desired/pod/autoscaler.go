@@ -25,17 +25,14 @@ const VariableAutoscaler = "RAY_enable_autoscaler_v2"
 // VariablePodUID is the variable that tells the autoscaler which head it is beside.
 const VariablePodUID = "POD_UID"
 
-// Default size of the autoscaler's container: it keeps about 20 MiB, and the state of a
+// autoscalerSize is the default size of the autoscaler's container: it keeps about 20 MiB, and the state of a
 // cluster of thousands of workers takes as much again for a moment.
-var (
-	defaultScaleCPU    = resource.MustParse("50m")
-	defaultScaleMemory = resource.MustParse("64Mi")
-)
+var autoscalerSize = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("64Mi")}
 
 // autoscaler returns the container beside the head of a cluster with autoscaling.
 func (o OperatorImage) autoscaler(cluster *v1alpha1.ComputeCluster, security *corev1.SecurityContext) corev1.Container {
 	wanted := cluster.Spec.Autoscaling
-	container := o.container(v1alpha1.ContainerAutoscaler, autoscalerSize(cluster), laidOver(wanted.SecurityContext, security))
+	container := o.container(v1alpha1.ContainerAutoscaler, Over(autoscalerSize, wanted.Size), laidOver(wanted.SecurityContext, security))
 	if wanted.Image != "" {
 		container.Image = wanted.Image
 	}
@@ -83,13 +80,4 @@ func laidOver(over, under *corev1.SecurityContext) *corev1.SecurityContext {
 // HasAutoscaler reports whether a head's pod was made with an autoscaler beside Ray.
 func HasAutoscaler(head *corev1.Pod) bool {
 	return slices.ContainsFunc(head.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == v1alpha1.ContainerAutoscaler })
-}
-
-// autoscalerSize is what autoscaling's size asks for, and our own where it says nothing.
-func autoscalerSize(cluster *v1alpha1.ComputeCluster) corev1.ResourceList {
-	size := corev1.ResourceList{corev1.ResourceCPU: defaultScaleCPU, corev1.ResourceMemory: defaultScaleMemory}
-	for name, quantity := range cluster.Spec.Autoscaling.Size {
-		size[name] = quantity
-	}
-	return size
 }

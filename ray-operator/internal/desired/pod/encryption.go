@@ -98,9 +98,10 @@ func CertificatesMount() corev1.VolumeMount {
 	return corev1.VolumeMount{Name: VolumeCertificates, MountPath: PathCertificates, ReadOnly: true}
 }
 
-// Certificates returns the init container that makes a certificate for a pod's addresses and for names.
-func (o OperatorImage) Certificates(security *corev1.SecurityContext, names ...string) corev1.Container {
-	container := o.container(v1alpha1.ContainerCertificates, certificatesSize, security)
+// Certificates returns the init container that makes a certificate for a pod's addresses and for names. A size lies over
+// its own.
+func (o OperatorImage) Certificates(size corev1.ResourceList, security *corev1.SecurityContext, names ...string) corev1.Container {
+	container := o.container(v1alpha1.ContainerCertificates, Over(certificatesSize, size), security)
 	container.Command = []string{"/encryption", "certify"}
 	container.Args = []string{"--authority=" + pathAuthority, "--out=" + PathCertificates}
 	if len(names) > 0 {
@@ -115,8 +116,8 @@ func (o OperatorImage) Certificates(security *corev1.SecurityContext, names ...s
 }
 
 // front returns the container that takes HTTPS for the dashboard, which has no TLS of its own.
-func (o OperatorImage) front(security *corev1.SecurityContext) corev1.Container {
-	container := o.container(v1alpha1.ContainerEncryption, encryptionSize, security)
+func (o OperatorImage) front(size corev1.ResourceList, security *corev1.SecurityContext) corev1.Container {
+	container := o.container(v1alpha1.ContainerEncryption, Over(encryptionSize, size), security)
 	container.Command = []string{"/encryption", "front"}
 	container.Args = []string{
 		fmt.Sprintf("--listen=:%d", PortDashboardTLS), fmt.Sprintf("--to=127.0.0.1:%d", PortDashboard), "--certificates=" + PathCertificates,

@@ -96,7 +96,7 @@ func TestDashboardURL_FollowsEncryption(t *testing.T) {
 func TestCertificates_AreForTheNames(t *testing.T) {
 	for want, names := range map[string][]string{"": nil, "--names=a": {"a"}, "--names=a,b": {"a", "b"}} {
 		others := func(arg string) bool { return !strings.HasPrefix(arg, "--names") }
-		args := operatorImage.Certificates(nil, names...).Args
+		args := operatorImage.Certificates(nil, nil, names...).Args
 		if have := strings.Join(slices.DeleteFunc(args, others), " "); have != want {
 			t.Errorf("of the names %q the arguments have %q, want %q", names, have, want)
 		}

@@ -19,11 +19,7 @@ var labelsOfVariables = map[string]string{"RAY_NODE_MARKET_TYPE": labelMarket, "
 // before a machine is found, from variables and the node selector. What only the machine tells, such as the size of a
 // container without limits, is not in it; nor is what differs between the replicas of a group, or their hosts.
 func GroupShape(cluster *v1alpha1.ComputeCluster, group *v1alpha1.WorkerGroup) (resources map[string]float64, labels map[string]string) {
-	d := outline(cluster, group)
-	if given := cluster.Spec.PodDefaults; given != nil {
-		rayDefaults(d.ray, given.DeepCopy())
-		d.pod.Spec.NodeSelector = merged(given.NodeSelector, d.pod.Spec.NodeSelector)
-	}
+	d := workerOutline(cluster, group)
 	resources = rayAmounts(d)
 	for name, amount := range resources {
 		if amount == 0 { // Ray leaves out what a node has none of
@@ -41,6 +37,23 @@ func GroupShape(cluster *v1alpha1.ComputeCluster, group *v1alpha1.WorkerGroup) (
 		resources[accelerated+kind] = 1
 	}
 	return resources, labels
+}
+
+// DetectsGPUs reports whether Ray is not told how many GPUs a group's nodes have, and counts those that it sees.
+func DetectsGPUs(cluster *v1alpha1.ComputeCluster, group *v1alpha1.WorkerGroup) bool {
+	_, isTold := rayAmounts(workerOutline(cluster, group))[resourceGPU]
+	return !isTold
+}
+
+// workerOutline is the outline of a group's pods, with what podDefaults add that Ray is told of.
+func workerOutline(cluster *v1alpha1.ComputeCluster, group *v1alpha1.WorkerGroup) *draft {
+	d := outline(cluster, group)
+	if given := cluster.Spec.PodDefaults; given != nil {
+		rayDefaults(d.ray, given.DeepCopy())
+		d.pod.Spec.NodeSelector = merged(given.NodeSelector, d.pod.Spec.NodeSelector)
+		d.pod.Annotations = merged(given.Annotations, d.pod.Annotations)
+	}
+	return d
 }
 
 // variable is the text that a variable of the Ray container is given, empty where it comes

@@ -65,6 +65,9 @@ func TestGroupShapeIsWhatRayIsTold(t *testing.T) {
 		"no resources known": withContainer(corev1.Container{Resources: corev1.ResourceRequirements{
 			Limits: testkit.Resources("nvidia.com/gpu", "1"),
 		}}),
+		"a device that may be a GPU": withContainer(corev1.Container{Resources: corev1.ResourceRequirements{
+			Limits: testkit.Resources("volcano.sh/vgpu-number", "1", "memory", "2Gi"),
+		}}),
 		"allocated later": withContainer(corev1.Container{Resources: corev1.ResourceRequirements{Claims: []corev1.ResourceClaim{{Name: "gpus"}}}}),
 	} {
 		cluster := testkit.Cluster("demo", group)

@@ -35,9 +35,10 @@ func (o OperatorImage) containers(cluster *v1alpha1.ComputeCluster, isHead bool,
 	security := restricted(pod)
 	switch {
 	case EncryptionRequired(cluster) && isHead:
-		added = append(added, o.Certificates(security, namesOfHead(cluster)...), o.front(security))
+		size := cluster.Spec.Network.EncryptionSize
+		added = append(added, o.Certificates(size, security, namesOfHead(cluster)...), o.front(size, security))
 	case EncryptionRequired(cluster):
-		added = append(added, o.Certificates(security))
+		added = append(added, o.Certificates(cluster.Spec.Network.EncryptionSize, security))
 	}
 	if wanted := cluster.Spec.Autoscaling; isHead && wanted != nil && (o.Image != "" || wanted.Image != "") {
 		added = append(added, o.autoscaler(cluster, security))
@@ -49,9 +50,7 @@ func (o OperatorImage) containers(cluster *v1alpha1.ComputeCluster, isHead bool,
 func (o OperatorImage) container(name string, size corev1.ResourceList, security *corev1.SecurityContext) corev1.Container {
 	return corev1.Container{
 		Name: name, Image: o.Image, ImagePullPolicy: o.PullPolicy,
-		Resources: corev1.ResourceRequirements{
-			Requests: size.DeepCopy(), Limits: corev1.ResourceList{corev1.ResourceMemory: size.Memory().DeepCopy()},
-		},
+		Resources:                Sized(size),
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		SecurityContext:          security.DeepCopy(),
 	}

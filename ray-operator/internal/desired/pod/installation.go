@@ -8,6 +8,22 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
 
+// Installed is what an installation gives every cluster. A nil one gives nothing.
+type Installed struct {
+	// PodDefaults lie under those of every cluster; nil where there are none.
+	PodDefaults *v1alpha1.PodDefaults
+	// Sizes lie under those of the operator's containers.
+	Sizes Sizes
+}
+
+// Under returns a cluster over all that its installation gives it, and the cluster itself where that is nothing.
+func (i *Installed) Under(cluster *v1alpha1.ComputeCluster) *v1alpha1.ComputeCluster {
+	if i == nil {
+		return cluster
+	}
+	return i.Sizes.Under(Under(cluster, i.PodDefaults))
+}
+
 // Under returns a cluster whose podDefaults lie over those of its installation: what the cluster says of the same name or
 // key stays, lists of both are joined. Pods are built from it; what is wanted of them is judged by the cluster itself.
 // Without defaults of the installation it returns the cluster.

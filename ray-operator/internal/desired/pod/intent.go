@@ -23,6 +23,7 @@ type intentV1 struct {
 	Unauthenticated bool                                        `json:",omitempty"`
 	TokenSecret     string                                      `json:",omitempty"`
 	Encrypted       bool                                        `json:",omitempty"`
+	EncryptionSize  corev1.ResourceList                         `json:",omitempty"`
 	Scheduler       *v1alpha1.Scheduler                         `json:",omitempty"`
 	HostsPerReplica int                                         `json:",omitempty"` // when above 1
 	Claims          map[string]corev1.PersistentVolumeClaimSpec `json:",omitempty"` // by the template's name
@@ -53,7 +54,9 @@ func Intent(cluster *v1alpha1.ComputeCluster, group string) string {
 	spec := &cluster.Spec
 	form := intentV1{RayVersion: spec.RayVersion, Image: spec.Image, ImagePullPolicy: spec.ImagePullPolicy, Node: spec.Head.NodeSpec}
 	form.access(spec)
-	form.Encrypted, form.Scheduler = EncryptionRequired(cluster), spec.Scheduler
+	if form.Encrypted, form.Scheduler = EncryptionRequired(cluster), spec.Scheduler; form.Encrypted {
+		form.EncryptionSize = spec.Network.EncryptionSize
+	}
 	if given := spec.Autoscaling; group == "" && given != nil {
 		form.Autoscaler = &autoscalerIntent{Size: given.Size, Image: given.Image, Env: given.Env, SecurityContext: given.SecurityContext}
 	}

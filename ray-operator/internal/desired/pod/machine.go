@@ -135,7 +135,7 @@ func (d *draft) foretold() map[string]string {
 		if generation, _, sliced := strings.Cut(found[labelPodType], "-"); sliced {
 			found[labelAccelerator] = "TPU-" + strings.ToUpper(generation)
 		}
-	case counts[resourceGPU] > 0 || len(d.ray.Resources.Claims) > 0:
+	case counts[resourceGPU] > 0 || d.mayHaveGPUs():
 		found[labelAccelerator] = gpuOf(selector)
 	}
 	for label, value := range found {

@@ -39,7 +39,7 @@ func TestGroupShape_ForetellsAccelerators(t *testing.T) {
 		if test.want != "" && resources["accelerator_type:"+test.want] != 1 {
 			t.Errorf("%s=%s: tasks cannot ask for it by accelerator_type: %v", test.label, test.value, resources)
 		}
-		cluster = testkit.Cluster("demo", selecting("example.com/fpga", map[string]string{test.label: test.value}))
+		cluster = testkit.Cluster("demo", selecting("rdma/hca", map[string]string{test.label: test.value}))
 		if _, labels = pod.GroupShape(cluster, &cluster.Spec.WorkerGroups[0]); labels["ray.io/accelerator-type"] != "" {
 			t.Errorf("%s=%s: a worker without GPUs has %v", test.label, test.value, labels)
 		}

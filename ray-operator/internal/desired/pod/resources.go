@@ -30,16 +30,9 @@ func sizes(d *draft) {
 	if len(resources.Requests) > 0 || len(resources.Limits) > 0 {
 		return
 	}
-	size := corev1.ResourceList{corev1.ResourceCPU: defaultCPU, corev1.ResourceMemory: defaultMemory[d.isHead()]}
-	for name, quantity := range d.node.Size {
-		size[name] = quantity
-	}
-	resources.Requests, resources.Limits = size, corev1.ResourceList{}
-	for name, quantity := range size {
-		if name != corev1.ResourceCPU {
-			resources.Limits[name] = quantity
-		}
-	}
+	standard := corev1.ResourceList{corev1.ResourceCPU: defaultCPU, corev1.ResourceMemory: defaultMemory[d.isHead()]}
+	sized := Sized(Over(standard, d.node.Size))
+	resources.Requests, resources.Limits = sized.Requests, sized.Limits
 }
 
 // outline is a draft of the pods of a group, or of the head where that is nil, as far as
@@ -50,20 +43,50 @@ func outline(cluster *v1alpha1.ComputeCluster, group *v1alpha1.WorkerGroup) *dra
 		d.node, d.group, d.at.Group = &group.NodeSpec, group, group.Name
 	}
 	if d.node.Template != nil {
-		d.pod.Spec = *d.node.Template.Spec.DeepCopy()
+		template := d.node.Template.DeepCopy()
+		d.pod.Annotations, d.pod.Spec = template.Annotations, template.Spec
 	}
 	d.ray = rayContainer(&d.pod.Spec)
 	sizes(d)
 	return d
 }
 
-// Requests is what a pod of a group asks Kubernetes for, or the head's under "". It is
-// what a built pod asks for, without the cost of building it.
-func Requests(cluster *v1alpha1.ComputeCluster, group string) corev1.ResourceList {
+// whole is the outline of the pods of a group, or of the head under "", with the operator's containers.
+func whole(cluster *v1alpha1.ComputeCluster, group string) *corev1.Pod {
 	d := outline(cluster, FindGroup(cluster, group))
 	ours := OperatorImage{Image: "any"}.containers(cluster, d.isHead(), nil)
 	d.pod.Spec.InitContainers = slices.Concat(ours, d.pod.Spec.InitContainers)
-	return resourcehelper.PodRequests(d.pod, resourcehelper.PodResourcesOptions{})
+	return d.pod
+}
+
+// Requests is what a pod of a group asks Kubernetes for, or the head's under "". It is
+// what a built pod asks for once the API server has taken it, without the cost of building it.
+func Requests(cluster *v1alpha1.ComputeCluster, group string) corev1.ResourceList {
+	pod := whole(cluster, group)
+	complete(&pod.Spec)
+	return resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
+}
+
+// StatedRequests is what the containers of a pod request in so many words. An operator before counted no more, which a
+// comparison with what that one wrote must know.
+func StatedRequests(cluster *v1alpha1.ComputeCluster, group string) corev1.ResourceList {
+	return resourcehelper.PodRequests(whole(cluster, group), resourcehelper.PodResourcesOptions{})
+}
+
+// complete fills in the resources of a pod that the API server fills in when it takes the pod: what a container has a
+// limit of, and no request, it requests as well. Resources of the pod as a whole are refused before.
+func complete(spec *corev1.PodSpec) {
+	eachContainer(spec, func(container *corev1.Container) {
+		resources := &container.Resources
+		for name, limit := range resources.Limits {
+			if resources.Requests == nil {
+				resources.Requests = corev1.ResourceList{}
+			}
+			if _, has := resources.Requests[name]; !has {
+				resources.Requests[name] = limit
+			}
+		}
+	})
 }
 
 // amount is what a container gets of CPU or memory: its limit, or its request where
@@ -119,7 +142,7 @@ func rayAmounts(d *draft) map[string]float64 {
 	}
 	if amounts[resourceGPU] == 0 {
 		amounts[resourceGPU] = 0
-		if len(d.ray.Resources.Claims) > 0 { // then Ray counts what was allocated to them
+		if d.mayHaveGPUs() { // then Ray counts those that it sees
 			delete(amounts, resourceGPU)
 		}
 	}

@@ -21,13 +21,16 @@ func TestRayIsToldOfThePod(t *testing.T) {
 		resources            corev1.ResourceRequirements
 		cpus, gpus, together string
 	}{
-		"request only":          {corev1.ResourceRequirements{Requests: testkit.Resources("cpu", "1500m", "memory", "1Gi")}, "2", "0", "1073741824"},
-		"limit over request":    {corev1.ResourceRequirements{Requests: testkit.Resources("cpu", "1"), Limits: testkit.Resources("cpu", "4")}, "4", "0", ""},
-		"below one":             {corev1.ResourceRequirements{Requests: testkit.Resources("cpu", "100m")}, "1", "0", ""},
-		"devices of two makers": {corev1.ResourceRequirements{Limits: testkit.Resources("nvidia.com/gpu", "2", "amd.com/gpu", "1")}, "", "3", ""},
-		"slices and shares":     {corev1.ResourceRequirements{Limits: testkit.Resources("nvidia.com/mig-1g.5gb", "2", "nvidia.com/gpu.shared", "1")}, "", "3", ""},
-		"no device of ours":     {corev1.ResourceRequirements{Limits: testkit.Resources("example.com/fpga", "2")}, "", "0", ""},
-		"allocated later":       {corev1.ResourceRequirements{Claims: []corev1.ResourceClaim{{Name: "gpus"}}}, "1", "", "2147483648"},
+		"request only":               {corev1.ResourceRequirements{Requests: testkit.Resources("cpu", "1500m", "memory", "1Gi")}, "2", "0", "1073741824"},
+		"limit over request":         {corev1.ResourceRequirements{Requests: testkit.Resources("cpu", "1"), Limits: testkit.Resources("cpu", "4")}, "4", "0", ""},
+		"below one":                  {corev1.ResourceRequirements{Requests: testkit.Resources("cpu", "100m")}, "1", "0", ""},
+		"devices of two makers":      {corev1.ResourceRequirements{Limits: testkit.Resources("nvidia.com/gpu", "2", "amd.com/gpu", "1")}, "", "3", ""},
+		"slices and shares":          {corev1.ResourceRequirements{Limits: testkit.Resources("nvidia.com/mig-1g.5gb", "2", "nvidia.com/gpu.shared", "1")}, "", "3", ""},
+		"a device that may be a GPU": {corev1.ResourceRequirements{Limits: testkit.Resources("volcano.sh/vgpu-number", "1", "volcano.sh/vgpu-memory", "4000")}, "", "", ""},
+		"none of such a device":      {corev1.ResourceRequirements{Limits: testkit.Resources("example.com/fpga", "0")}, "", "0", ""},
+		"a device without GPUs":      {corev1.ResourceRequirements{Limits: testkit.Resources("rdma/hca", "1", "google.com/tpu", "4")}, "", "0", ""},
+		"limits alone":               {corev1.ResourceRequirements{Limits: testkit.Resources("cpu", "2", "memory", "1Gi")}, "2", "0", "1073741824"},
+		"allocated later":            {corev1.ResourceRequirements{Claims: []corev1.ResourceClaim{{Name: "gpus"}}}, "1", "", "2147483648"},
 		"some allocated later": {corev1.ResourceRequirements{
 			Limits: testkit.Resources("nvidia.com/gpu", "1"), Claims: []corev1.ResourceClaim{{Name: "gpus"}},
 		}, "", "1", ""},
@@ -49,6 +52,51 @@ func TestRayIsToldOfThePod(t *testing.T) {
 				t.Errorf("object store %d and memory %d are not %s together", store, heap, test.together)
 			}
 		})
+	}
+}
+
+// TestGPUs_AreLeftToRayWhereTheyMayBe: "none" is said only of pods that certainly have none.
+func TestGPUs_AreLeftToRayWhereTheyMayBe(t *testing.T) {
+	for name, test := range map[string]struct {
+		edit func(*corev1.PodTemplateSpec)
+		gpus string
+	}{
+		"nothing":                    {func(*corev1.PodTemplateSpec) {}, "0"},
+		"a share of KAI":             {func(t *corev1.PodTemplateSpec) { t.Annotations = map[string]string{"gpu-fraction": "0.5"} }, ""},
+		"memory of KAI":              {func(t *corev1.PodTemplateSpec) { t.Annotations = map[string]string{"gpu-memory": "2000"} }, ""},
+		"another annotation":         {func(t *corev1.PodTemplateSpec) { t.Annotations = map[string]string{"team": "a"} }, "0"},
+		"NVIDIA's runtime class":     {func(t *corev1.PodTemplateSpec) { t.Spec.RuntimeClassName = new("nvidia") }, ""},
+		"another runtime class":      {func(t *corev1.PodTemplateSpec) { t.Spec.RuntimeClassName = new("gvisor") }, "0"},
+		"all GPUs of the machine":    {visible("all"), ""},
+		"no GPU of the machine":      {visible("none"), "0"},
+		"no runtime for GPUs at all": {visible("void"), "0"},
+	} {
+		group := testkit.Group("g", 1)
+		group.Template = testkit.Template(corev1.Container{Name: "ray"})
+		test.edit(group.Template)
+		cluster := testkit.Cluster("demo", group)
+		if gpus := argument(t, worker(cluster), "num-gpus"); gpus != test.gpus {
+			t.Errorf("%s: num-gpus %q, want %q", name, gpus, test.gpus)
+		}
+		if detects := pod.DetectsGPUs(cluster, &cluster.Spec.WorkerGroups[0]); detects != (test.gpus == "") {
+			t.Errorf("%s: that Ray detects GPUs is %v", name, detects)
+		}
+		cluster.Spec.WorkerGroups[0].RayResources = map[string]resource.Quantity{"GPU": resource.MustParse("1")}
+		if gpus := argument(t, worker(cluster), "num-gpus"); gpus != "1" || pod.DetectsGPUs(cluster, &cluster.Spec.WorkerGroups[0]) {
+			t.Errorf("%s: with rayResources num-gpus is %q", name, gpus)
+		}
+	}
+	shared := testkit.Cluster("demo", testkit.Group("g", 1))
+	shared.Spec.PodDefaults = &v1alpha1.PodDefaults{Annotations: map[string]string{"gpu-fraction": "0.5"}}
+	if gpus := argument(t, worker(shared), "num-gpus"); gpus != "" || !pod.DetectsGPUs(shared, &shared.Spec.WorkerGroups[0]) {
+		t.Errorf("with a share of podDefaults num-gpus is %q", gpus)
+	}
+}
+
+// visible gives Ray's container NVIDIA's variable.
+func visible(value string) func(*corev1.PodTemplateSpec) {
+	return func(t *corev1.PodTemplateSpec) {
+		t.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "NVIDIA_VISIBLE_DEVICES", Value: value}}
 	}
 }
 
@@ -139,7 +187,7 @@ func TestDevicesAreResources(t *testing.T) {
 			want: map[string]float64{"huawei.com/Ascend910": 1, "huawei.com/Ascend310P": 2, "NPU": 3},
 		},
 		"one that Ray does not know": {
-			limits: testkit.Resources("example.com/fpga", "2"), gpus: "0", want: map[string]float64{"example.com/fpga": 2},
+			limits: testkit.Resources("example.com/fpga", "2"), gpus: "", want: map[string]float64{"example.com/fpga": 2},
 		},
 		"Neuron devices are left to Ray": {
 			limits: testkit.Resources("aws.amazon.com/neuron", "1"), gpus: "0", want: map[string]float64{"aws.amazon.com/neuron": 1},
@@ -283,9 +331,13 @@ func TestSizes(t *testing.T) {
 		template *corev1.ResourceRequirements
 		want     want
 	}{
-		"nothing":     {want: want{testkit.Resources("cpu", "1", "memory", "2Gi"), testkit.Resources("memory", "2Gi")}},
-		"cpu only":    {size: testkit.Resources("cpu", "3"), want: want{testkit.Resources("cpu", "3", "memory", "2Gi"), testkit.Resources("memory", "2Gi")}},
-		"with device": {size: testkit.Resources("nvidia.com/gpu", "1"), want: want{testkit.Resources("cpu", "1", "memory", "2Gi", "nvidia.com/gpu", "1"), testkit.Resources("memory", "2Gi", "nvidia.com/gpu", "1")}},
+		"nothing":        {want: want{testkit.Resources("cpu", "1", "memory", "2Gi"), testkit.Resources("memory", "2Gi")}},
+		"cpu only":       {size: testkit.Resources("cpu", "3"), want: want{testkit.Resources("cpu", "3", "memory", "2Gi"), testkit.Resources("memory", "2Gi")}},
+		"with device":    {size: testkit.Resources("nvidia.com/gpu", "1"), want: want{testkit.Resources("cpu", "1", "memory", "2Gi", "nvidia.com/gpu", "1"), testkit.Resources("memory", "2Gi", "nvidia.com/gpu", "1")}},
+		"a limit of cpu": {size: testkit.Resources("cpu", "3", "limits.cpu", "4"), want: want{testkit.Resources("cpu", "3", "memory", "2Gi"), testkit.Resources("cpu", "4", "memory", "2Gi")}},
+		"a limit of cpu below the default": {
+			size: testkit.Resources("limits.cpu", "500m"), want: want{testkit.Resources("cpu", "500m", "memory", "2Gi"), testkit.Resources("cpu", "500m", "memory", "2Gi")},
+		},
 		"template's requests": {
 			template: &corev1.ResourceRequirements{Requests: testkit.Resources("cpu", "7")}, want: want{requests: testkit.Resources("cpu", "7")},
 		},

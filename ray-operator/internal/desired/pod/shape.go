@@ -22,7 +22,7 @@ func Shape(cluster *v1alpha1.ComputeCluster, group string) string {
 	}
 	found.Size = nil
 	for name, quantity := range FindGroup(cluster, group).Size {
-		if name == corev1.ResourceCPU || name == corev1.ResourceMemory {
+		if name == corev1.ResourceCPU || name == corev1.ResourceLimitsCPU || name == corev1.ResourceMemory {
 			continue
 		}
 		if found.Size == nil {

@@ -23,7 +23,7 @@ func FromOrders(orders scalelink.Orders) (Frame, error) {
 		message.Groups[i] = &pb.Group{
 			Name: group.Name, Min: int32(group.Min), Max: int32(group.Max), Hosts: int32(group.Hosts), Priority: int32(group.Priority),
 			IdleTimeoutMs: group.IdleTimeout.Milliseconds(), CapacityTimeoutMs: group.CapacityTimeout.Milliseconds(),
-			Resources: group.Resources, Labels: group.Labels, Suspended: group.Suspended,
+			Resources: group.Resources, Labels: group.Labels, DetectsGpus: group.DetectsGPUs, Suspended: group.Suspended,
 		}
 	}
 	for i, pod := range orders.Pods {
@@ -50,6 +50,7 @@ func ToOrders(message *pb.Orders) (scalelink.Orders, error) {
 		orders.Groups = append(orders.Groups, scalelink.Group{
 			Name: group.GetName(), Min: int(group.GetMin()), Max: int(group.GetMax()), Hosts: int(group.GetHosts()),
 			Priority: int(group.GetPriority()), Resources: group.GetResources(), Labels: group.GetLabels(), Suspended: group.GetSuspended(),
+			DetectsGPUs:     group.GetDetectsGpus(),
 			IdleTimeout:     c.milliseconds("an idle timeout", group.GetIdleTimeoutMs()),
 			CapacityTimeout: c.milliseconds("a capacity timeout", group.GetCapacityTimeoutMs()),
 		})

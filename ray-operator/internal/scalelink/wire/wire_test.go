@@ -22,7 +22,7 @@ func fullOrders() scalelink.Orders {
 			Name: "gpu", Min: 1, Max: 4, Hosts: 2, Priority: -3, IdleTimeout: time.Minute, CapacityTimeout: time.Hour,
 			Resources: map[string]float64{"GPU": 0.5, "memory": 1 << 40}, Labels: map[string]string{"ray.io/zone": "a", "empty": ""},
 		},
-		{Name: "cpu", Max: MaxReplicas, Hosts: 1, Suspended: true},
+		{Name: "cpu", Max: MaxReplicas, Hosts: 1, Suspended: true, DetectsGPUs: true},
 	}}
 	for stage := scalelink.Waiting; stage <= scalelink.Leaving; stage++ {
 		orders.Pods = append(orders.Pods, scalelink.Pod{

@@ -452,9 +452,11 @@ type Group struct {
 	// 0 is never.
 	CapacityTimeoutMs int64 `protobuf:"varint,7,opt,name=capacity_timeout_ms,json=capacityTimeoutMs,proto3" json:"capacity_timeout_ms,omitempty"`
 	// Of each node, in Ray's terms; memory in bytes.
-	Resources     map[string]float64 `protobuf:"bytes,8,rep,name=resources,proto3" json:"resources,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
-	Labels        map[string]string  `protobuf:"bytes,9,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Suspended     bool               `protobuf:"varint,10,opt,name=suspended,proto3" json:"suspended,omitempty"`
+	Resources map[string]float64 `protobuf:"bytes,8,rep,name=resources,proto3" json:"resources,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
+	Labels    map[string]string  `protobuf:"bytes,9,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Suspended bool               `protobuf:"varint,10,opt,name=suspended,proto3" json:"suspended,omitempty"`
+	// Ray counts the GPUs of each node by itself: how many there are is not known before a node is there.
+	DetectsGpus   bool `protobuf:"varint,11,opt,name=detects_gpus,json=detectsGpus,proto3" json:"detects_gpus,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -555,6 +557,13 @@ func (x *Group) GetLabels() map[string]string {
 func (x *Group) GetSuspended() bool {
 	if x != nil {
 		return x.Suspended
+	}
+	return false
+}
+
+func (x *Group) GetDetectsGpus() bool {
+	if x != nil {
+		return x.DetectsGpus
 	}
 	return false
 }
@@ -943,7 +952,7 @@ const file_heliostat_scalelink_v1_scalelink_proto_rawDesc = "" +
 	"\tmax_nodes\x18\x02 \x01(\x05R\bmaxNodes\x120\n" +
 	"\x04pace\x18\x03 \x01(\x0e2\x1c.heliostat.scalelink.v1.PaceR\x04pace\x125\n" +
 	"\x06groups\x18\x04 \x03(\v2\x1d.heliostat.scalelink.v1.GroupR\x06groups\x12/\n" +
-	"\x04pods\x18\x05 \x03(\v2\x1b.heliostat.scalelink.v1.PodR\x04pods\"\xef\x03\n" +
+	"\x04pods\x18\x05 \x03(\v2\x1b.heliostat.scalelink.v1.PodR\x04pods\"\x92\x04\n" +
 	"\x05Group\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03min\x18\x02 \x01(\x05R\x03min\x12\x10\n" +
@@ -955,7 +964,8 @@ const file_heliostat_scalelink_v1_scalelink_proto_rawDesc = "" +
 	"\tresources\x18\b \x03(\v2,.heliostat.scalelink.v1.Group.ResourcesEntryR\tresources\x12A\n" +
 	"\x06labels\x18\t \x03(\v2).heliostat.scalelink.v1.Group.LabelsEntryR\x06labels\x12\x1c\n" +
 	"\tsuspended\x18\n" +
-	" \x01(\bR\tsuspended\x1a<\n" +
+	" \x01(\bR\tsuspended\x12!\n" +
+	"\fdetects_gpus\x18\v \x01(\bR\vdetectsGpus\x1a<\n" +
 	"\x0eResourcesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\x1a9\n" +

@@ -1,0 +1,118 @@
+package validate
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+)
+
+// containerSize is a field for the size of containers that the operator adds.
+type containerSize struct {
+	// id begins the IDs of its rules.
+	id   string
+	path *field.Path
+	// noun is the field in a sentence, and least the memory that its containers cannot do with less of.
+	noun  string
+	least resource.Quantity
+	of    func(c *v1alpha1.ComputeCluster) corev1.ResourceList
+}
+
+// containerSizes are all such fields.
+var containerSizes = []containerSize{
+	{
+		id: "autoscaling-size", path: autoscalingPath.Child("size"), noun: "the autoscaler's size", least: leastAutoscaler,
+		of: func(c *v1alpha1.ComputeCluster) corev1.ResourceList {
+			if c.Spec.Autoscaling == nil {
+				return nil
+			}
+			return c.Spec.Autoscaling.Size
+		},
+	},
+	{
+		id: "store-size", path: storePath.Child("managedRedis", "size"), noun: "the size of a managed Redis", least: leastRedis,
+		of: func(c *v1alpha1.ComputeCluster) corev1.ResourceList {
+			if m := storeOf(c).ManagedRedis; m != nil {
+				return m.Size
+			}
+			return nil
+		},
+	},
+	{id: "encryption-size", path: encryptionSizePath, noun: "encryptionSize", least: leastEncryption, of: encryptionSize},
+}
+
+// leastEncryption is what the containers of encryption cannot do with less of.
+var leastEncryption = resource.MustParse("32Mi")
+
+var encryptionSizePath = field.NewPath("spec", "network", "encryptionSize")
+
+func encryptionSize(c *v1alpha1.ComputeCluster) corev1.ResourceList {
+	if c.Spec.Network == nil {
+		return nil
+	}
+	return c.Spec.Network.EncryptionSize
+}
+
+// sizedNames are what such a size can contain.
+var sizedNames = []string{"cpu", "limits.cpu", "memory", "ephemeral-storage"}
+
+// A limit of CPU must not be below the request.
+const (
+	limitRefused = "limits.cpu must not be below cpu"
+	limitRemedy  = "raise limits.cpu, or lower cpu"
+)
+
+// isLimitBelow reports whether a size has a limit of CPU below its request.
+func isLimitBelow(size corev1.ResourceList) bool {
+	request, hasRequest := size[corev1.ResourceCPU]
+	limit, hasLimit := size[corev1.ResourceLimitsCPU]
+	return hasRequest && hasLimit && request.Cmp(limit) > 0
+}
+
+// containerSizeRules are about the sizes of the containers that the operator adds.
+var containerSizeRules = slices.Concat(containerSizes[0].rules(), containerSizes[1].rules(), containerSizes[2].rules(), []Rule{{
+	ID: "encryption-size-unused", Field: "spec.network.encryptionSize", By: Expression,
+	Refused: "encryptionSize must be used with encryption Required", Remedy: "set encryption too, or leave encryptionSize out",
+	cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+		if len(encryptionSize(c)) > 0 && !pod.EncryptionRequired(c) {
+			bad.at(encryptionSizePath, nil)
+		}
+	},
+}})
+
+func (s containerSize) rules() []Rule {
+	least := s.least.String()
+	return []Rule{
+		{
+			ID: s.id + "-name", Field: s.path.String(), By: Expression,
+			Refused: s.noun + " must contain only cpu, limits.cpu, memory and ephemeral-storage", Remedy: "remove the rest",
+			cluster: s.each(func(name string, _ resource.Quantity) bool { return !slices.Contains(sizedNames, name) }),
+		},
+		{
+			ID: s.id, Field: s.path.String(), By: Expression,
+			Refused: s.noun + " must have amounts above 0 and memory of at least " + least, Remedy: "raise it",
+			cluster: s.each(func(name string, quantity resource.Quantity) bool {
+				return quantity.Sign() <= 0 || name == "memory" && quantity.Cmp(s.least) < 0
+			}),
+		},
+		{
+			ID: s.id + "-limit", Field: s.path.String(), By: Expression, Refused: limitRefused, Remedy: limitRemedy,
+			cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+				if isLimitBelow(s.of(c)) {
+					bad.at(s.path, nil)
+				}
+			},
+		},
+	}
+}
+
+// each reports what is wrong in a size.
+func (s containerSize) each(wrong func(name string, quantity resource.Quantity) bool) func(*v1alpha1.ComputeCluster, report) {
+	return func(c *v1alpha1.ComputeCluster, bad report) {
+		quantities(s.of(c), wrong, func(name, quantity string) { bad.at(s.path.Key(name), quantity) })
+	}
+}
