@@ -6,6 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/controlstore"
@@ -109,8 +110,11 @@ func explainStoreStart(s *situation) (reason.Finding, bool) {
 	case volume.Phase == corev1.ClaimLost:
 		return reason.StoreVolumeLost.Of(volume.Name), true
 	}
-	name := "pod " + naming.StorePod(s.cluster.Name)
-	if finding, found := diagnose.NotMade(name, s.seen.Store.SetEvents); found { // the claim may wait for that pod
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: naming.StorePod(s.cluster.Name)}}
+	if there {
+		pod.Spec = set.Spec.Template.Spec
+	}
+	if finding, found := diagnose.NotMade(pod, s.seen.Store.SetEvents); found { // the claim may wait for that pod
 		return finding, true
 	}
 	if volume := s.seen.Store.Volume; there && volume.Phase == corev1.ClaimPending {
@@ -118,10 +122,10 @@ func explainStoreStart(s *situation) (reason.Finding, bool) {
 	}
 	if s.seen.Store.Pod != nil {
 		if finding, found := diagnose.Pod(s.seen.Store.Pod, nil, s.now); found && finding.Severity() == reason.Warning {
-			return finding.About(name), true
+			return finding.About("pod " + pod.Name), true
 		}
 	}
-	return reason.StoreStarting.Of(name + " is not ready yet"), true
+	return reason.StoreStarting.Of("pod " + pod.Name + " is not ready yet"), true
 }
 
 // hasUnmadeStore reports whether a managed Redis has no pod, and does not serve.

@@ -10,14 +10,14 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
-// NotMade is why a controller of Kubernetes' own cannot make an object, such as the pod of a StatefulSet, by the events of
-// what it makes it for. It is false where the newest of them says nothing of that.
-func NotMade(object string, events []corev1.Event) (finding reason.Finding, found bool) {
+// NotMade returns why a controller of Kubernetes cannot make a pod, such as that of a StatefulSet, by the events of the
+// controller's object. It is false where the newest of them is not about that.
+func NotMade(pod *corev1.Pod, events []corev1.Event) (finding reason.Finding, found bool) {
 	for _, event := range byTime(events) {
 		switch event.Reason {
 		case "FailedCreate":
 			refused := &apierrors.StatusError{ErrStatus: metav1.Status{Message: refusedWords(event.Message)}}
-			finding, found = Refusal(object, refused), true
+			finding, found = Refusal("pod "+pod.Name, OfPod(pod, refused)), true
 		case "SuccessfulCreate":
 			found = false
 		}
@@ -25,7 +25,7 @@ func NotMade(object string, events []corev1.Event) (finding reason.Finding, foun
 	return finding, found
 }
 
-// refusedWords are those of the API server in what a controller says of them.
+// refusedWords returns the API server's part of a controller's message.
 func refusedWords(message string) string {
 	for _, before := range []string{" failed error: ", "Error creating: "} {
 		if _, words, is := strings.Cut(message, before); is {

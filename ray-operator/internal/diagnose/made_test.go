@@ -18,12 +18,16 @@ func TestNotMade_TellsWhatTheAPIServerSaid(t *testing.T) {
 	}
 	const refused = `create Pod store-redis-0 in StatefulSet store-redis failed error: pods "store-redis-0" is forbidden: `
 	quota := event(1, "FailedCreate", refused+"failed quota: team: must specify limits.cpu for: certificates,redis")
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "store-redis-0"}, Spec: corev1.PodSpec{
+		InitContainers: []corev1.Container{{Name: "certificates"}}, Containers: []corev1.Container{{Name: "redis"}},
+	}}
 	for name, c := range map[string]struct {
 		events []corev1.Event
 		want   string
 	}{
 		"a quota":              {[]corev1.Event{quota}, "QuotaExceeded: pod store-redis-0: "},
 		"its words":            {[]corev1.Event{quota}, "must specify limits.cpu for: certificates,redis"},
+		"the field that helps": {[]corev1.Event{quota}, "controlStore.managedRedis.size"},
 		"a job's words":        {[]corev1.Event{event(1, "FailedCreate", `Error creating: pods "a" is forbidden: failed quota: q: must specify pods for: a`)}, "QuotaExceeded"},
 		"another refusal":      {[]corev1.Event{event(1, "FailedCreate", "no")}, "CreateRefused: pod store-redis-0: "},
 		"the newest":           {[]corev1.Event{event(9, "FailedCreate", refused+`violates PodSecurity "restricted:latest": x`), quota}, "PodSecurityDenied"},
@@ -32,7 +36,7 @@ func TestNotMade_TellsWhatTheAPIServerSaid(t *testing.T) {
 		"other events":         {[]corev1.Event{event(1, "RecreatingFailedPod", "x")}, ""},
 		"none":                 {nil, ""},
 	} {
-		finding, found := diagnose.NotMade("pod store-redis-0", c.events)
+		finding, found := diagnose.NotMade(pod, c.events)
 		if have := finding.Code + ": " + finding.Text; found != (c.want != "") || !strings.Contains(have, c.want) {
 			t.Errorf("%s: %v, %s, want %s", name, found, have, c.want)
 		}
