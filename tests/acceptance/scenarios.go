@@ -45,7 +45,7 @@ var areas = map[string][]scenario{
 	},
 	"control-store": storeScenarios(),
 	"encryption":    encryptionScenarios(),
-	"tenancy":       {hostileTenants, busyNeighbours},
+	"tenancy":       {hostileTenants, hostileCallers, busyNeighbours},
 	"portals": {
 		portalRights, portalStreams, portalClients, portalWatches, portalSignIn, portalReach, portalVerbs, portalOutputs,
 		portalLatency, portalWatching, portalWatchingHTTP1, portalMemory, portalMemoryHTTP1, portalRolling, portalCanaries, portalLabels,

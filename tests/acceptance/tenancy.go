@@ -18,6 +18,10 @@ const (
 	grownWorkers     = 1_000
 	refusedWorkers   = 500
 	neighbourSeconds = 60
+	// Connections without a token to each listener of the server, accounts without rights, and seconds.
+	callersAnonymous = 50
+	callersAccounts  = 20
+	callersSeconds   = 60
 )
 
 // hostileTenants shows that one operator serves honest tenants beside hostile ones.
@@ -46,6 +50,35 @@ func besideHostile(figures json.RawMessage, failed error) (Outcome, error) {
 		broken = append(broken, "too few or too short")
 	}
 	return judged(tenants.String(), broken, failed, figures), nil
+}
+
+// hostileCallers shows that the server for portals serves honest callers beside hostile ones.
+var hostileCallers = scenario{
+	name: "hostile-callers",
+	promise: fmt.Sprintf("beside %d connections without a token to each listener of the server and %d accounts without rights, which send all that takes memory or never ends for %d s, "+
+		"the server goes on with at most %.0f %% of the chart's memory, and the p99 of honest callers is at most %.0f × that beside callers who are refused as often",
+		callersAnonymous, callersAccounts, callersSeconds, 100*live.PromisedMemory, live.PromisedBesideCallers),
+	play: func(ctx context.Context, state string) (Outcome, error) {
+		text, failed, err := measured(ctx, state, "TestHostileCallers_StopNobody", fmt.Sprintf("HELIOSTAT_ANONYMOUS=%d", callersAnonymous),
+			fmt.Sprintf("HELIOSTAT_ACCOUNTS=%d", callersAccounts), fmt.Sprintf("HELIOSTAT_HOSTILE_SECONDS=%d", callersSeconds))
+		if err != nil {
+			return Outcome{}, err
+		}
+		return besideCallers(text, failed)
+	},
+}
+
+// besideCallers judges what the test measured.
+func besideCallers(figures json.RawMessage, failed error) (Outcome, error) {
+	var callers live.Callers
+	if err := json.Unmarshal(figures, &callers); err != nil {
+		return Outcome{}, errors.Join(failed, fmt.Errorf("parse the figures: %w", err))
+	}
+	broken := callers.Broken()
+	if callers.Anonymous < callersAnonymous || callers.Accounts < callersAccounts || callers.Seconds < callersSeconds {
+		broken = append(broken, "too few or too short")
+	}
+	return judged(callers.String(), broken, failed, figures), nil
 }
 
 // busyNeighbours shows that a neighbour's work slows no honest cluster.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/heliostat-dev/heliostat/tests/internal/attackers"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -34,6 +35,37 @@ func TestHostileTenants_AreJudged(t *testing.T) {
 	}
 	if got, err := besideHostile(json.RawMessage("no JSON"), nil); err == nil {
 		t.Errorf("what is no JSON passed for figures: %+v", got)
+	}
+}
+
+func TestHostileCallers_AreJudged(t *testing.T) {
+	good := func() live.Callers {
+		siege := func() live.Siege {
+			s := live.Siege{Report: attackers.Report{Requests: 6000, Seconds: 60, Answers: map[string]map[string]int{}}, Waits: map[string]live.Waits{}}
+			for _, sort := range attackers.Sorts() {
+				s.Answers[sort] = map[string]int{"401": 1}
+			}
+			for _, listener := range attackers.Listeners() {
+				s.Waits[listener] = live.Waits{Requests: 9, P99: 10}
+			}
+			return s
+		}
+		return live.Callers{Anonymous: callersAnonymous, Accounts: callersAccounts, Seconds: callersSeconds, Calm: siege(), Beside: siege(), Memory: 300, MemoryLimit: 768}
+	}
+	short, ended := good(), good()
+	short.Seconds, ended.HasEnded = 10, true
+	for name, c := range map[string]struct {
+		measured live.Callers
+		kept     bool
+		says     string
+	}{
+		"all kept":  {good(), true, "memory 300 MiB of 768"},
+		"too short": {short, false, "too few or too short"},
+		"ended":     {ended, false, "the server ended"},
+	} {
+		if got, err := besideCallers(encoded(c.measured), nil); err != nil || got.Kept != c.kept || !strings.Contains(got.Measured, c.says) {
+			t.Errorf("%s: %+v, %v: want %v and %q", name, got, err, c.kept, c.says)
+		}
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/tests/internal/attackers"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -53,6 +54,14 @@ func inTime(t *testing.T, what string, took, promised time.Duration) {
 }
 
 func TestMain(m *testing.M) {
+	attacking := flag.Bool("attackers", false, "be the attackers of the server, as the orders on standard input say")
+	if flag.Parse(); *attacking {
+		if err := attackers.Obey(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, "attackers:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	dir, err := os.MkdirTemp("", "integration")

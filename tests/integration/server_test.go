@@ -35,6 +35,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/cert"
 
+	"github.com/heliostat-dev/heliostat/tests/internal/confined"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -51,6 +52,13 @@ type portal struct {
 	log     lockedBuffer
 	command *exec.Cmd
 	stop    sync.Once
+	// ended is closed when the program has ended.
+	ended chan struct{}
+	// group is the control group that it runs in, and env are variables beside those of the tests.
+	group *confined.Group
+	env   []string
+	// where is the land that it runs in; nil is the machine.
+	where *land
 }
 
 // auditLines are those of a server's log that say who did what.
@@ -63,15 +71,30 @@ func (p *portal) terminate(t *testing.T) {
 		if err := p.command.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Errorf("stop the server: %v: it had ended by itself", err)
 		}
-		_ = p.command.Wait() // how it ends by a signal is not judged
+		<-p.ended
 	})
+}
+
+// hasEnded reports whether the program has ended by itself.
+func (p *portal) hasEnded() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
 }
 
 // startServer starts the server, with the account of the chart. It ends with the test.
 func startServer(t *testing.T, flags ...string) *portal {
 	t.Helper()
-	p := &portal{dir: t.TempDir(), metrics: freeAddress(t)}
-	address := freeAddress(t)
+	return (&portal{}).begin(t, freeAddress(t), flags...)
+}
+
+// begin starts the server at an address.
+func (p *portal) begin(t *testing.T, address string, flags ...string) *portal {
+	t.Helper()
+	p.dir, p.metrics, p.ended = t.TempDir(), freeAddress(t), make(chan struct{})
 	host, _, _ := strings.Cut(address, ":")
 	p.url = "https://" + address
 	certificate, key, err := cert.GenerateSelfSignedCertKey(host, []net.IP{net.ParseIP(host)}, nil)
@@ -82,20 +105,32 @@ func startServer(t *testing.T, flags ...string) *portal {
 	for name, text := range files {
 		must(t, os.WriteFile(filepath.Join(p.dir, name), text, 0o600))
 	}
-	p.command = exec.Command(shared.server, append([]string{"--bind-address=" + address, "--grpc-address=0", "--metrics-bind-address=" + p.metrics, "--health-probe-bind-address=0",
+	program := exec.Command
+	if p.group != nil {
+		program = p.group.Command
+	}
+	p.command = program(shared.server, append([]string{"--bind-address=" + address, "--grpc-address=0", "--metrics-bind-address=" + p.metrics, "--health-probe-bind-address=0",
 		"--api-server=" + shared.Config.Host, "--namespace=" + live.ReleaseNamespace, "--account-token-file=" + filepath.Join(p.dir, "token"),
 		"--tls-cert-file=" + filepath.Join(p.dir, "tls.crt"), "--tls-private-key-file=" + filepath.Join(p.dir, "tls.key"), "--api-server-ca-file=" + filepath.Join(p.dir, "api-server.crt")},
 		flags...)...)
-	p.command.Stderr = &p.log
+	p.command.Stderr, p.command.Env = &p.log, append(os.Environ(), p.env...)
 	p.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	must(t, p.command.Start())
+	must(t, p.inLand(p.command))
+	go func() {
+		_ = p.command.Wait() // how it ends by a signal is not judged
+		close(p.ended)
+	}()
 	t.Cleanup(func() {
 		p.terminate(t)
 		if t.Failed() {
 			t.Logf("the server's log, without its audit lines:\n%s", auditLines.ReplaceAllString(p.log.String(), ""))
 		}
 	})
-	p.client, p.direct = trusting(files["ca.crt"]), end{shared.Config.Host, trusting(files["api-server.crt"])}
+	p.client = trusting(files["ca.crt"])
+	if p.where != nil {
+		p.client.Transport.(*http.Transport).DialContext = func(_ context.Context, _, address string) (net.Conn, error) { return p.where.Dial(address) }
+	}
+	p.direct = end{shared.Config.Host, trusting(files["api-server.crt"])}
 	eventually(t, "the server to answer", func(ctx context.Context) error {
 		_, err := p.asks(ctx, "", mixture{method: http.MethodGet, path: "/version"})
 		return err

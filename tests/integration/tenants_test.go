@@ -74,22 +74,37 @@ func TestHostileTenants_StopNobody(t *testing.T) {
 // limitMemory lets the operator know the limit of the chart's container, as the chart does, and gives it in MiB.
 func (o *operator) limitMemory(t *testing.T) float64 {
 	t.Helper()
-	out, err := live.Helm(t.Context(), "../..", "template", live.ReleaseName, "../../helm-chart/heliostat", "--namespace", live.ReleaseNamespace, "--show-only", "templates/deployment.yaml")
+	limit, env := memoryOf(t, "templates/deployment.yaml")
+	o.env = append(o.env, env)
+	return float64(limit) / (1 << 20)
+}
+
+// memoryOf returns the memory limit of the chart's container in a template, in bytes, and the variable by which the chart lets
+// Go know it.
+func memoryOf(t *testing.T, template string, settings ...string) (limit int64, env string) {
+	t.Helper()
+	out, err := live.Helm(t.Context(), "../..", append([]string{"template", live.ReleaseName, "../../helm-chart/heliostat", "--namespace", live.ReleaseNamespace, "--show-only", template}, settings...)...)
 	must(t, err)
 	objects, err := live.Decode([]byte(out))
 	must(t, err)
-	var deployment appsv1.Deployment
-	must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(objects[0].Object, &deployment))
-	container := deployment.Spec.Template.Spec.Containers[0]
-	for _, variable := range container.Env {
-		if variable.Name == "GOMEMLIMIT" {
-			o.env = append(o.env, "GOMEMLIMIT="+variable.Value)
+	for _, object := range objects {
+		if object.GetKind() != "Deployment" {
+			continue
+		}
+		var deployment appsv1.Deployment
+		must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &deployment))
+		container := deployment.Spec.Template.Spec.Containers[0]
+		limit = container.Resources.Limits.Memory().Value()
+		for _, variable := range container.Env {
+			if variable.Name == "GOMEMLIMIT" {
+				env = "GOMEMLIMIT=" + variable.Value
+			}
 		}
 	}
-	if len(o.env) == 0 {
-		t.Error("the chart sets no GOMEMLIMIT")
+	if limit == 0 || env == "" {
+		t.Fatalf("the chart gives the container of %s %d bytes and %q", template, limit, env)
 	}
-	return float64(container.Resources.Limits.Memory().Value()) / (1 << 20)
+	return limit, env
 }
 
 // peakMemory is the most that the operator had resident since it began, in MiB.

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 )
@@ -23,6 +24,26 @@ const (
 	GRPC       = "gRPC"
 	Dashboards = "dashboards"
 )
+
+// Listeners returns all of them.
+func Listeners() []string { return []string{REST, GRPC, Dashboards} }
+
+// Refused is the sort of requests of calm attackers.
+const Refused = "refused for want of a token"
+
+// Sorts returns the names of all sorts of requests that hostile attackers send.
+func Sorts() []string {
+	all := [][]attack{accountEnds, accountHolds, tenantEnds, tenantHolds}
+	for _, listener := range Listeners() {
+		ends, holds := withoutToken(listener)
+		all = append(all, ends, holds)
+	}
+	var names []string
+	for _, one := range slices.Concat(all...) {
+		names = append(names, one.name)
+	}
+	return names
+}
 
 // Orders say what attackers do.
 type Orders struct {
@@ -126,7 +147,7 @@ func Run(ctx context.Context, orders Orders) (Report, error) {
 // it ends.
 func (s *siege) attackers() []*attacker {
 	var all []*attacker
-	for _, listener := range []string{REST, GRPC, Dashboards} {
+	for _, listener := range Listeners() {
 		ends, holds := withoutToken(listener)
 		for i := range s.Anonymous {
 			one := &attacker{siege: s, listener: listener, holds: i%2 == 1, attacks: ends}
@@ -173,7 +194,7 @@ func (a *attacker) attack(ctx context.Context) {
 	for round := 0; a.Seconds > 0 || round < a.Rounds; round++ {
 		one := a.attacks[(a.number/2+round)%len(a.attacks)]
 		if a.IsCalm {
-			one = attack{name: "refused", listener: one.listener, send: refused}
+			one = attack{name: Refused, listener: one.listener, send: refused}
 		}
 		if !a.takeTurn(ctx) {
 			return
