@@ -79,6 +79,7 @@ var tables = map[string]func(json.RawMessage) string{
 	portalLatency.name:                            portalLatencyTable, portalWatching.name: portalWatchTable, portalMemory.name: portalMemoryTable,
 	portalWatchingHTTP1.name: portalWatchTable, portalMemoryHTTP1.name: portalMemoryTable,
 	kuberayManifests.name: manifestTable, rayClient.name: refusalTable, dashboardRates.name: dashboardRatesTable, dashboardSockets.name: dashboardSocketsTable, dashboardBusy.name: dashboardBusyTable,
+	hostileCallers.name: callersTable,
 }
 
 // once plays the scenario, and says when, on what and with which code.

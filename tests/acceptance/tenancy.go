@@ -5,7 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
+	"github.com/heliostat-dev/heliostat/tests/internal/attackers"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -108,4 +112,23 @@ func besideBusy(figures json.RawMessage, failed error) (Outcome, error) {
 		broken = append(broken, "too few")
 	}
 	return judged(neighbours.String(), broken, failed, figures), nil
+}
+
+// callersTable makes Markdown of how each sort of hostile requests was answered.
+func callersTable(samples json.RawMessage) string {
+	var callers live.Callers
+	if err := json.Unmarshal(samples, &callers); err != nil {
+		return fmt.Sprintf("parse the samples: %v\n", err)
+	}
+	var b strings.Builder
+	b.WriteString("Answers to hostile callers: a code of HTTP or gRPC and how often it came. \"none\" is a connection that ended before, and \"held to the end\" a request that was never answered.\n\n" +
+		"| requests | answers |\n|---|---|\n")
+	for _, sort := range attackers.Sorts() {
+		var answers []string
+		for _, answer := range slices.Sorted(maps.Keys(callers.Beside.Answers[sort])) {
+			answers = append(answers, fmt.Sprintf("%s: %d", answer, callers.Beside.Answers[sort][answer]))
+		}
+		fmt.Fprintf(&b, "| %s | %s |\n", sort, strings.Join(answers, ", "))
+	}
+	return b.String()
 }

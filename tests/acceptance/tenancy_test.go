@@ -69,6 +69,14 @@ func TestHostileCallers_AreJudged(t *testing.T) {
 	}
 }
 
+func TestCallersTable_HasEachSort(t *testing.T) {
+	figures := live.Callers{Beside: live.Siege{Report: attackers.Report{Answers: map[string]map[string]int{attackers.Sorts()[0]: {"none": 2, "401": 30}}}}}
+	table := callersTable(encoded(figures))
+	if !strings.Contains(table, "| "+attackers.Sorts()[0]+" | 401: 30, none: 2 |\n") || strings.Count(table, "\n") != len(attackers.Sorts())+4 {
+		t.Error(table)
+	}
+}
+
 func TestBusyNeighbours_AreJudged(t *testing.T) {
 	good := func() live.Neighbours {
 		edits := live.Reactions{Edits: 9, P99: 12}
