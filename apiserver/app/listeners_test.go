@@ -69,7 +69,7 @@ func knockings() []knocking {
 	all := []knocking{
 		{"REST", "POST", "/none", "401"}, {"REST", "POST", "/v1/none", "401"},
 		{"dashboards", "POST", "/n/c/api/packages/gcs/a.zip", "401"}, {"dashboards", "POST", "/services/n/s/", "401"}, {"dashboards", "PUT", "/n/c/", "401"},
-		{"dashboards", "POST", "/", "404"},
+		{"dashboards", "POST", "/", "200"},
 		{"metrics", "POST", "/metrics", "405"}, {"metrics", "POST", "/none", "404"},
 		{"health", "POST", "/readyz", "405"}, {"health", "POST", "/none", "404"},
 		{"gRPC", "POST", "/heliostat.v1.Portal/None", "gRPC 16"},

@@ -41,7 +41,7 @@ func TestHostileTenants_AreJudged(t *testing.T) {
 func TestHostileCallers_AreJudged(t *testing.T) {
 	good := func() live.Callers {
 		siege := func() live.Siege {
-			s := live.Siege{Report: attackers.Report{Requests: 6000, Seconds: 60, Answers: map[string]map[string]int{}}, Waits: map[string]live.Waits{}}
+			s := live.Siege{Report: attackers.Report{Requests: 6000, Seconds: 60, Answers: map[string]map[string]int{attackers.Refused: {"401": 6000}}}, Waits: map[string]live.Waits{}}
 			for _, sort := range attackers.Sorts() {
 				s.Answers[sort] = map[string]int{"401": 1}
 			}

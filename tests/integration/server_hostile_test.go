@@ -44,9 +44,9 @@ const (
 	attackersCPU = 0.5
 	// Those who never end their requests have so many on a connection, where there are seconds and in one round.
 	hostileStreams, roundStreams = 32, 4
-	// askPause is the time from one request of an honest caller at a listener to the next, and askWithin is against hanging alone.
-	askPause  = 50 * time.Millisecond
-	askWithin = 60 * time.Second
+	// askedPause is the time from one request of an honest caller at a listener to the next, and askedWithin is against hanging alone.
+	askedPause  = 50 * time.Millisecond
+	askedWithin = 60 * time.Second
 	// besiegedHost is the server's address in its land.
 	besiegedHost = "10.251.0.1"
 )
@@ -210,11 +210,11 @@ func asked(ctx context.Context, ask func(ctx context.Context, number int) error)
 		failed int
 		why    error
 	)
-	pause := time.NewTicker(askPause)
+	pause := time.NewTicker(askedPause)
 	defer pause.Stop()
 	for i := 0; ; i++ {
 		all.Go(func() {
-			within, cancel := context.WithTimeout(context.WithoutCancel(ctx), askWithin)
+			within, cancel := context.WithTimeout(context.WithoutCancel(ctx), askedWithin)
 			defer cancel()
 			began := time.Now()
 			err := ask(within, i)

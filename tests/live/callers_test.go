@@ -10,7 +10,7 @@ import (
 
 func TestCallers_AreJudged(t *testing.T) {
 	siege := func(p99 float64) Siege {
-		s := Siege{Report: attackers.Report{Requests: 6000, Seconds: 60, Answers: map[string]map[string]int{attackers.Refused: {"401": 3, "gRPC 16": 1}}}, Waits: map[string]Waits{}}
+		s := Siege{Report: attackers.Report{Requests: 6000, Seconds: 60, Answers: map[string]map[string]int{attackers.Refused: {"401": 4000, "gRPC 16": 2000}}}, Waits: map[string]Waits{}}
 		for _, sort := range attackers.Sorts() {
 			s.Answers[sort] = map[string]int{"401": 1}
 		}
@@ -31,7 +31,7 @@ func TestCallers_AreJudged(t *testing.T) {
 		"refused":      {func(c *Callers) { c.Beside.Waits["REST"] = Waits{Requests: 2, Failed: 1} }, []string{"honest callers were not answered at REST"}},
 		"not tried":    {func(c *Callers) { delete(c.Calm.Waits, "dashboards"); c.Beside.Waits["dashboards"] = Waits{} }, []string{"no honest caller was at dashboards"}},
 		"not sent":     {func(c *Callers) { delete(c.Beside.Answers, "gRPC: nested lists without a token") }, []string{"nobody sent gRPC: nested lists without a token"}},
-		"not refused":  {func(c *Callers) { c.Calm.Answers[attackers.Refused]["none"] = 1 }, []string{"a calm attacker was answered none"}},
+		"not refused":  {func(c *Callers) { c.Calm.Answers[attackers.Refused] = map[string]int{"401": 3000, "200": 3000} }, []string{"calm attackers were answered map[200:3000 401:3000]"}},
 		"busier calm":  {func(c *Callers) { c.Calm.Requests = 7000 }, []string{"calm attackers sent more than hostile ones"}},
 		"ended":        {func(c *Callers) { c.HasEnded = true }, []string{"the server ended"}},
 		"killed":       {func(c *Callers) { c.Kills = 1 }, []string{"the server ended"}},

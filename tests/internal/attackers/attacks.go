@@ -69,7 +69,7 @@ func withoutToken(listener string) (ends, holds []attack) {
 			many("REST: bodies without a token, one byte short", short(post(creates, asJSON, "empty lists"))),
 			{name: "REST: a body without a token, a byte a minute", send: text(head("POST "+creates, "Content-Type: application/json", "Content-Length: 4000000"), " ")},
 			{name: "REST: headers that do not end", send: text(unended, "a")},
-			{name: "REST: pages that nobody reads", send: text(unread("/ui"), "")},
+			{name: "REST: pages that nobody reads", send: text(unread("/ui/"), "")},
 		}
 }
 
