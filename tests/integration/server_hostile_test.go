@@ -64,6 +64,11 @@ func TestHostileCallers_StopNobody(t *testing.T) {
 	figures.Calm = b.endure(t, orders)
 	orders.IsCalm = false
 	figures.Beside = b.endure(t, orders)
+	for listener, ask := range b.honest(t) {
+		if err := ask(t.Context(), 0); err != nil {
+			t.Errorf("after all of it, an honest caller is not answered at %s: %v", listener, err)
+		}
+	}
 
 	peak, err := b.group.Peak()
 	must(t, err)
