@@ -99,8 +99,18 @@ func (a *API) Receive(w http.ResponseWriter, r *http.Request, request Request, c
 	control := http.NewResponseController(w)
 	var err error
 	request.body, err = a.receive(r.Context(), senderOf(caller), func(ctx context.Context) ([]byte, error) {
-		// A deadline that is over ends a read that is under way. Tests have connections without one.
-		defer context.AfterFunc(ctx, func() { _ = control.SetReadDeadline(time.Unix(1, 0)) })()
+		// A deadline that is over ends a read that is under way. Tests have connections without one. It must be set before the
+		// request is answered: HTTP/2 panics when one is set later.
+		set := make(chan struct{})
+		stop := context.AfterFunc(ctx, func() {
+			defer close(set)
+			_ = control.SetReadDeadline(time.Unix(1, 0))
+		})
+		defer func() {
+			if !stop() {
+				<-set
+			}
+		}()
 		return io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	})
 	var large *http.MaxBytesError

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -9,7 +10,9 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	clocktesting "k8s.io/utils/clock/testing"
@@ -104,6 +107,48 @@ func TestReceive_EndsABodyThatStandsStill(t *testing.T) {
 	if err := <-ended; !errors.Is(err, errLate) {
 		t.Errorf("it ends by %v", err)
 	}
+}
+
+// leaver goes as the last byte of a body comes. A deadline takes a second to be set.
+type leaver struct {
+	*httptest.ResponseRecorder
+	leave            func()
+	hasEnded, isLate atomic.Bool
+}
+
+// Read implements io.Reader.
+func (l *leaver) Read(into []byte) (int, error) {
+	l.leave()
+	return copy(into, "{}"), io.EOF
+}
+
+// SetReadDeadline is what http.ResponseController looks for.
+func (l *leaver) SetReadDeadline(time.Time) error {
+	<-time.After(time.Second)
+	l.isLate.Store(l.hasEnded.Load())
+	return nil
+}
+
+// TestReceive_SetsNoDeadlineAfterItsEnd: HTTP/2 panics where a request has been answered, which ends the server.
+func TestReceive_SetsNoDeadlineAfterItsEnd(t *testing.T) {
+	b := newBed(t, "*")
+	synctest.Test(t, func(t *testing.T) {
+		ctx, leave := context.WithCancel(t.Context())
+		caller := &leaver{ResponseRecorder: httptest.NewRecorder(), leave: leave}
+		r := post(t, "/v1/namespaces/team-a/objects", caller, 100).WithContext(ctx)
+		request, err := b.api.Read(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.api.Receive(caller, r, request, &access.Caller{}); err == nil {
+			t.Error("who has gone is answered")
+		}
+		caller.hasEnded.Store(true)
+		<-time.After(time.Minute)
+		if caller.isLate.Load() {
+			t.Error("a deadline is set after the end")
+		}
+	})
 }
 
 // TestBodies_TakeWhatIsCountedForThem: about half of what is allocated for a body is garbage before the end.
