@@ -10,8 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
@@ -145,7 +143,7 @@ func (h *Heads) token(ctx context.Context, cluster *v1alpha1.ComputeCluster, pod
 	}
 	secret, err := h.settings.Reader.Secret(ctx, cluster.Namespace, name)
 	switch {
-	case apierrors.IsNotFound(err) && isOwn, err == nil && isOwn && !isOwned(secret, cluster.UID):
+	case apierrors.IsNotFound(err) && isOwn, err == nil && isOwn && !naming.IsOwned(secret, cluster.UID):
 		return "", of(reason.TokenMissing.Of(name))
 	case apierrors.IsNotFound(err):
 		return "", of(reason.TokenSecretInvalid.Of(name, "is not there"))
@@ -166,11 +164,6 @@ func (h *Heads) token(ctx context.Context, cluster *v1alpha1.ComputeCluster, pod
 	return token, nil
 }
 
-func isOwned(secret *corev1.Secret, owner types.UID) bool {
-	controller := metav1.GetControllerOfNoCopy(secret)
-	return controller != nil && controller.UID == owner
-}
-
 // trust is what the one connection of a conversation is encrypted with.
 type trust struct{ config *tls.Config }
 
@@ -183,7 +176,7 @@ func (h *Heads) authority(ctx context.Context, cluster *v1alpha1.ComputeCluster)
 	name := naming.AuthoritySecret(cluster.Name)
 	secret, err := h.settings.Reader.Secret(ctx, cluster.Namespace, name)
 	switch {
-	case apierrors.IsNotFound(err), err == nil && !isOwned(secret, cluster.UID):
+	case apierrors.IsNotFound(err), err == nil && !naming.IsOwned(secret, cluster.UID):
 		return nil, of(reason.CAMissing.Of(name))
 	case err != nil:
 		return nil, fmt.Errorf("read Secret %s/%s: %w", cluster.Namespace, name, err)

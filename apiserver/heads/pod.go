@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
@@ -31,7 +30,7 @@ func epoch(pod *corev1.Pod) int64 {
 // the owner counts, the name that follows from cluster and epoch, and that the cluster has come to that epoch.
 func isHead(cluster *v1alpha1.ComputeCluster, pod *corev1.Pod) bool {
 	number := epoch(pod)
-	return pod.Namespace == cluster.Namespace && metav1.IsControlledBy(pod, cluster) &&
+	return pod.Namespace == cluster.Namespace && naming.IsOwned(pod, cluster.UID) &&
 		pod.Labels[v1alpha1.LabelRole] == v1alpha1.RoleHead && number > 0 &&
 		(cluster.Status.Epoch == 0 || number <= cluster.Status.Epoch) &&
 		pod.Name == naming.Pod(cluster.Name, cluster.UID, naming.Place{Epoch: number})

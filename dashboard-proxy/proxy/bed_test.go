@@ -87,7 +87,7 @@ func (b *bed) makeService() {
 	b.service = &v1alpha1.ClusterService{ObjectMeta: metav1.ObjectMeta{Namespace: headstest.Namespace, Name: "sort", UID: "uid-of-sort"}}
 	b.service.Spec.ServeConfig.Raw = []byte(`{}`)
 	b.owner = b.PutCluster(naming.ServiceCluster("sort", "uid-of-sort", 1), func(c *v1alpha1.ComputeCluster) {
-		c.Annotations = map[string]string{v1alpha1.AnnotationRevisionCluster: "1"}
+		c.Labels, c.Annotations = map[string]string{v1alpha1.LabelService: "sort"}, map[string]string{v1alpha1.AnnotationRevisionCluster: "1"}
 		c.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(b.service, v1alpha1.GroupVersion.WithKind("ClusterService"))}
 	})
 	at := naming.Place{Group: "cpu", Epoch: 1}

@@ -151,7 +151,7 @@ func isOf(cluster *v1alpha1.ComputeCluster, service *v1alpha1.ClusterService) bo
 		return cluster.Name == ref.Name
 	}
 	number, err := strconv.Atoi(cluster.Annotations[v1alpha1.AnnotationRevisionCluster])
-	return err == nil && metav1.IsControlledBy(cluster, service) &&
+	return err == nil && naming.IsOwned(cluster, service.UID) && cluster.Labels[v1alpha1.LabelService] == service.Name &&
 		cluster.Name == naming.ServiceCluster(service.Name, service.UID, number)
 }
 
@@ -163,7 +163,7 @@ func takes(pod *corev1.Pod, cluster *v1alpha1.ComputeCluster, service string) bo
 		return false
 	}
 	isOver := pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
-	return !isOver && pod.Namespace == cluster.Namespace && metav1.IsControlledBy(pod, cluster) &&
+	return !isOver && pod.Namespace == cluster.Namespace && naming.IsOwned(pod, cluster.UID) &&
 		pod.Labels[naming.ServeLabel(service)] == v1alpha1.ServeOn && isReady(pod)
 }
 

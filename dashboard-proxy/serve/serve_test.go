@@ -40,6 +40,7 @@ func newSite() *site {
 	s.service.Spec.ServeConfig = runtime.RawExtension{Raw: []byte(`{"applications": []}`)}
 	s.cluster = &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "team", Name: naming.ServiceCluster("sort", "uid-of-sort", 1), UID: "uid-of-cluster",
+		Labels:          map[string]string{v1alpha1.LabelService: "sort"},
 		Annotations:     map[string]string{v1alpha1.AnnotationRevisionCluster: "1"},
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(s.service, v1alpha1.GroupVersion.WithKind("ClusterService"))},
 	}}
@@ -146,6 +147,7 @@ func TestFind_TakesNoOther(t *testing.T) {
 		"a cluster that says it is the service's": func(s *site, _ *corev1.Pod) {
 			s.cluster.OwnerReferences[0].UID = "other"
 		},
+		"a cluster that a user put there": func(s *site, _ *corev1.Pod) { s.cluster.Labels = nil },
 		"a cluster with a name of its own": func(s *site, _ *corev1.Pod) { s.cluster.Annotations[v1alpha1.AnnotationRevisionCluster] = "2" },
 	} {
 		s := newSite()

@@ -13,7 +13,6 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
@@ -107,7 +106,7 @@ func (a applier) confirmWorkers(ctx context.Context, cluster *v1alpha1.ComputeCl
 		}
 	}
 	for i := range pods {
-		if live := (Pod{Pod: &pods[i]}); kube.IsOwned(live, cluster.UID) && live.isStaying() {
+		if live := (Pod{Pod: &pods[i]}); naming.IsOwned(live, cluster.UID) && live.isStaying() {
 			living[live.UID] = true
 		}
 	}

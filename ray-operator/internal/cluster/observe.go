@@ -16,7 +16,6 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
@@ -263,7 +262,7 @@ func (o observer) confirmHead(ctx context.Context, cluster *v1alpha1.ComputeClus
 		return nil
 	case err != nil:
 		return fmt.Errorf("read head pod %s: %w", key, err)
-	case kube.IsOwned(&head, cluster.UID):
+	case naming.IsOwned(&head, cluster.UID):
 		seen.Pods = append(seen.Pods, Pod{Pod: &head, At: at})
 	}
 	return nil

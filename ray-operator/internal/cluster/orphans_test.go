@@ -99,7 +99,7 @@ func podOfGone(name, node string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "default", Name: name, Labels: map[string]string{v1alpha1.LabelCluster: "demo"},
-			OwnerReferences: []metav1.OwnerReference{{Kind: "ComputeCluster", Name: "demo", UID: "gone", Controller: &yes}},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "ComputeCluster", Name: "demo", UID: "gone", Controller: &yes}},
 		},
 		Spec: corev1.PodSpec{NodeName: node},
 	}

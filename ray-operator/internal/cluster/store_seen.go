@@ -19,7 +19,6 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/sweep"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
@@ -261,7 +260,7 @@ func (r *Reconciler) storeServer(cluster *v1alpha1.ComputeCluster, encrypts bool
 		if err := r.Live.Get(ctx, secret, &kept); client.IgnoreNotFound(err) != nil {
 			return controlstore.Server{}, fmt.Errorf("read Secret %s: %w", secret, err)
 		}
-		if !kube.IsOwned(&kept, owner) {
+		if !naming.IsOwned(&kept, owner) {
 			return controlstore.Server{}, &fault.Terminal{Finding: reason.StoreSecretMissing.In("managed").Of("Secret "+secret.Name+" is not there", secret.Name)}
 		}
 		server := controlstore.Server{

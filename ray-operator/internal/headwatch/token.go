@@ -10,7 +10,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // TokenFrom reads a cluster's token from its Secret each time that it is called;
@@ -26,7 +26,7 @@ func TokenFrom(live client.Reader, name types.NamespacedName) headclient.Token {
 func TokenOwnedBy(live client.Reader, name types.NamespacedName, owner types.UID) headclient.Token {
 	return func(ctx context.Context) (string, error) {
 		secret, err := readSecret(ctx, live, name)
-		if err == nil && !kube.IsOwned(&secret, owner) {
+		if err == nil && !naming.IsOwned(&secret, owner) {
 			return "", fmt.Errorf("read the token in Secret %s: its owner is another", name)
 		}
 		return string(secret.Data[v1alpha1.TokenKey]), err

@@ -14,7 +14,6 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/pki"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
@@ -43,7 +42,7 @@ func (a authority) Config(ctx context.Context) (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !kube.IsOwned(&secret, a.owner) {
+	if !naming.IsOwned(&secret, a.owner) {
 		return nil, fmt.Errorf("read the certificate authority in Secret %s: its owner is another", a.name)
 	}
 	read, err := pki.Read(secret.Data[v1alpha1.AuthorityCertificateKey], secret.Data[v1alpha1.AuthorityKeyKey])

@@ -31,7 +31,7 @@ func (o oneSecret) Get(_ context.Context, name client.ObjectKey, into client.Obj
 func ownedBy(uid types.UID) metav1.ObjectMeta {
 	isController := true
 	return metav1.ObjectMeta{Namespace: "team", OwnerReferences: []metav1.OwnerReference{
-		{Kind: "ComputeCluster", Name: "demo", UID: uid, Controller: &isController},
+		{APIVersion: v1alpha1.GroupVersion.String(), Kind: "ComputeCluster", Name: "demo", UID: uid, Controller: &isController},
 	}}
 }
 

@@ -18,9 +18,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
-// Owner finds objects by the UID of their controller, Stray pods without one by the name of the cluster that their label
+// Owner finds objects by the UID of their controller of our group, Stray pods without one by the name of the cluster that their label
 // names, Node pods by the name of their node, Serve pods by the name of a service for which they take requests, Cluster
 // ClusterServices by the name of the cluster that they refer to, and Unended ClusterJobs that have not ended by theirs.
 // Egress finds under EgressRuled the NetworkPolicies of which RulesEgress is true, and Address EndpointSlices by the name of
@@ -65,7 +66,7 @@ func Fields() []Field {
 }
 
 func ownerUID(obj client.Object) []string {
-	if owner := metav1.GetControllerOfNoCopy(obj); owner != nil {
+	if owner := naming.Controller(obj); owner != nil {
 		return []string{string(owner.UID)}
 	}
 	return nil
@@ -124,8 +125,7 @@ func egressOf(obj client.Object) []string {
 
 // RulesEgress reports whether a NetworkPolicy is somebody else's and limits what all pods of its namespace reach.
 func RulesEgress(policy *networkingv1.NetworkPolicy) bool {
-	owner := metav1.GetControllerOfNoCopy(policy)
-	if owner != nil && strings.HasPrefix(owner.APIVersion, v1alpha1.GroupVersion.Group+"/") {
+	if naming.Controller(policy) != nil {
 		return false
 	}
 	all := len(policy.Spec.PodSelector.MatchLabels)+len(policy.Spec.PodSelector.MatchExpressions) == 0

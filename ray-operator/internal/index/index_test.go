@@ -19,7 +19,10 @@ import (
 
 func TestFields(t *testing.T) {
 	yes := true
-	owned := metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{UID: "other"}, {UID: "u", Controller: &yes}}}
+	owned := metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{
+		{APIVersion: "heliostat.dev/v1alpha1", UID: "other"}, {APIVersion: "heliostat.dev/v1alpha1", UID: "u", Controller: &yes},
+	}}
+	forged := metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", UID: "u", Controller: &yes}}}
 	objects := []client.Object{
 		&corev1.Pod{ObjectMeta: owned, Spec: corev1.PodSpec{NodeName: "n1"}},
 		&corev1.Pod{},
@@ -32,7 +35,7 @@ func TestFields(t *testing.T) {
 			Spec:   v1alpha1.ClusterJobSpec{ClusterRef: &v1alpha1.ClusterReference{Name: "demo"}},
 			Status: v1alpha1.ClusterJobStatus{EndTime: &metav1.Time{}},
 		},
-		&v1alpha1.ClusterJob{ObjectMeta: owned},
+		&v1alpha1.ClusterJob{ObjectMeta: owned}, &v1alpha1.ClusterJob{ObjectMeta: forged},
 		&v1alpha1.ClusterService{Spec: v1alpha1.ClusterServiceSpec{ClusterRef: &v1alpha1.ClusterReference{Name: "shared"}}},
 		&v1alpha1.ClusterService{},
 		&appsv1.ControllerRevision{ObjectMeta: owned},
@@ -41,7 +44,7 @@ func TestFields(t *testing.T) {
 	}
 	want := []string{
 		"u", "", "n1", "", "", "", "", "", "", "", "", "echo", "u", "", "lost", "", "",
-		"u", "demo", "", "", "", "", "u", "shared", "", "u", "ruled", "",
+		"u", "demo", "", "", "", "", "u", "", "", "shared", "", "u", "ruled", "",
 	}
 	var got []string
 	for _, obj := range objects {

@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -183,14 +182,14 @@ func (r *Reconciler) askHead(ctx context.Context, job *v1alpha1.ClusterJob, seen
 // could have written: either the cluster is there and is the head's owner, or the Secret has the same owner as the
 // head.
 func (r *Reconciler) tokenOf(head *corev1.Pod, cluster *v1alpha1.ComputeCluster) headclient.Token {
-	if cluster != nil && metav1.IsControlledBy(head, cluster) {
+	if cluster != nil && naming.IsOwned(head, cluster.UID) {
 		secret := pod.TokenSecret(cluster)
 		if secret == "" {
 			return nil
 		}
 		return headwatch.TokenFrom(r.Live, types.NamespacedName{Namespace: head.Namespace, Name: secret})
 	}
-	owner := metav1.GetControllerOf(head) // one that is gone, while its head still goes
+	owner := naming.Controller(head) // one that is gone, while its head still goes
 	if owner == nil {
 		return nil
 	}

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -69,10 +68,12 @@ func (r *Reconciler) seeClusters(ctx context.Context, job *v1alpha1.ClusterJob, 
 		return fmt.Errorf("list the job's clusters: %w", err)
 	}
 	for i := range list.Items {
-		if list.Items[i].Name == name {
-			seen.Cluster = &list.Items[i]
-		} else {
-			seen.Former = append(seen.Former, &list.Items[i])
+		switch cluster := &list.Items[i]; {
+		case cluster.Labels[v1alpha1.LabelJob] != job.Name: // somebody else put the job's reference there
+		case cluster.Name == name:
+			seen.Cluster = cluster
+		default:
+			seen.Former = append(seen.Former, cluster)
 		}
 	}
 	last := seen.Record.Last.Cluster
@@ -138,7 +139,7 @@ func (s *Seen) noteHead(pod *corev1.Pod) {
 // canBeHead reports whether a head can be that of the attempt: the one that it is bound to or an heir
 // of that one, and of an attempt that is not bound any of the cluster that stays.
 func (s *Seen) canBeHead(pod *corev1.Pod) bool {
-	stays := s.Cluster != nil && pod.DeletionTimestamp == nil && metav1.IsControlledBy(pod, s.Cluster)
+	stays := s.Cluster != nil && pod.DeletionTimestamp == nil && naming.IsOwned(pod, s.Cluster.UID)
 	if bound := s.Record.Bound; bound.Head != "" {
 		return pod.UID == bound.Head || stays && s.Cluster.UID == bound.UID && s.Cluster.Spec.ControlStore != nil
 	}

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -186,16 +187,25 @@ func ownRefused(w *testkit.World) {
 	w.ExpectJob("train", "Succeeded", "1 JobSucceeded(0) Complete")
 }
 
-// ownTaken: someone's cluster has the name that the job's must have. It is left alone.
+// ownTaken: someone's clusters name the job as their controller, and one has the name that the job's must have. Both are left
+// alone, and the job waits for none but the one with the name.
 func ownTaken(w *testkit.World) {
 	job := testkit.OwnJob("train")
 	w.Create(job)
-	theirs := testkit.Cluster(ownName(job, 1))
-	theirs.Spec.Suspend = true
-	w.Create(theirs)
+	forged := func(name string) *v1alpha1.ComputeCluster {
+		cluster := testkit.Cluster(name)
+		cluster.Spec.Suspend = true
+		cluster.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(job, v1alpha1.GroupVersion.WithKind("ClusterJob"))}
+		w.Create(cluster)
+		return cluster
+	}
+	theirs, stays := forged(ownName(job, 1)), forged("stays")
 	w.SettleRefused()
 	w.ExpectJob("train", "Provisioning", "Ready=False NameConflict", "Stalled=True NameConflict")
 	w.Delete(w.Cluster(theirs.Name))
 	w.After(time.Minute)
 	w.ExpectJob("train", "Succeeded")
+	if left := w.Cluster(stays.Name); left.DeletionTimestamp != nil || left.Annotations[v1alpha1.AnnotationReleasedAt] != "" {
+		w.Errorf("the job took a cluster of somebody else's for one of its own")
+	}
 }

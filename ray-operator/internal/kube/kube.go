@@ -4,7 +4,7 @@
 // Out: the object as the API server has it, or an error that package fault sorts.
 //
 // Every write is safe to repeat. Create is POST under a deterministic name; what is
-// already there is ours by owner UID, or it is left alone. Delete carries the UID that
+// already there is ours by owner UID and marks, or it is left alone. Delete carries the UID that
 // was judged, and an update what it was based on.
 package kube
 
@@ -30,8 +30,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/drift"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // FieldOwner is the field manager of every write.
@@ -79,9 +81,9 @@ func (w *Writer) examine(ctx context.Context, obj client.Object) error {
 		return &fault.Wait{For: w.describe(obj) + ", which just went"}
 	case err != nil:
 		return fmt.Errorf("read %s: %w", w.describe(obj), err)
-	case owner == nil || !IsOwned(found, owner.UID) && !IsPredecessors(found, *owner):
+	case owner == nil || !isMarked(found, obj) || !naming.IsOwned(found, owner.UID) && !IsPredecessors(found, *owner):
 		return fault.Conflict(w.describe(obj))
-	case found.GetDeletionTimestamp() != nil || !IsOwned(found, owner.UID):
+	case found.GetDeletionTimestamp() != nil || !naming.IsOwned(found, owner.UID):
 		return &fault.Wait{For: w.describe(obj) + " to be gone"}
 	}
 	obj.SetUID(found.GetUID())
@@ -375,10 +377,16 @@ func (w *Writer) patchStatus(ctx context.Context, seen, wanted client.Object) er
 	return w.Client.Status().Patch(ctx, answer, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(FieldOwner))
 }
 
-// IsOwned reports whether the object's controller is the one with the UID.
-func IsOwned(obj metav1.Object, owner types.UID) bool {
-	ref := metav1.GetControllerOfNoCopy(obj)
-	return ref != nil && ref.UID == owner
+// marks are labels and annotations that say for whom an object was created. On our kinds and on ControllerRevisions of a
+// service, only the operator sets them, and each release has set them.
+var marks = []string{v1alpha1.LabelJob, v1alpha1.LabelSchedule, v1alpha1.LabelService, v1alpha1.AnnotationRevisionCluster}
+
+// isMarked reports whether an object that was found has the same marks as one that was to be created in its place.
+func isMarked(found, wanted client.Object) bool {
+	return !slices.ContainsFunc(marks, func(key string) bool {
+		return wanted.GetLabels()[key] != found.GetLabels()[key] && wanted.GetLabels()[key] != "" ||
+			wanted.GetAnnotations()[key] != found.GetAnnotations()[key] && wanted.GetAnnotations()[key] != ""
+	})
 }
 
 // IsPredecessors reports whether the object's controller has the owner's kind and name but

@@ -1,12 +1,16 @@
 package kube_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
@@ -194,10 +198,62 @@ func TestStatusOfOneThatIsGone(t *testing.T) {
 	}
 }
 
-func TestOwners(t *testing.T) {
-	_, _, of := started(t)
-	mine := pod.Head(of, 1)
-	if !kube.IsOwned(mine, of.UID) || kube.IsOwned(mine, "x") || kube.IsOwned(&metav1.ObjectMeta{}, of.UID) {
-		t.Error("IsOwned")
+// TestCreate_TakesNothingForged walks what the operator creates, the kinds of owners, and the marks of each object.
+func TestCreate_TakesNothingForged(t *testing.T) {
+	w, _, of := started(t)
+	by := func(kind string, labels, annotations map[string]string) metav1.ObjectMeta {
+		owner := &v1alpha1.ClusterJob{ObjectMeta: metav1.ObjectMeta{Name: "owner", UID: "owner"}}
+		return metav1.ObjectMeta{
+			Namespace: testkit.Namespace, Name: "made", Labels: labels, Annotations: annotations,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(owner, v1alpha1.GroupVersion.WithKind(kind))},
+		}
+	}
+	type words = map[string]string
+	for name, wanted := range map[string]client.Object{
+		"cluster of a job":     &v1alpha1.ComputeCluster{ObjectMeta: by("ClusterJob", words{v1alpha1.LabelJob: "owner"}, nil)},
+		"cluster of a service": &v1alpha1.ComputeCluster{ObjectMeta: by("ClusterService", words{v1alpha1.LabelService: "owner"}, words{v1alpha1.AnnotationRevisionCluster: "1"})},
+		"job of a schedule":    &v1alpha1.ClusterJob{ObjectMeta: by("ClusterJobSchedule", words{v1alpha1.LabelSchedule: "owner"}, nil)},
+		"version of a service": &appsv1.ControllerRevision{ObjectMeta: by("ClusterService", words{v1alpha1.LabelService: "owner"}, nil)},
+		"pod":                  pod.Head(of, 1), "Service": desired.HeadService(of, 1), "Secret": desired.TokenSecret(of, "x"),
+		"NetworkPolicy": desired.NetworkPolicy(of, desired.Site{}),
+	} {
+		check := func(what string, forged client.Object, isOurs bool) {
+			t.Helper()
+			forged.SetUID("there")
+			api := fake.NewClientBuilder().WithScheme(w.Client.Scheme()).WithObjects(forged).Build()
+			copied, _ := wanted.DeepCopyObject().(client.Object) // the copy of an object is one
+			made, err := (&kube.Writer{Client: api, Live: api}).Create(t.Context(), copied)
+			finding, _ := fault.Finding(err)
+			if made || isOurs != (err == nil) || !isOurs && finding.Code != "NameConflict" {
+				t.Errorf("%s with %s: made %v, %v", name, what, made, err)
+			}
+		}
+		copied := func() client.Object {
+			object, _ := wanted.DeepCopyObject().(client.Object)
+			return object
+		}
+		for _, version := range []string{"heliostat.dev/v1alpha1", "heliostat.dev/v2", "heliostat.dev.example/v1", "v1"} {
+			for _, kind := range []string{"ComputeCluster", "ClusterJob", "ClusterService", "ClusterJobSchedule"} {
+				for _, controls := range []bool{true, false} {
+					forged := copied()
+					owner := wanted.GetOwnerReferences()[0]
+					owner.APIVersion, owner.Kind, owner.Controller = version, kind, &controls
+					forged.SetOwnerReferences([]metav1.OwnerReference{owner})
+					check(fmt.Sprint(version, kind, controls), forged, controls && strings.HasPrefix(version, "heliostat.dev/"))
+				}
+			}
+		}
+		for _, key := range []string{v1alpha1.LabelJob, v1alpha1.LabelService, v1alpha1.LabelSchedule, v1alpha1.AnnotationRevisionCluster} {
+			for _, of := range []func(client.Object) map[string]string{client.Object.GetLabels, client.Object.GetAnnotations} {
+				if of(wanted)[key] == "" {
+					continue
+				}
+				without, other := copied(), copied()
+				delete(of(without), key)
+				of(other)[key] = "other"
+				check("no "+key, without, false)
+				check("another "+key, other, false)
+			}
+		}
 	}
 }

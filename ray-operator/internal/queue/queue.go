@@ -13,8 +13,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -46,8 +44,8 @@ func (k *Keeper) OfCluster(ctx context.Context, cluster *v1alpha1.ComputeCluster
 	if k == nil {
 		return kueue.Seen{}, nil
 	}
-	owner := metav1.GetControllerOfNoCopy(cluster)
-	if owner == nil || owner.Kind != jobKind || !isOurs(owner) {
+	owner := naming.Controller(cluster)
+	if owner == nil || owner.Kind != jobKind || cluster.Labels[v1alpha1.LabelJob] != owner.Name {
 		seen, err := k.of(ctx, clusterKind, cluster, cluster)
 		seen.Clusters = []string{cluster.Name}
 		return seen, err
@@ -59,12 +57,6 @@ func (k *Keeper) OfCluster(ctx context.Context, cluster *v1alpha1.ComputeCluster
 	key := types.NamespacedName{Namespace: cluster.Namespace, Name: naming.Workload(jobKind, owner.Name, owner.UID)}
 	err := k.read(ctx, key, owner.UID, &seen)
 	return seen, err
-}
-
-// isOurs reports whether an owner is of the operator's group.
-func isOurs(owner *metav1.OwnerReference) bool {
-	group, err := schema.ParseGroupVersion(owner.APIVersion)
-	return err == nil && group.Group == v1alpha1.GroupVersion.Group
 }
 
 // onForeign is why a job cannot wait for a quota of its own.
@@ -105,7 +97,7 @@ func (k *Keeper) read(ctx context.Context, key types.NamespacedName, owner types
 		return nil
 	case err != nil:
 		return fmt.Errorf("read Workload %s: %w", key, err)
-	case !kube.IsOwned(&workload, owner):
+	case !naming.IsOwned(&workload, owner):
 		seen.Problem = fmt.Sprintf("Workload %s belongs to something else", key.Name)
 		return nil
 	}
@@ -184,7 +176,7 @@ func (k *Keeper) confirm(ctx context.Context, seen kueue.Seen) error {
 			return fault.Wrap(err, "list the pods of ComputeCluster %s", name)
 		}
 		for i := range pods.Items {
-			if owner := metav1.GetControllerOfNoCopy(&pods.Items[i]); owner != nil && owner.Kind == clusterKind && owner.Name == name {
+			if owner := naming.Controller(&pods.Items[i]); owner != nil && owner.Kind == clusterKind && owner.Name == name {
 				return &fault.Wait{For: "the cache to know of Pod " + pods.Items[i].Name}
 			}
 		}

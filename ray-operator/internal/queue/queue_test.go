@@ -22,6 +22,7 @@ func TestOfCluster_RidesWithOurJobs(t *testing.T) {
 		rides bool
 	}{
 		"a cluster of nobody's waits itself":          {nil, false},
+		"one that a user put there waits itself":      {&metav1.OwnerReference{APIVersion: "heliostat.dev/v1alpha1", Kind: "ClusterJob", Name: "other"}, false},
 		"that of a job of the operator's rides":       {&metav1.OwnerReference{APIVersion: "heliostat.dev/v1alpha1", Kind: "ClusterJob"}, true},
 		"that of another version's job rides":         {&metav1.OwnerReference{APIVersion: "heliostat.dev/v1", Kind: "ClusterJob"}, true},
 		"that of a service waits itself":              {&metav1.OwnerReference{APIVersion: "heliostat.dev/v1alpha1", Kind: "ClusterService"}, false},
@@ -32,8 +33,10 @@ func TestOfCluster_RidesWithOurJobs(t *testing.T) {
 		}}
 		if test.owner != nil {
 			owner, is := *test.owner, true
-			owner.Name, owner.UID, owner.Controller = "train", "j", &is
-			cluster.OwnerReferences = []metav1.OwnerReference{owner}
+			if owner.UID, owner.Controller = "j", &is; owner.Name == "" {
+				owner.Name = "train"
+			}
+			cluster.OwnerReferences, cluster.Labels[v1alpha1.LabelJob] = []metav1.OwnerReference{owner}, "train"
 		}
 		keeper := &Keeper{Client: fake.NewClientBuilder().WithScheme(scheme(t)).Build()}
 		seen, err := keeper.OfCluster(t.Context(), cluster)

@@ -41,7 +41,7 @@ func PresenceOf(err error, obj client.Object, owner *metav1.OwnerReference) (Pre
 		return Absent, err
 	case kube.IsPredecessors(obj, *owner):
 		return Terminating, nil
-	case !kube.IsOwned(obj, owner.UID):
+	case !naming.IsOwned(obj, owner.UID):
 		return Foreign, nil
 	case obj.GetDeletionTimestamp() != nil:
 		return Terminating, nil

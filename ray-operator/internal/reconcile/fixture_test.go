@@ -132,6 +132,8 @@ func TestPresenceOf_IsByUID(t *testing.T) {
 	owner := metav1.NewControllerRef(&v1alpha1.ClusterService{ObjectMeta: metav1.ObjectMeta{Name: "text", UID: "now"}}, v1alpha1.GroupVersion.WithKind("ClusterService"))
 	former, other, away := *owner, *owner, errors.New("no answer")
 	former.UID, other.UID, other.Name = "then", "else", "chat"
+	forged := *owner
+	forged.APIVersion = "v1"
 	for name, c := range map[string]struct {
 		err    error
 		owner  *metav1.OwnerReference
@@ -144,6 +146,7 @@ func TestPresenceOf_IsByUID(t *testing.T) {
 		"the owner's, deleted":   {owner: owner, isGone: true, want: reconcile.Terminating},
 		"a former owner's":       {owner: &former, want: reconcile.Terminating},
 		"another owner's":        {owner: &other, want: reconcile.Foreign},
+		"another group's":        {owner: &forged, want: reconcile.Foreign},
 		"nobody's":               {want: reconcile.Foreign},
 		"another's, and deleted": {owner: &other, isGone: true, want: reconcile.Foreign},
 	} {

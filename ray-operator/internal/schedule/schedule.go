@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,6 +56,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("list the jobs of ClusterJobSchedule %s: %w", request, err)
 	}
+	jobs.Items = slices.DeleteFunc(jobs.Items, func(job v1alpha1.ClusterJob) bool {
+		return job.Labels[v1alpha1.LabelSchedule] != schedule.Name // somebody else put the schedule's reference there
+	})
 	now := r.Clock.Now()
 	plan := Decide(&schedule, jobs.Items, now)
 	outcome := reconcile.Outcome{Err: r.applyPlan(ctx, &schedule, plan)}

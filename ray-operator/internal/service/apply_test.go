@@ -3,23 +3,19 @@ package service
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
-	"strconv"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
@@ -66,28 +62,5 @@ func TestApply_KeepsTheRevisionBeforeTheRecord(t *testing.T) {
 	keep := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "text-1"}}
 	if _, err := r.apply(t.Context(), service, &Plan{Keep: keep, Record: &Record{}}); !errors.Is(err, failed) || len(written) > 0 {
 		t.Errorf("the revision could not be kept (%v), and written are %v", err, written)
-	}
-}
-
-// TestSeeClusters_AreByNameAndNumber: a number alone is an annotation that a user can write.
-func TestSeeClusters_AreByNameAndNumber(t *testing.T) {
-	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	owned := func(name string, number int) *v1alpha1.ComputeCluster {
-		return &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{
-			Namespace: "default", Name: name, UID: types.UID(name), Annotations: map[string]string{v1alpha1.AnnotationRevisionCluster: strconv.Itoa(number)},
-		}}
-	}
-	api := fake.NewClientBuilder().WithScheme(scheme).
-		WithObjects(owned(naming.ServiceCluster("text", "text-uid", 1), 1), owned("mine", 2)).
-		WithIndex(&v1alpha1.ComputeCluster{}, index.Owner, func(client.Object) []string { return []string{"text-uid"} }).Build()
-	seen := Seen{Clusters: map[int]*Cluster{}}
-	if err := (&Reconciler{Client: api}).seeClusters(t.Context(), text(), &seen); err != nil {
-		t.Fatal(err)
-	}
-	if numbers := slices.Sorted(maps.Keys(seen.Clusters)); !slices.Equal(numbers, []int{1}) {
-		t.Errorf("the service's clusters are %v, want 1 alone", numbers)
 	}
 }

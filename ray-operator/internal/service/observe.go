@@ -111,6 +111,9 @@ func (r *Reconciler) seeRevisions(ctx context.Context, service *v1alpha1.Cluster
 		return fmt.Errorf("list the service's revisions: %w", err)
 	}
 	for i := range list.Items {
+		if list.Items[i].Labels[v1alpha1.LabelService] != service.Name {
+			continue
+		}
 		if revision, err := r.parsed.parseOnce(&list.Items[i]); err == nil { // what somebody else wrote there is none
 			seen.Revisions[revision.ID] = revision
 		}
@@ -138,6 +141,9 @@ func (r *Reconciler) seeClusters(ctx context.Context, service *v1alpha1.ClusterS
 		return fmt.Errorf("list the service's clusters: %w", err)
 	}
 	for i := range list.Items {
+		if list.Items[i].Labels[v1alpha1.LabelService] != service.Name {
+			continue // somebody else put the service's reference there
+		}
 		number, err := strconv.Atoi(list.Items[i].Annotations[v1alpha1.AnnotationRevisionCluster])
 		if err == nil && number > 0 && list.Items[i].Name == naming.ServiceCluster(service.Name, service.UID, number) {
 			seen.Clusters[number] = &Cluster{ComputeCluster: &list.Items[i]}

@@ -201,8 +201,8 @@ func (h *History) Began(run Run) {
 // there, nor any pod of theirs. One that someone deleted is made again under its name.
 func (h *History) checkOwn(event Event, made *v1alpha1.ComputeCluster) {
 	owner := metav1.GetControllerOf(made)
-	if owner == nil || owner.Kind != jobKind || event.Type != watch.Added {
-		return
+	if owner == nil || owner.Kind != jobKind || made.Labels[v1alpha1.LabelJob] == "" || event.Type != watch.Added {
+		return // without the label it is somebody else's
 	}
 	h.jobs.ownerOf[made.UID] = owner.UID
 	if h.past {
@@ -228,7 +228,7 @@ func mayChange(before, after *v1alpha1.ComputeCluster) bool {
 	if owner != nil && owner.Kind == serviceKind {
 		return true
 	}
-	if owner == nil || owner.Kind != jobKind {
+	if owner == nil || owner.Kind != jobKind || after.Labels[v1alpha1.LabelJob] != owner.Name {
 		return false
 	}
 	whole, workers := before.DeepCopy(), before.DeepCopy()

@@ -144,6 +144,7 @@ func TestHistoryOfPlacesBites(t *testing.T) {
 	for i, name := range []string{"first", "second"} {
 		made := testkit.Cluster(name)
 		made.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(testkit.Job("train"), v1alpha1.GroupVersion.WithKind("ClusterJob"))}
+		made.Labels = map[string]string{v1alpha1.LabelJob: "train"}
 		history.Observe(testkit.Event{Type: watch.Added, Object: made, Own: true})
 		if broken := history.Broken(); len(broken) != i {
 			t.Errorf("%d clusters of a job's own: %q", i+1, broken)

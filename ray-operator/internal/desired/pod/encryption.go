@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
@@ -132,7 +131,7 @@ func (o OperatorImage) front(size corev1.ResourceList, security *corev1.Security
 // of the active head where a ClusterService owns the cluster.
 func namesOfHead(cluster *v1alpha1.ComputeCluster) []string {
 	of := []string{cluster.Name}
-	if owner := metav1.GetControllerOf(cluster); owner != nil && owner.Kind == "ClusterService" {
+	if owner := naming.Controller(cluster); owner != nil && owner.Kind == "ClusterService" {
 		of = append(of, owner.Name)
 	}
 	var names []string
