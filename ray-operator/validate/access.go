@@ -81,7 +81,7 @@ var accessRules = []Rule{
 		Refused: "a key must not have the prefix heliostat.dev, which is reserved for the operator", Remedy: chooseOther,
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
 			withAnnotations(c, func(path *field.Path, annotations map[string]string) {
-				keys(bad, path, "", annotations, isOwnAnnotation)
+				keys(bad, path, "", annotations, isOwnKey)
 			})
 		},
 	},

@@ -78,7 +78,7 @@ var claimRules = []Rule{
 			fmt.Sprintf(noOwnAnnotation, claimAnnotations) + " && " + fmt.Sprintf(goodAnnotations, claimAnnotations) + ")",
 		group: claims(func(_ *node, c *corev1.PersistentVolumeClaim) bool {
 			return anyKey(c.Labels, isOwnLabel) || anyKey(c.Labels, badLabels(c.Labels)) ||
-				anyKey(c.Annotations, isOwnAnnotation) || anyKey(c.Annotations, badAnnotation)
+				anyKey(c.Annotations, isOwnKey) || anyKey(c.Annotations, badAnnotation)
 		}),
 	},
 	{

@@ -95,8 +95,8 @@ var homeRules = []Rule{
 		ID: "own-cluster-metadata", Field: "spec.clusterTemplate.metadata.labels, spec.clusterTemplate.metadata.annotations", By: Expression,
 		Refused: "a key must not have the prefix heliostat.dev, which is reserved for the operator", Remedy: chooseOther,
 		home: func(h *home, bad report) {
-			keys(bad, templateMeta, "labels", h.metadata().Labels, isOwnAnnotation)
-			keys(bad, templateMeta, "annotations", h.metadata().Annotations, isOwnAnnotation)
+			keys(bad, templateMeta, "labels", h.metadata().Labels, isOwnKey)
+			keys(bad, templateMeta, "annotations", h.metadata().Annotations, isOwnKey)
 		},
 	},
 	{

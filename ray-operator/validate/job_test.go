@@ -32,6 +32,9 @@ func TestATemplateIsRefusedAsTheClusterWouldBe(t *testing.T) {
 			row.Before(after)
 		}
 		row.Edit(after)
+		if len(after.OwnerReferences) > 0 {
+			continue // a template has no owner
+		}
 		have := validate.Job(withTemplate(after))
 		if row.Before != nil {
 			have = validate.JobUpdate(withTemplate(before), withTemplate(after))

@@ -186,8 +186,8 @@ var scheduleRules = []Rule{
 		ID: "job-template-metadata", Field: "spec.jobTemplate.metadata.labels, spec.jobTemplate.metadata.annotations", By: Expression,
 		Refused: "a key must not have the prefix heliostat.dev, which is reserved for the operator", Remedy: chooseOther,
 		schedule: func(s *v1alpha1.ClusterJobSchedule, bad report) {
-			keys(bad, jobTemplateMeta, "labels", s.Spec.JobTemplate.Metadata.Labels, isOwnAnnotation)
-			keys(bad, jobTemplateMeta, "annotations", s.Spec.JobTemplate.Metadata.Annotations, isOwnAnnotation)
+			keys(bad, jobTemplateMeta, "labels", s.Spec.JobTemplate.Metadata.Labels, isOwnKey)
+			keys(bad, jobTemplateMeta, "annotations", s.Spec.JobTemplate.Metadata.Annotations, isOwnKey)
 		},
 	},
 	{

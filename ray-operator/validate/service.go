@@ -227,8 +227,8 @@ var serviceRules = []Rule{
 		ID: "service-metadata", Field: "spec.service.labels, spec.service.annotations", By: Expression,
 		Refused: "a key must not have the prefix heliostat.dev, which is reserved for the operator", Remedy: chooseOther,
 		service: func(s *serving, bad report) {
-			keys(bad, frontPath, "labels", s.front().Labels, isOwnAnnotation)
-			keys(bad, frontPath, "annotations", s.front().Annotations, isOwnAnnotation)
+			keys(bad, frontPath, "labels", s.front().Labels, isOwnKey)
+			keys(bad, frontPath, "annotations", s.front().Annotations, isOwnKey)
 		},
 	},
 	{

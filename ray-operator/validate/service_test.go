@@ -45,6 +45,9 @@ func TestATemplateOfAServiceIsRefusedAsTheClusterWouldBe(t *testing.T) {
 			row.Before(after)
 		}
 		row.Edit(after)
+		if len(after.OwnerReferences) > 0 {
+			continue // a template has no owner
+		}
 		have := validate.ServiceChange(onTemplate(before), onTemplate(after))
 		have = slices.DeleteFunc(have, func(f validate.Finding) bool { return ofServices[f.Rule] })
 		want := belowTemplate(validate.Cluster(after))

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // flag makes a rule's function of a question about a template and the field below its
@@ -45,9 +46,13 @@ var templateRules = []Rule{
 	{
 		ID: "template-own-annotation", Field: "NODE.template.metadata.annotations", By: Policy,
 		Refused: "a key must not have the prefix heliostat.dev, which is reserved for the operator", Remedy: chooseOther,
-		Holds: fmt.Sprintf(noOwnAnnotation, "n.meta.?annotations.orValue({})"),
+		Holds: "n.meta.?annotations.orValue({}).all(k, " + isNotOwn + " || (k == '" + v1alpha1.AnnotationRestart + "' && n.path == 'spec.head' && " +
+			"object.metadata.?ownerReferences.orValue([]).exists(r, r.apiVersion.startsWith('" + prefixOurs + "') && r.?controller.orValue(false))))",
 		inner: func(n *node, bad report) {
-			keys(bad, n.metaPath(), "annotations", n.template.Annotations, isOwnAnnotation)
+			restarts := n.group == nil && naming.Controller(n.cluster) != nil // the operator notes it in clusters that it makes
+			keys(bad, n.metaPath(), "annotations", n.template.Annotations, func(key string) bool {
+				return isOwnKey(key) && !(restarts && key == v1alpha1.AnnotationRestart)
+			})
 		},
 	},
 	{

@@ -130,7 +130,7 @@ var variableRules = []Rule{
 		Refused: "a key must not have the prefix heliostat.dev, nor be Ray's job_submission_id", Remedy: chooseOther,
 		job: func(r *run, bad report) {
 			keys(bad, specPath, "metadata", r.spec.Metadata, func(key string) bool {
-				return isOwnAnnotation(key) || key == "job_submission_id"
+				return strings.HasPrefix(key, prefixOurs) || key == "job_submission_id"
 			})
 		},
 	},

@@ -19,12 +19,14 @@ const (
 // ownLabels are labels beside those of our prefix that every object of a cluster gets.
 var ownLabels = []string{"app.kubernetes.io/name", "app.kubernetes.io/instance", "app.kubernetes.io/managed-by"}
 
-// isOwnLabel reports whether a label is the operator's to set. By those of domains below ours requests are led.
-func isOwnLabel(key string) bool {
-	return isOwnAnnotation(key) || strings.Contains(key, "."+prefixOurs) || slices.Contains(ownLabels, key)
-}
+// isOwnLabel reports whether a label is the operator's to set.
+func isOwnLabel(key string) bool { return isOwnKey(key) || slices.Contains(ownLabels, key) }
 
-func isOwnAnnotation(key string) bool { return strings.HasPrefix(key, prefixOurs) }
+// isOwnKey reports whether a key of labels or annotations is of our domain, or of one below it. By labels of these, requests
+// are led.
+func isOwnKey(key string) bool {
+	return strings.HasPrefix(key, prefixOurs) || strings.Contains(key, "."+prefixOurs)
+}
 
 func isObjectName(name string) bool { return len(validation.IsDNS1123Subdomain(name)) == 0 }
 
@@ -64,8 +66,9 @@ func list(words []string) string { return "['" + strings.Join(words, "', '") + "
 // ownLabel, ownAnnotation, goodLabels and goodAnnotations are expressions over a map that
 // stands for %s, the counterparts of the functions above.
 var (
-	noOwnLabel      = "(%s).all(k, !k.startsWith('" + prefixOurs + "') && !k.contains('." + prefixOurs + "') && !(k in " + list(ownLabels) + "))"
-	noOwnAnnotation = "(%s).all(k, !k.startsWith('" + prefixOurs + "'))"
+	isNotOwn        = "!k.startsWith('" + prefixOurs + "') && !k.contains('." + prefixOurs + "')"
+	noOwnLabel      = "(%s).all(k, " + isNotOwn + " && !(k in " + list(ownLabels) + "))"
+	noOwnAnnotation = "(%s).all(k, " + isNotOwn + ")"
 	goodLabels      = "(%[1]s).all(k, !format.qualifiedName().validate(k).hasValue() && !format.labelValue().validate((%[1]s)[k]).hasValue())"
 	goodAnnotations = "(%s).all(k, !format.qualifiedName().validate(k.lowerAscii()).hasValue())"
 )

@@ -24,7 +24,7 @@ type PodDefaults struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	// Annotations of the pods.
 	// +kubebuilder:validation:MaxProperties=64
-	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/'))",message="a key must not have the prefix heliostat.dev, which is reserved for the operator; choose another"
+	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/') && !key.contains('.heliostat.dev/'))",message="a key must not have the prefix heliostat.dev, which is reserved for the operator; choose another"
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
 	// Env of the Ray container.
@@ -80,7 +80,7 @@ type HeadServiceSpec struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	// Annotations of the Service, such as those that load balancers read.
 	// +kubebuilder:validation:MaxProperties=64
-	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/'))",message="a key must not have the prefix heliostat.dev, which is reserved for the operator; choose another"
+	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/') && !key.contains('.heliostat.dev/'))",message="a key must not have the prefix heliostat.dev, which is reserved for the operator; choose another"
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
 	// Ports in addition to Ray's own ports, which the Service always has: gcs, dashboard, client, metrics, serve.
@@ -143,7 +143,7 @@ type IngressSpec struct {
 	PathType networkingv1.PathType `json:"pathType,omitempty"`
 	// Annotations of the Ingress, such as those for its controller or cert-manager.
 	// +kubebuilder:validation:MaxProperties=64
-	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/'))",message="a key must not have the prefix heliostat.dev, which is reserved for the operator; choose another"
+	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/') && !key.contains('.heliostat.dev/'))",message="a key must not have the prefix heliostat.dev, which is reserved for the operator; choose another"
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
 	// TLSSecretName is the Secret with the certificate for all hosts. Default: none, so that the Ingress controller uses its own.

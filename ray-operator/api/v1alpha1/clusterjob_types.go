@@ -177,12 +177,12 @@ type ClusterTemplate struct {
 type TemplateMetadata struct {
 	// Labels of the object.
 	// +kubebuilder:validation:MaxProperties=64
-	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/'))",message="a key must not have the prefix heliostat.dev, which is reserved for the operator; choose another"
+	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/') && !key.contains('.heliostat.dev/'))",message="a key must not have the prefix heliostat.dev, which is reserved for the operator; choose another"
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
 	// Annotations of the object.
 	// +kubebuilder:validation:MaxProperties=64
-	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/'))",message="a key must not have the prefix heliostat.dev, which is reserved for the operator; choose another"
+	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/') && !key.contains('.heliostat.dev/'))",message="a key must not have the prefix heliostat.dev, which is reserved for the operator; choose another"
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
 }

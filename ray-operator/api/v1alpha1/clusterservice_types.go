@@ -116,12 +116,12 @@ type ServeService struct {
 	Ports []ServePort `json:"ports,omitempty"`
 	// Labels of the Service.
 	// +kubebuilder:validation:MaxProperties=64
-	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/'))",message="a key must not have the prefix heliostat.dev, which is reserved for the operator; choose another"
+	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/') && !key.contains('.heliostat.dev/'))",message="a key must not have the prefix heliostat.dev, which is reserved for the operator; choose another"
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
 	// Annotations of the Service.
 	// +kubebuilder:validation:MaxProperties=64
-	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/'))",message="a key must not have the prefix heliostat.dev, which is reserved for the operator; choose another"
+	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/') && !key.contains('.heliostat.dev/'))",message="a key must not have the prefix heliostat.dev, which is reserved for the operator; choose another"
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
 	// HeadEndpoints, if true, adds the head's proxy to the endpoints. A head that restarts loses requests in flight. Default: only for clusters without worker groups, and while workers are replaced in place.

@@ -251,7 +251,8 @@ is not listed here shows in the cluster's conditions when the pod is made.
 
 Another policy keeps others from making pods look like those of a cluster, whose NetworkPolicy would let them in: only
 who may update ` + "`computeclusters/finalizers`" + `, as the operator may, makes a pod with the label ` + "`heliostat.dev/cluster`" + ` or
-changes labels and annotations of that prefix on one. The annotation ` + "`heliostat.dev/retire`" + ` is free.
+changes labels and annotations of that prefix on one. The annotation ` + "`heliostat.dev/retire`" + ` is free. The same right is needed
+to make an object of these kinds the controller of another object.
 
 Three more policies ask for [rights](#rights-that-a-spec-needs): a user who can create ComputeClusters, ClusterJobs,
 ClusterServices or ClusterJobSchedules in a namespace gains nothing by that which they could not use directly.

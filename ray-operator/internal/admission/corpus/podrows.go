@@ -62,6 +62,8 @@ func labelled(labels map[string]string) edit {
 	return template(func(t *tmpl, _ *container) { t.Labels = labels })
 }
 
+func restarts(t *tmpl, _ *container) { t.Annotations = map[string]string{v1alpha1.AnnotationRestart: "a"} }
+
 func annotated(annotations map[string]string) edit {
 	return template(func(t *tmpl, _ *container) { t.Annotations = annotations })
 }
@@ -86,6 +88,11 @@ var templateRows = []row{
 	{Name: "a template with a label that we set", Rule: "template-own-label", Edit: labelled(theirs)},
 	{Name: "a head's template with a label of ours", Rule: "template-own-label", Edit: headTemplate(func(t *tmpl, _ *container) { t.Labels = ours })},
 	{Name: "a template with an annotation of ours", Rule: "template-own-annotation", Edit: annotated(ours)},
+	{Name: "a head's template with an annotation below our domain", Rule: "template-own-annotation", Edit: headTemplate(restarts)},
+	{Name: "a head's template that the operator restarts", Edit: both(headTemplate(restarts), func(c *cluster) {
+		service := &v1alpha1.ClusterService{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "u"}}
+		c.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(service, v1alpha1.GroupVersion.WithKind("ClusterService"))}
+	})},
 	{Name: "a template with a bad label", Rule: "template-label-grammar", Edit: labelled(badKey)},
 	{Name: "a template with a bad selector", Rule: "template-label-grammar", Edit: inPod(func(p *corev1.PodSpec) { p.NodeSelector = badValue })},
 	{Name: "a template with a bad annotation", Rule: "template-annotation-grammar", Edit: annotated(badKey)},

@@ -110,6 +110,7 @@ var accessRows = []row{
 	{Name: "a label that we set", Rule: "own-label", Edit: defaults(func(d *v1alpha1.PodDefaults) { d.Labels = theirs })},
 	{Name: "a label of ours on the Service", Rule: "own-label", Edit: service(func(s *v1alpha1.HeadServiceSpec) { s.Labels = ours })},
 	{Name: "an annotation of ours", Rule: "own-annotation", Edit: defaults(func(d *v1alpha1.PodDefaults) { d.Annotations = ours })},
+	{Name: "an annotation below our domain", Rule: "own-annotation", Edit: defaults(func(d *v1alpha1.PodDefaults) { d.Annotations = leads })},
 	{Name: "an annotation of ours on the Service", Rule: "own-annotation", Edit: service(func(s *v1alpha1.HeadServiceSpec) { s.Annotations = ours })},
 	{Name: "an annotation with any text", Edit: defaults(func(d *v1alpha1.PodDefaults) { d.Annotations = map[string]string{"Example.com/A": "a b\n"} })},
 	{Name: "a label's key", Rule: "label-grammar", Edit: defaults(func(d *v1alpha1.PodDefaults) { d.Labels = badKey })},
