@@ -21,6 +21,10 @@ var (
 		"PodSecurityDenied", Warning, "The namespace enforces a pod security level that the template breaks.",
 		"cannot be created: pod security level %s forbids %s", "Correct the securityContext in the template, or relax the namespace's label pod-security.kubernetes.io/enforce", nil,
 	}
+	PrivilegesDenied = Reason{
+		"PrivilegesDenied", Warning, "The namespace lacks the label by which an administrator allows pods that reach the node or other namespaces.",
+		"cannot be created: namespace %s does not allow pods with %s", "Remove that from the template, or have an administrator run: %s", nil,
+	}
 	AdmissionDenied = Reason{
 		"AdmissionDenied", Warning, "An admission webhook or a ValidatingAdmissionPolicy denies the request.",
 		"cannot be created: %s %s denies it: %s", "Change the cluster to satisfy the policy, or add an exception to the policy", nil,
@@ -49,6 +53,6 @@ var (
 
 func refusals() Section {
 	return Section{"Why the API server refuses", []Reason{
-		CreateForbidden, ReferenceMissing, PodSecurityDenied, AdmissionDenied, WebhookFailed, LimitRangeViolated, QuotaExceeded, CreateRefused, NamespaceTerminating,
+		CreateForbidden, ReferenceMissing, PodSecurityDenied, PrivilegesDenied, AdmissionDenied, WebhookFailed, LimitRangeViolated, QuotaExceeded, CreateRefused, NamespaceTerminating,
 	}}
 }

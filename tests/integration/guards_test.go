@@ -12,7 +12,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -51,15 +51,40 @@ func setOf(namespace string, labels map[string]string) *appsv1.StatefulSet {
 	}
 }
 
+// versions lets ana make bindings and ControllerRevisions, which the role admin does not, and returns what makes one of these.
+func versions(t *testing.T, namespace string, ana client.Client) func(data string) func(context.Context) error {
+	t.Helper()
+	binds := metav1.ObjectMeta{Namespace: namespace, Name: "binds"}
+	must(t, shared.Create(t.Context(), &rbacv1.Role{ObjectMeta: binds, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"pods/binding"}, Verbs: []string{"create"}},
+		{APIGroups: []string{"apps"}, Resources: []string{"controllerrevisions"}, Verbs: []string{"create"}},
+	}}))
+	must(t, shared.Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: binds, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: binds.Name},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "ana"}},
+	}))
+	return func(data string) func(context.Context) error {
+		return func(ctx context.Context) error {
+			return ana.Create(ctx, &appsv1.ControllerRevision{
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "r-"}, Data: runtime.RawExtension{Raw: []byte(data)}, Revision: 1,
+			}, client.DryRunAll)
+		}
+	}
+}
+
 // TestGuards_LabelsThatLeadRequests: those who can make pods lead no requests of a service or a store to them.
 func TestGuards_LabelsThatLeadRequests(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t)
 	policyInForce(t, namespace)
 	ana := tenant(t, namespace)
-	const pods, sets = "only the operator makes pods", "in a StatefulSet's template are the operator's own"
+	version := versions(t, namespace, ana)
+	const pods, sets = "only the operator makes pods", "in the template of a StatefulSet, or in a version of it, are the operator's own"
 	must(t, live.Until(t.Context(), limit, "ana's rights and the guards to be in force", func(ctx context.Context) error {
 		if err := ana.Create(ctx, podWith(namespace, nil), client.DryRunAll); err != nil {
+			return err
+		}
+		if err := version(`{"a":1}`)(ctx); err != nil {
 			return err
 		}
 		err := ana.Create(ctx, setOf(namespace, map[string]string{v1alpha1.LabelStore: "x"}), client.DryRunAll)
@@ -84,6 +109,15 @@ func TestGuards_LabelsThatLeadRequests(t *testing.T) {
 		}
 	}
 	for _, one := range []attempt{
+		{"a binding with a label of ours", func(ctx context.Context) error {
+			binding := &corev1.Binding{
+				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{v1alpha1.LabelServePrefix + "echo": "true"}},
+				Target:     corev1.ObjectReference{Kind: "Node", Name: "n"},
+			}
+			return ana.SubResource("binding").Create(ctx, plain.DeepCopy(), binding, client.DryRunAll)
+		}, pods},
+		{"a version of a StatefulSet with a label of ours", version(`{"spec":{"template":{"metadata":{"labels":{"heliostat.dev/store":"a"}}}}}`), sets},
+		{"a version of a StatefulSet with labels of the user's", version(`{"spec":{"template":{"metadata":{"labels":{"app":"a"},"annotations":null}}}}`), ""},
 		{"a StatefulSet with labels of the user's", func(ctx context.Context) error {
 			return ana.Create(ctx, setOf(namespace, map[string]string{"team": "a"}), client.DryRunAll)
 		}, ""},
@@ -196,64 +230,6 @@ func TestGuards_StopIsFreeOnJobs(t *testing.T) {
 	must(t, ana.Delete(t.Context(), cluster))
 }
 
-// TestGuards_HoldTheOperatorToClusters: the operator's token writes objects of clusters and nothing else.
-func TestGuards_HoldTheOperatorToClusters(t *testing.T) {
-	t.Parallel()
-	namespace := newNamespace(t)
-	policyInForce(t, namespace)
-	config := rest.CopyConfig(shared.Config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + live.ReleaseNamespace + ":" + live.ReleaseName}
-	thief, err := client.New(config, client.Options{Scheme: shared.Scheme()})
-	must(t, err)
-	const labels, pods, elsewhere = "writes only objects with labels", "writes only pods of ComputeClusters", "writes nothing in kube-system"
-
-	member := func(in string) *corev1.Pod {
-		pod := podWith(in, map[string]string{v1alpha1.LabelCluster: "demo"})
-		yes := true
-		pod.OwnerReferences = []metav1.OwnerReference{{
-			APIVersion: v1alpha1.GroupVersion.String(), Kind: "ComputeCluster", Name: "demo", UID: "u", Controller: &yes,
-		}}
-		pod.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: &yes}
-		return pod
-	}
-	unowned := member(namespace)
-	unowned.OwnerReferences = nil
-	service := &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "anas", Labels: map[string]string{"app": "a"}},
-		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
-	}
-	must(t, shared.Create(t.Context(), service))
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mine"}}
-	job := newJob(namespace, "mine")
-	job.Labels = map[string]string{v1alpha1.LabelCluster: "demo"}
-	create := func(object client.Object) func(context.Context) error {
-		return func(ctx context.Context) error { return thief.Create(ctx, object, client.DryRunAll) }
-	}
-	must(t, live.Until(t.Context(), limit, "the guards to be in force", func(ctx context.Context) error {
-		if err := thief.Create(ctx, podWith(namespace, nil), client.DryRunAll); !apierrors.IsForbidden(err) {
-			return fmt.Errorf("a pod of nobody's is answered with %w", err)
-		}
-		return nil
-	}))
-	for _, one := range []attempt{
-		{"a pod of a cluster", create(member(namespace)), ""},
-		{"a privileged pod in kube-system", create(member(metav1.NamespaceSystem)), elsewhere},
-		{"a pod beside the operator", create(member(live.ReleaseNamespace)), elsewhere},
-		{"a pod without our labels", create(podWith(namespace, nil)), labels},
-		{"a pod of no cluster", create(unowned), pods},
-		{"a Secret without our labels", create(secret), labels},
-		{"a job of no schedule", create(job), "creates only jobs of ClusterJobSchedules"},
-		{"another's Service made ours", func(ctx context.Context) error {
-			return thief.Patch(ctx, service.DeepCopy(), client.RawPatch("application/merge-patch+json",
-				[]byte(`{"metadata":{"labels":{"heliostat.dev/cluster":"demo"}}}`)), client.DryRunAll)
-		}, labels},
-		{"another's Service", func(ctx context.Context) error { return thief.Delete(ctx, service.DeepCopy(), client.DryRunAll) }, labels},
-	} {
-		one.check(t)
-	}
-	must(t, shared.Delete(t.Context(), service))
-}
-
 // TestStolenToken_DoesWhatTheDocsSay holds the last part of docs/security.md against tokens of both modes; what
 // admission refuses them is above.
 func TestStolenToken_DoesWhatTheDocsSay(t *testing.T) {
@@ -300,6 +276,36 @@ func TestStolenToken_DoesWhatTheDocsSay(t *testing.T) {
 		one.check(t)
 	}
 	must(t, shared.Delete(t.Context(), pod))
+	stolenWrites(t, everywhere, watched)
+}
+
+// stolenWrites are writes that admission judges.
+func stolenWrites(t *testing.T, everywhere client.Client, watched string) {
+	t.Helper()
+	elsewhere := podWith(metav1.NamespaceSystem, nil)
+	must(t, shared.Create(t.Context(), elsewhere))
+	t.Cleanup(func() { must(t, client.IgnoreNotFound(shared.Delete(context.WithoutCancel(t.Context()), elsewhere))) })
+	cluster := newCluster(watched, "anas", 0)
+	cluster.Spec.Suspend = true
+	must(t, shared.Create(t.Context(), cluster))
+	outside := podOf("demo", watched)
+	outside.Spec.Volumes = []corev1.Volume{{Name: "a", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}}}
+	policyInForce(t, watched)
+	for _, one := range []attempt{
+		{"a pod of a cluster", tries(everywhere, podOf("demo", watched)), ""},
+		{"a pod with the host's files", tries(everywhere, outside),
+			"needs the label heliostat.dev/privileged=allowed for pods with hostPath volumes"},
+		{"another size for a pod of kube-system", func(ctx context.Context) error {
+			return everywhere.SubResource("resize").Patch(ctx, elsewhere, client.RawPatch("application/merge-patch+json", []byte(`{}`)), client.DryRunAll)
+		}, "the operator writes nothing in kube-system"},
+		{"another's image", patches(everywhere, cluster, `{"spec":{"image":"a"}}`), "changes only specs of clusters of ClusterJobs"},
+		{"the end of another's cluster", func(ctx context.Context) error {
+			return everywhere.Delete(ctx, cluster.DeepCopy(), client.DryRunAll)
+		}, ""},
+	} {
+		one.check(t)
+	}
+	must(t, shared.Delete(t.Context(), cluster))
 }
 
 // thief has nothing but the token in a kubeconfig. Its user agent keeps what it tries out of what the operator does.

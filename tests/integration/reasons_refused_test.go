@@ -87,6 +87,15 @@ var refusals = []refusedPod{
 		},
 	},
 	{
+		name:   "no administrator allows privileges",
+		reason: reason.PrivilegesDenied, words: "does not allow pods with hostPath volumes, privileged containers. Remove that",
+		spoil: func(node *v1alpha1.NodeSpec) {
+			pod, ray := template(node)
+			pod.Spec.Volumes = []corev1.Volume{{Name: "a", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}}}
+			ray.SecurityContext = &corev1.SecurityContext{Privileged: new(true)}
+		},
+	},
+	{
 		name:   "a ValidatingAdmissionPolicy says no",
 		reason: reason.AdmissionDenied, words: "denies it: this team's pods are not welcome. Change the cluster",
 		prepare: makes(policy, policyBinding), spoil: mark,

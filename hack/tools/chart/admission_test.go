@@ -42,8 +42,9 @@ func TestPoliciesAreTheGenerated(t *testing.T) {
 
 // TestGuards_AskAllInTheirConditions: the API server converts an object four times for a policy whose condition holds, and
 // once for another one. So a write that is allowed meets no validation: each condition is of the validations themselves. And a
-// write of a pod meets one policy, unless it is a deletion.
+// write of a pod meets one policy, unless it is a deletion. Conditions see no namespace, so that its label is asked afterwards.
 func TestGuards_AskAllInTheirConditions(t *testing.T) {
+	const consents = "namespaceObject.metadata.?labels[?'heliostat.dev/privileged'].orValue('') == 'allowed'"
 	for account, options := range map[string][]string{
 		"test-heliostat": nil,
 		"ours":           {"--set", "serviceAccount.create=false", "--set", "serviceAccount.name=ours"},
@@ -56,18 +57,19 @@ func TestGuards_AskAllInTheirConditions(t *testing.T) {
 		breaks := func(validations []admissionv1.Validation, least int) string {
 			var rules []string
 			for _, rule := range validations {
-				rules = append(rules, "("+strings.TrimPrefix(rule.Expression, "!("+isOperator+") || ")+")")
+				judged := strings.TrimPrefix(rule.Expression, "!("+isOperator+") || ")
+				rules = append(rules, "("+strings.TrimSuffix(judged, " || "+consents)+")")
 			}
 			if len(rules) < least {
 				t.Errorf("only %d rules: %s", len(rules), rules)
 			}
-			return isOperator + " && !(" + strings.Join(rules, " && ") + ")"
+			return "!(" + strings.Join(rules, " && ") + ")"
 		}
 		pods, operator := guards["pods"], guards["operator"]
-		forges := strings.TrimPrefix(pods.Validations[0].Expression, "!")
+		forges := strings.TrimPrefix(pods.Validations[0].Expression, isOperator+" || !")
 		for name, want := range map[string]string{
-			"pods":     forges + " || (" + breaks(pods.Validations[1:], 3) + ")",
-			"operator": breaks(operator.Validations, 3),
+			"pods":     isOperator + " ? " + breaks(pods.Validations[1:], 5) + " : " + forges,
+			"operator": isOperator + " && " + breaks(operator.Validations, 6),
 		} {
 			conditions := guards[name].MatchConditions
 			if len(conditions) != 1 || strings.Join(strings.Fields(conditions[0].Expression), " ") != want {
@@ -79,5 +81,49 @@ func TestGuards_AskAllInTheirConditions(t *testing.T) {
 				t.Errorf("the policy of the operator judges pods at %v", rule.Operations)
 			}
 		}
+	}
+}
+
+// TestGuards_HoldTheOwnersOfAllThatTheOperatorMakes: of each kind that the operator creates for others, a guard judges who names
+// the controller.
+func TestGuards_HoldTheOwnersOfAllThatTheOperatorMakes(t *testing.T) {
+	options := []string{"--set", "kueue.enabled=true", "--set", "schedulers={Volcano,KAI,SchedulerPlugins,Kubernetes}"}
+	held := map[string]bool{"/events": true, "events.k8s.io/events": true} // nobody takes an event for its own
+	for _, policy := range of[*admissionv1.ValidatingAdmissionPolicy](t, options...) {
+		judged := policy.Spec.MatchConditions
+		texts := make([]string, 0, len(judged)+len(policy.Spec.Validations))
+		for _, condition := range judged {
+			texts = append(texts, condition.Expression)
+		}
+		for _, validation := range policy.Spec.Validations {
+			texts = append(texts, validation.Expression)
+		}
+		if !strings.Contains(strings.Join(texts, " "), "o.uid == r.uid") || strings.HasSuffix(policy.Name, "-operator") {
+			continue
+		}
+		for _, rule := range policy.Spec.MatchConstraints.ResourceRules {
+			for _, group := range rule.APIGroups {
+				for _, resource := range rule.Resources {
+					operations := []admissionv1.OperationType{admissionv1.Create, admissionv1.Update}
+					held[group+"/"+resource] = held[group+"/"+resource] || slices.Equal(rule.Operations, operations)
+				}
+			}
+		}
+	}
+	seen := 0
+	for _, rule := range granted(t, options...)["test-heliostat"] {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				if !slices.Contains(rule.Verbs, "create") {
+					continue
+				}
+				if seen++; !held[group+"/"+resource] {
+					t.Errorf("anybody names the controller of %s in %q", resource, group)
+				}
+			}
+		}
+	}
+	if seen < 12 {
+		t.Errorf("only %d kinds are created", seen)
 	}
 }

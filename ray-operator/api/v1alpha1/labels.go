@@ -44,6 +44,13 @@ const (
 	LabelRoutePrefix = "route.heliostat.dev/"
 )
 
+// LabelPrivileged, with the value PrivilegedAllowed, is on a Namespace in which the operator may create pods that reach the
+// node or other namespaces. An administrator sets it.
+const (
+	LabelPrivileged   = "heliostat.dev/privileged"
+	PrivilegedAllowed = "allowed"
+)
+
 // ServeOn is the value of a label that begins with LabelServePrefix or LabelRoutePrefix.
 const ServeOn = "true"
 

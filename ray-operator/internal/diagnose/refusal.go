@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -75,7 +76,7 @@ func answers(err error, about *corev1.Pod) []answer {
 }
 
 // parsers each read one kind of refusal, in the order in which they are tried; ok is false when the message is of another kind.
-var parsers = []func(message string) (finding reason.Finding, ok bool){parseRights, parsePodSecurity, parseWebhook, parsePolicy, parseReference}
+var parsers = []func(message string) (finding reason.Finding, ok bool){parseRights, parsePodSecurity, parseWebhook, parsePrivileges, parsePolicy, parseReference}
 
 // sizeParsers read refusals of the sizes of a pod, which is nil where it is not known.
 var sizeParsers = []func(message string, about *corev1.Pod) (finding reason.Finding, ok bool){parseQuota, parseLimitRange, parseDefaultLimit}
@@ -206,6 +207,20 @@ func lastPart(chain string) string {
 		return chain[at+2:]
 	}
 	return chain
+}
+
+// privilegesForm is what the chart's policy of pods answers the operator.
+var privilegesForm = regexp.MustCompile(`^ValidatingAdmissionPolicy '[^']+' (?:with binding '[^']*' )?denied request: ` +
+	`namespace (\S+) needs the label ` + regexp.QuoteMeta(v1alpha1.LabelPrivileged+"="+v1alpha1.PrivilegedAllowed) + ` for pods with (.*)$`)
+
+func parsePrivileges(message string) (reason.Finding, bool) {
+	form := privilegesForm.FindStringSubmatch(message)
+	if form == nil {
+		return reason.Finding{}, false
+	}
+	namespace := clean(form[1], nameLength)
+	command := fmt.Sprintf("kubectl label namespace %s %s=%s", namespace, v1alpha1.LabelPrivileged, v1alpha1.PrivilegedAllowed)
+	return reason.PrivilegesDenied.Of(namespace, clean(form[2], wordLength), reason.Command(command)), true
 }
 
 var policyForm = regexp.MustCompile(`^ValidatingAdmissionPolicy '([^']+)' (?:with binding '[^']*' )?denied request: (.*)$`)

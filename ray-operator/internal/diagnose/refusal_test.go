@@ -91,6 +91,12 @@ var refusals = map[string]struct {
 			`(container "ray" must not set securityContext.privileged=true). ` +
 			"Correct the securityContext in the template, or relax the namespace's label pod-security.kubernetes.io/enforce",
 	},
+	"privileges": {
+		forbidden(`ValidatingAdmissionPolicy 'heliostat-pods' with binding 'heliostat-pods' denied request: ` +
+			`namespace team needs the label heliostat.dev/privileged=allowed for pods with host namespaces, nodeName`),
+		"PrivilegesDenied: worker a: cannot be created: namespace team does not allow pods with host namespaces, nodeName. " +
+			"Remove that from the template, or have an administrator run: kubectl label namespace team heliostat.dev/privileged=allowed",
+	},
 	"policy": {
 		answer(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid,
 			`pods "a" is invalid: : ValidatingAdmissionPolicy 'only-our-registry' with binding 'bind-registry' denied request: images must come from reg`),

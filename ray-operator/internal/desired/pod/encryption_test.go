@@ -108,7 +108,7 @@ func TestEncryption_KnowsTheServicesHead(t *testing.T) {
 	for want, cluster := range map[string]*v1alpha1.ComputeCluster{
 		own: autoscaled(encrypted),
 		own + ",text-head,text-head.default,text-head.default.svc": autoscaled(encrypted, func(c *v1alpha1.ComputeCluster) {
-			c.OwnerReferences = []metav1.OwnerReference{{Kind: "ClusterService", Name: "text", Controller: new(true)}}
+			c.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "ClusterService", Name: "text", Controller: new(true)}}
 		}),
 	} {
 		head := operatorImage.Complete(pod.Head(cluster, 1), cluster)
