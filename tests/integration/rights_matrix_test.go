@@ -95,7 +95,7 @@ func impersonated(t *testing.T, user string) client.Client {
 }
 
 var writesKinds = rbacv1.PolicyRule{
-	APIGroups: []string{"heliostat.dev"}, Resources: []string{"computeclusters", "clusterjobs", "clusterservices", "clusterjobschedules"}, Verbs: []string{"create", "get", "update"},
+	APIGroups: []string{"heliostat.dev"}, Resources: []string{"computeclusters", "clusterjobs", "clusterservices", "clusterjobschedules"}, Verbs: []string{"create", "get", "update", "patch"},
 }
 
 // someRights are those of somebody who has a part of each sort.
@@ -160,6 +160,23 @@ func TestRights_AreThoseOfWhoWrites(t *testing.T) {
 		t.Error(one)
 	}
 	t.Logf("%d decisions, %d of them refusals, %d questions", sent, refused, len(known.of))
+	onlyByItsLabel(t, namespace, users["tenant"])
+}
+
+// onlyByItsLabel checks that the label of a priority is asked about where a write changes nothing else, and no other label is.
+func onlyByItsLabel(t *testing.T, namespace string, tenant client.Client) {
+	t.Helper()
+	cluster := newCluster(namespace, "ranked", 0)
+	cluster.Spec.Suspend = true
+	must(t, shared.Create(t.Context(), cluster))
+	label := func(key string) error {
+		patch := fmt.Sprintf(`{"metadata":{"labels":{%q:"urgent"}}}`, key)
+		return tenant.Patch(t.Context(), cluster.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(patch)), client.DryRunAll)
+	}
+	must(t, label("team"))
+	if err := label("kueue.x-k8s.io/priority-class"); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "use workloadpriorityclasses/urgent") {
+		t.Errorf("a priority that a tenant gives to a cluster is answered with %v", err)
+	}
 }
 
 // senders returns who sends an input: one user who must be refused and one who must be allowed, if there are such. Which

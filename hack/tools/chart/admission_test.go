@@ -40,6 +40,36 @@ func TestPoliciesAreTheGenerated(t *testing.T) {
 	}
 }
 
+// TestRights_AreByTheChartsValues: each policy that asks for rights has the values of the chart where its expressions speak of them.
+func TestRights_AreByTheChartsValues(t *testing.T) {
+	for _, c := range []struct {
+		options []string
+		want    map[string]string
+	}{
+		{nil, map[string]string{"account": `"default"`, "podLabels": `["app.kubernetes.io/component","app.kubernetes.io/part-of","app.kubernetes.io/version"]`}},
+		{[]string{"--set", "podDefaults.serviceAccountName=ours,tenancy.podAnnotations={a.example.com/,b},tenancy.podLabels={team},tenancy.tolerations={dedicated}"}, map[string]string{
+			"account": `"ours"`, "podAnnotations": `["a.example.com/","b"]`, "podLabels": `["team"]`, "tolerations": `["dedicated"]`,
+		}},
+	} {
+		seen := map[string]bool{}
+		for _, policy := range of[*admissionv1.ValidatingAdmissionPolicy](t, c.options...) {
+			for _, variable := range policy.Spec.Variables {
+				if strings.Contains(variable.Expression, "VALUE_") {
+					t.Errorf("%s: the variable %s is without its value: %s", policy.Name, variable.Name, variable.Expression)
+				}
+				if want, is := c.want[variable.Name]; is && strings.Contains(policy.Name, "-rights-") {
+					if seen[variable.Name] = true; variable.Expression != want {
+						t.Errorf("%s: %s is %s, want %s", policy.Name, variable.Name, variable.Expression, want)
+					}
+				}
+			}
+		}
+		if len(seen) != len(c.want) {
+			t.Errorf("the policies have %v of %v", seen, c.want)
+		}
+	}
+}
+
 // TestGuards_AskAllInTheirConditions: the API server converts an object four times for a policy whose condition holds, and
 // once for another one. So a write that is allowed meets no validation: each condition is of the validations themselves. And a
 // write of a pod meets one policy, unless it is a deletion. Conditions see no namespace, so that its label is asked afterwards.

@@ -190,6 +190,7 @@ var changes = map[string]string{
 	"metrics.prometheusRule.enabled": "true", "metrics.prometheusRule.labels": `{"a":"b"}`, "metrics.dashboards.enabled": "true",
 	"metrics.dashboards.labels": `{"a":"b"}`, "metrics.dashboards.annotations": `{"a":"b"}`,
 	"metrics.serviceMonitor.interval": "15s", "networkPolicy.enabled": "false", "networkPolicy.metricsFrom": `[{"podSelector":{}}]`,
+	"tenancy.podAnnotations": `["a"]`, "tenancy.podLabels": `["a"]`, "tenancy.tolerations": `["a"]`,
 	"controlStore.allow":   `["10.0.0.0/8"]`,
 	"podDefaults":          `{"env":[{"name":"A","value":"b"}]}`,
 	"sizes":                `{"autoscaling":{"limits.cpu":"500m"}}`,
@@ -248,7 +249,7 @@ func lightest(name string) []string {
 	switch {
 	case strings.HasPrefix(name, "crds."):
 		return withoutPolicies
-	case strings.HasPrefix(name, "admission."):
+	case strings.HasPrefix(name, "admission."), strings.HasPrefix(name, "tenancy."):
 		return withoutCRDs
 	default:
 		return slices.Concat(withoutCRDs, withoutPolicies)
@@ -299,7 +300,7 @@ func set(name, value string) []string {
 
 // leaves are the paths of values; a group of settings has more than one of them.
 func leaves(prefix string, values map[string]any) []string {
-	groups := []string{"image", "crds", "admission", "serviceAccount", "rbac", "operator", "kueue", "controlStore", "metrics", "metrics.serviceMonitor",
+	groups := []string{"image", "crds", "admission", "tenancy", "serviceAccount", "rbac", "operator", "kueue", "controlStore", "metrics", "metrics.serviceMonitor",
 		"metrics.prometheusRule", "metrics.dashboards", "networkPolicy", "server", "server.tls", "server.service",
 		"server.identity", "server.grpc", "server.dashboards", "server.signIn", "server.session", "server.ingress", "server.httpRoute"}
 	var paths []string
@@ -335,6 +336,7 @@ func TestBadValuesAreRefused(t *testing.T) {
 		"server.url=http://a", "server.url=https://a/b", "server.dashboards.host=https://a", "server.dashboards.wildcard=*.a",
 		"server.dashboards.maxUpload=much", "server.dashboards.drainSeconds=-1", "server.signIn.oidc.issuer=http://a", "server.session.secretName=A", "server.frameAncestors={*}",
 		"server.links[0].name=a", "server.ingress.enabled=often",
+		"tenancy.podLabels={a b}", "tenancy.podAnnotations={/a}", "tenancy.tolerations={'}", "tenancy.labels={a}",
 	} {
 		if text, err := Render("--set", bad); err == nil {
 			t.Errorf("%s is accepted and gives %d bytes", bad, len(text))

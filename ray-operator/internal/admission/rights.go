@@ -2,6 +2,7 @@ package admission
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -37,7 +38,7 @@ func RightsPolicy(family rights.Family) ([]byte, error) {
 		FailurePolicy:    &fail,
 		MatchConstraints: writesOf("computeclusters", "clusterjobs", "clusterservices", "clusterjobschedules"),
 		MatchConditions: []admissionv1.MatchCondition{
-			{Name: "the-spec-is-new", Expression: "oldObject == null || object.spec" + butSuspend + " != oldObject.spec" + butSuspend},
+			{Name: "the-spec-is-new", Expression: isNewTo(family)},
 			{Name: "by-somebody-else", Expression: "!" + byOperator},
 		},
 		Variables: []admissionv1.Variable{
@@ -55,11 +56,36 @@ func RightsPolicy(family rights.Family) ([]byte, error) {
 			demand(&spec, &needs[i])
 		}
 	}
+	spec.Variables = append(siteVariables(spec.Variables), spec.Variables...)
 	text, err := yaml.Marshal(spec)
 	if err != nil {
 		return nil, fmt.Errorf("print the policy of the rights to %s: %w", family, err)
 	}
 	return text, nil
+}
+
+// isNewTo is an expression for a change that a family is asked about. A label that names a priority is no part of the spec.
+func isNewTo(family rights.Family) string {
+	changed := "oldObject == null || object.spec" + butSuspend + " != oldObject.spec" + butSuspend
+	if family == rights.Doors {
+		const priority = ".metadata.?labels[?'" + rights.PriorityLabel + "'].orValue('')"
+		changed += " || object" + priority + " != oldObject" + priority
+	}
+	return changed
+}
+
+// placeholder begins what the chart replaces in a policy by one of its values, as an expression.
+const placeholder = "VALUE_"
+
+// siteVariables are those variables of the chart's values that others speak of.
+func siteVariables(others []admissionv1.Variable) []admissionv1.Variable {
+	var all []admissionv1.Variable
+	for _, name := range []string{rights.SiteAnnotations, rights.SiteLabels, rights.SiteTolerations, rights.SiteAccount} {
+		if slices.ContainsFunc(others, func(v admissionv1.Variable) bool { return strings.Contains(v.Expression, "variables."+name) }) {
+			all = append(all, admissionv1.Variable{Name: name, Expression: placeholder + name})
+		}
+	}
+	return all
 }
 
 // demand adds the variables and validations of a need.
@@ -72,16 +98,19 @@ func demand(spec *admissionv1.ValidatingAdmissionPolicySpec, need *rights.Need) 
 	}
 	if !need.IsNamed {
 		spec.Variables = append(spec.Variables, admissionv1.Variable{Name: name, Expression: entries})
-		spec.Validations = append(spec.Validations, refusal(
-			but+"size(variables."+name+") == 0 || "+check(need, ""), "variables."+name+"[0].split(' ')[0] + "+strconv.Quote(": "+need.Text(""))))
+		holds := but + "size(variables." + name + ") == 0"
+		if !need.OrPods || need.Resource != "pods" {
+			holds += " || " + check(need, "")
+		}
+		spec.Validations = append(spec.Validations, refusal(holds, "variables."+name+"[0].split(' ')[0] + "+strconv.Quote(": "+need.Text(""))))
 		return
 	}
 	spec.Variables = append(spec.Variables, admissionv1.Variable{Name: "all_" + name, Expression: entries}, admissionv1.Variable{
 		Name:       name,
 		Expression: fmt.Sprintf("variables.all_%[1]s.transformList(i, e, variables.all_%[1]s.map(o, o.split(' ')[1]).indexOf(e.split(' ')[1]) == i, e)", name),
 	})
-	const placeholder = "THE-NAME"
-	text := strings.ReplaceAll(strconv.Quote(": "+need.Text(placeholder)), placeholder, `" + %[1]s.split(' ')[1] + "`)
+	const someName = "THE-NAME"
+	text := strings.ReplaceAll(strconv.Quote(": "+need.Text(someName)), someName, `" + %[1]s.split(' ')[1] + "`)
 	for i := range need.Most {
 		entry := fmt.Sprintf("variables.%s[%d]", name, i)
 		spec.Validations = append(spec.Validations, refusal(
@@ -135,7 +164,7 @@ func RightsTable() string {
 const ofRights = `
 ## Rights that a spec needs
 
-A user who creates an object of these kinds, or changes more of its spec than ` + "`suspend`" + `, needs a right for what the
+A user who creates an object of these kinds, or changes more of its spec than ` + "`suspend`" + `, or the label of its priority, needs a right for what the
 spec names or opens. Where a pod could do the same, the right to create pods in the namespace is enough. The operator
 itself is not asked: the rights of who wrote a job, a service or a schedule were asked for then. Reasons and alternatives:
 [tenants](../design/tenancy.md).

@@ -42,7 +42,7 @@ func lets(address netip.Addr, port int32) bool {
 
 // asks reports whether a right is asked for before a cluster's allowTo may have an address.
 func asks(address netip.Addr) bool {
-	return slices.ContainsFunc(rights.OfCluster(clusterTo(address.String())), func(d rights.Demand) bool { return d.Need.ID == "metadata" })
+	return slices.ContainsFunc(rights.OfCluster(clusterTo(address.String()), rights.ChartSite()), func(d rights.Demand) bool { return d.Need.ID == "metadata" })
 }
 
 // TestMetadata_IsClosedToAllAlike: what the operator does not connect to, pods do not reach, and an allowTo needs a right.

@@ -20,19 +20,32 @@ func written(demands []rights.Demand) string {
 	return strings.Join(all, "; ")
 }
 
-// ofSpec returns what a cluster needs. A job and a service that make such a cluster must need the same of its fields.
+// ofSpec returns what a cluster needs. A job, a schedule and a service that make such a cluster must need the same of its
+// fields.
 func ofSpec(t *testing.T, spec *v1alpha1.ComputeClusterSpec) string {
 	t.Helper()
-	cluster := written(rights.OfCluster(&v1alpha1.ComputeCluster{Spec: *spec}))
+	return ofSpecAt(t, spec, rights.ChartSite())
+}
+
+// ofSpecAt does the same where the chart has other values.
+func ofSpecAt(t *testing.T, spec *v1alpha1.ComputeClusterSpec, site rights.Site) string {
+	t.Helper()
+	cluster := written(rights.OfCluster(&v1alpha1.ComputeCluster{Spec: *spec}, site))
 	template := &v1alpha1.ClusterTemplate{Spec: *spec}
 	want := strings.ReplaceAll(cluster, " spec.", " spec.clusterTemplate.spec.")
 	job := &v1alpha1.ClusterJob{Spec: v1alpha1.ClusterJobSpec{ClusterTemplate: template}}
-	if have := written(rights.OfJob(job)); have != want {
+	if have := written(rights.OfJob(job, site)); have != want {
 		t.Errorf("a job needs %q of its cluster, want %q", have, want)
 	}
 	service := &v1alpha1.ClusterService{Spec: v1alpha1.ClusterServiceSpec{ClusterTemplate: template}}
-	if have := written(rights.OfService(service)); have != want {
+	if have := written(rights.OfService(service, site)); have != want {
 		t.Errorf("a service needs %q of its cluster, want %q", have, want)
+	}
+	schedule := &v1alpha1.ClusterJobSchedule{}
+	schedule.Spec.JobTemplate.Spec.ClusterTemplate = template
+	want = strings.ReplaceAll(want, " spec.", " spec.jobTemplate.spec.")
+	if have := written(rights.OfSchedule(schedule, site)); have != want {
+		t.Errorf("a schedule needs %q of its jobs' cluster, want %q", have, want)
 	}
 	return cluster
 }
@@ -73,12 +86,12 @@ func containerNeeds(t *testing.T, edit func(*container), want string) {
 func TestDemands_AreNoneOfEmptySpecs(t *testing.T) {
 	t.Parallel()
 	empty := map[string][]rights.Demand{
-		"a cluster": rights.OfCluster(&v1alpha1.ComputeCluster{}),
-		"a job":     rights.OfJob(&v1alpha1.ClusterJob{}),
-		"a service": rights.OfService(&v1alpha1.ClusterService{}),
+		"a cluster": rights.OfCluster(&v1alpha1.ComputeCluster{}, rights.ChartSite()),
+		"a job":     rights.OfJob(&v1alpha1.ClusterJob{}, rights.ChartSite()),
+		"a service": rights.OfService(&v1alpha1.ClusterService{}, rights.ChartSite()),
 		"a service with a Service": rights.OfService(&v1alpha1.ClusterService{Spec: v1alpha1.ClusterServiceSpec{
 			Service: &v1alpha1.ServeService{}, Upgrade: &v1alpha1.Upgrade{}, ClusterRef: &v1alpha1.ClusterReference{},
-		}}),
+		}}, rights.ChartSite()),
 	}
 	for name, have := range empty {
 		if len(have) > 0 {

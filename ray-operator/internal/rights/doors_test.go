@@ -1,6 +1,7 @@
 package rights_test
 
 import (
+	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -84,49 +85,92 @@ func TestDemands_AreForWhatOpensClusters(t *testing.T) {
 	}
 }
 
-// everybodies are peers, and whether they are everybody.
+// everybodies are peers, and of which objects they are everybody.
 var everybodies = map[string]struct {
-	peer peer
-	is   bool
+	peers               []peer
+	ofCluster, ofServed bool
 }{
-	"all of IPv4":            {block("0.0.0.0/0"), true},
-	"all of IPv6":            {block("::/0"), true},
-	"a wide block":           {block("10.0.0.0/7"), true},
-	"a wide block but some":  {block("10.0.0.0/7", "10.0.0.0/8"), true},
-	"a block":                {block("10.0.0.0/8"), false},
-	"what is no block":       {block("everything"), true},
-	"all namespaces":         {peer{NamespaceSelector: &selector{}}, true},
-	"pods of all namespaces": {peer{NamespaceSelector: &selector{}, PodSelector: &selector{MatchLabels: some}}, true},
-	"namespaces by a label":  {peer{NamespaceSelector: &selector{MatchLabels: some}}, false},
-	"namespaces by a rule":   {peer{NamespaceSelector: &selector{MatchExpressions: rule}}, false},
-	"namespaces by both":     {peer{NamespaceSelector: &selector{MatchLabels: some, MatchExpressions: rule}}, false},
-	"all pods beside it":     {peer{PodSelector: &selector{}}, false},
+	"all of IPv4":             {[]peer{block("0.0.0.0/0")}, true, true},
+	"all of IPv6":             {[]peer{block("::/0")}, true, true},
+	"a wide block":            {[]peer{block("10.0.0.0/7")}, true, true},
+	"a wide block but some":   {[]peer{block("10.0.0.0/7", "10.0.0.0/8")}, true, true},
+	"a network of pods":       {[]peer{block("10.0.0.0/8")}, false, true},
+	"a wide part of it":       {[]peer{block("10.0.0.0/15")}, false, true},
+	"a part of it":            {[]peer{block("10.1.0.0/16")}, false, false},
+	"what is no block":        {[]peer{block("everything")}, true, true},
+	"an IPv4 block as IPv6":   {[]peer{block("::ffff:10.0.0.0/120")}, true, true},
+	"the private blocks":      {[]peer{block("10.0.0.0/8"), block("172.16.0.0/12"), block("192.168.0.0/16")}, false, true},
+	"the same and IPv6's":     {[]peer{block("10.0.0.0/8"), block("172.16.0.0/12"), block("192.168.0.0/16"), block("fd00::/8")}, false, true},
+	"two wide blocks":         {[]peer{block("10.0.0.0/8"), block("11.0.0.0/8")}, true, true},
+	"64 wide blocks":          {blocks(64, 8, 24), true, true},
+	"four blocks of /9":       {blocks(4, 9, 23), true, true},
+	"three blocks of /9":      {blocks(3, 9, 23), false, true},
+	"two blocks of /16":       {blocks(2, 16, 16), false, true},
+	"511 addresses":           {blocks(511, 32, 0), false, false},
+	"512 addresses":           {blocks(512, 32, 0), true, true},
+	"a site's block of IPv6":  {[]peer{block("2001:db8:1::/48")}, false, false},
+	"a wider block of IPv6":   {[]peer{block("2001:db8::/32")}, false, true},
+	"all namespaces":          {[]peer{{NamespaceSelector: &selector{}}}, true, true},
+	"pods of all namespaces":  {[]peer{{NamespaceSelector: &selector{}, PodSelector: &selector{MatchLabels: some}}}, true, true},
+	"namespaces by a label":   {[]peer{{NamespaceSelector: &selector{MatchLabels: some}}}, false, false},
+	"namespaces by their key": {[]peer{{NamespaceSelector: by(corev1.LabelMetadataName, metav1.LabelSelectorOpExists)}}, true, true},
+	"namespaces by any key":   {[]peer{{NamespaceSelector: by("team", metav1.LabelSelectorOpExists)}}, true, true},
+	"namespaces without one":  {[]peer{{NamespaceSelector: by("no-such-label", metav1.LabelSelectorOpDoesNotExist)}}, true, true},
+	"all namespaces but one":  {[]peer{{NamespaceSelector: by("team", metav1.LabelSelectorOpNotIn, "b")}}, true, true},
+	"namespaces in a list":    {[]peer{{NamespaceSelector: by("team", metav1.LabelSelectorOpIn, "a", "b")}}, false, false},
+	"a list but some": {[]peer{{NamespaceSelector: &selector{MatchExpressions: append(
+		by("team", metav1.LabelSelectorOpIn, "a", "b").MatchExpressions, by("closed", metav1.LabelSelectorOpDoesNotExist).MatchExpressions...,
+	)}}}, false, false},
+	"a label and a key": {[]peer{{NamespaceSelector: &selector{
+		MatchLabels: some, MatchExpressions: by("team", metav1.LabelSelectorOpExists).MatchExpressions,
+	}}}, false, false},
+	"all pods beside it": {[]peer{{PodSelector: &selector{}}}, false, false},
 }
 
-var (
-	some = map[string]string{"team": "a"}
-	rule = []metav1.LabelSelectorRequirement{{Key: "team", Operator: metav1.LabelSelectorOpExists}}
-)
+var some = map[string]string{"team": "a"}
 
-// Everybody may be the only peer or one of some, of the first rule or of another.
+// by selects by one requirement.
+func by(key string, operator metav1.LabelSelectorOperator, values ...string) *selector {
+	return &selector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: key, Operator: operator, Values: values}}}
+}
+
+// blocks are so many that follow each other, of a length of prefix, whose rest has so many bits.
+func blocks(count, bits, rest int) []peer {
+	all := make([]peer, count)
+	for i := range all {
+		at := (64<<24 + uint32(i)<<rest)
+		all[i] = block(fmt.Sprintf("%d.%d.%d.%d/%d", at>>24, at>>16&255, at>>8&255, at&255, bits))
+	}
+	return all
+}
+
+// Everybody may be the only peers or beside another, in one rule or spread over two.
 func TestDemands_AreForEverybody(t *testing.T) {
 	t.Parallel()
 	one := peer{PodSelector: &selector{MatchLabels: some}}
 	for name, c := range everybodies {
 		t.Run(name, func(t *testing.T) {
 			inCluster, inService := "", ""
-			if c.is {
-				inCluster, inService = "open spec.network.allowFrom", "open spec.service.allowFrom"
+			if c.ofCluster {
+				inCluster = "open spec.network.allowFrom"
 			}
+			if c.ofServed {
+				inService = "open spec.service.allowFrom"
+			}
+			half := len(c.peers) / 2
 			for _, rules := range [][]v1alpha1.IngressRule{
-				{{From: []peer{c.peer}}}, {{From: []peer{one, c.peer}}}, {{From: []peer{one}}, {From: []peer{c.peer, one}}},
+				{{From: c.peers}}, {{From: append([]peer{one}, c.peers...)}},
+				{{From: append([]peer{one}, c.peers[:half]...)}, {From: append([]peer{one}, c.peers[half:]...)}},
 			} {
 				spec := &v1alpha1.ComputeClusterSpec{Network: &v1alpha1.Network{AllowFrom: rules}}
 				if have := ofSpec(t, spec); have != inCluster {
 					t.Errorf("a cluster needs %q, want %q", have, inCluster)
 				}
 			}
-			service := &v1alpha1.ServeService{AllowFrom: []v1alpha1.ServePeer{{NetworkPolicyPeer: one}, {Server: &v1alpha1.ServerPeer{}}, {NetworkPolicyPeer: c.peer}}}
+			service := &v1alpha1.ServeService{AllowFrom: []v1alpha1.ServePeer{{NetworkPolicyPeer: one}, {Server: &v1alpha1.ServerPeer{}}}}
+			for _, p := range c.peers {
+				service.AllowFrom = append(service.AllowFrom, v1alpha1.ServePeer{NetworkPolicyPeer: p})
+			}
 			if have := ofService(v1alpha1.ClusterServiceSpec{Service: service}); have != inService {
 				t.Errorf("a service needs %q, want %q", have, inService)
 			}
@@ -203,7 +247,7 @@ func TestDemands_AreForWaysToMetadata(t *testing.T) {
 }
 
 func ofService(spec v1alpha1.ClusterServiceSpec) string {
-	return written(rights.OfService(&v1alpha1.ClusterService{Spec: spec}))
+	return written(rights.OfService(&v1alpha1.ClusterService{Spec: spec}, rights.ChartSite()))
 }
 
 // services are by what they open or use, with what they need.
@@ -254,7 +298,7 @@ func TestDemands_OfJobsAreForTheirCluster(t *testing.T) {
 			}}},
 		},
 	} {
-		if have := written(rights.OfJob(&v1alpha1.ClusterJob{Spec: spec})); have != want {
+		if have := written(rights.OfJob(&v1alpha1.ClusterJob{Spec: spec}, rights.ChartSite())); have != want {
 			t.Errorf("a job needs %q, want %q", have, want)
 		}
 	}

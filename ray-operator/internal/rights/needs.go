@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/metadata"
@@ -42,7 +43,7 @@ const (
 	ofVolumes  = "n.pod.?volumes.orValue([]).map(v, n.path + '.template.spec.volumes ' + %s)"
 	ofSources  = "n.pod.?volumes.orValue([]).map(v, v.?projected.?sources.orValue([]).map(s, n.path + '.template.spec.volumes ' + s.?%s.?name.orValue('')).join(','))"
 	ofAccounts = "(n.pod.?serviceAccountName.orValue('') != '' ? n.pod.serviceAccountName : n.pod.?serviceAccount.orValue('') != '' ? n.pod.serviceAccount : " +
-		"variables.cluster.?podDefaults.?serviceAccountName.orValue('') != '' ? variables.cluster.podDefaults.serviceAccountName : 'default')"
+		"variables.cluster.?podDefaults.?serviceAccountName.orValue('') != '' ? variables.cluster.podDefaults.serviceAccountName : variables." + SiteAccount + ")"
 )
 
 // when is an expression for one entry where something is so.
@@ -50,7 +51,7 @@ func when(holds, field string) string {
 	return "(" + holds + " ? [" + field + " + ' -'] : [])"
 }
 
-var needs = slices.Concat(podNeeds, objectNeeds, doorNeeds)
+var needs = slices.Concat(podNeeds, objectNeeds, doorNeeds, placeNeeds)
 
 var podNeeds = []Need{
 	{
@@ -88,10 +89,16 @@ var podNeeds = []Need{
 	},
 	{
 		ID: "host", Family: Pods, Verb: "create", Resource: "pods", OrPods: true,
-		Fields:  "what Pod Security's restricted level forbids: namespaces, ports and volumes of the node or of drivers, privileges, capabilities, root, sysctls; probes of other hosts",
+		Fields:  "what Pod Security's restricted level forbids: namespaces, ports and volumes of the node or of drivers, privileges, capabilities, root, sysctls; probes of other hosts; annotations for AppArmor",
 		Refused: "a pod with access to its node, with privileges, with volumes of drivers or with probes of other hosts is for those who may create pods",
-		Entries: perNode(when(hostExpression, "n.path + '.template.spec'")),
+		Entries: keysOfPods + ".map(m, " + when("m.annotations.exists(k, k.startsWith('"+appArmor+"'))", "m.path + '.annotations'") + ".join(',')) + " +
+			perNode(when(hostExpression, "n.path + '.template.spec'")),
 		find: func(o *object, found func(field, name string)) {
+			for _, m := range o.ofPods() {
+				if hasAppArmor(m.annotations) {
+					found(m.path+".annotations", "")
+				}
+			}
 			for _, n := range o.nodes() {
 				if isHosted(n.pod) || slices.ContainsFunc(n.containers(), func(c corev1.Container) bool { return isPrivileged(&c) || asksElsewhere(&c) }) ||
 					slices.ContainsFunc(n.pod.Volumes, func(v corev1.Volume) bool { return !isPlain(&v.VolumeSource) }) {
@@ -102,29 +109,23 @@ var podNeeds = []Need{
 	},
 	{
 		ID: "node", Family: Pods, Verb: "create", Resource: "pods", OrPods: true,
-		Fields:  "a selector or an affinity of certain nodes or of control planes; a toleration of control planes or of everything",
+		Fields:  "a selector or an affinity of certain nodes or of control planes",
 		Refused: "a pod on a certain node, or on one of a control plane, is for those who may create pods",
-		Entries: when(specialKey("variables.cluster.?podDefaults.?nodeSelector.orValue({})")+" || "+tolerated("variables.cluster.?podDefaults.?tolerations.orValue([])"), "variables.path + '.podDefaults'") +
-			" + " + perNode(when(specialKey("n.pod.?nodeSelector.orValue({})")+" || "+tolerated("n.pod.?tolerations.orValue([])")+" || "+chosen, "n.path + '.template.spec'")),
+		Entries: when(specialKey("variables.cluster.?podDefaults.?nodeSelector.orValue({})"), "variables.path + '.podDefaults.nodeSelector'") +
+			" + " + perNode(when(specialKey("n.pod.?nodeSelector.orValue({})")+" || "+chosen, "n.path + '.template.spec'")),
 		find: func(o *object, found func(field, name string)) {
-			special := func(selector map[string]string, tolerations []corev1.Toleration) bool {
-				for key := range selector {
-					if isSpecialNode(key) {
-						return true
-					}
-				}
-				return slices.ContainsFunc(tolerations, toleratesAll)
-			}
-			if d := o.defaults(); special(d.NodeSelector, d.Tolerations) {
-				found(o.path+".podDefaults", "")
+			if hasSpecialKey(o.defaults().NodeSelector) {
+				found(o.path+".podDefaults.nodeSelector", "")
 			}
 			for _, n := range o.nodes() {
-				if special(n.pod.NodeSelector, n.pod.Tolerations) || choosesNode(n.pod.Affinity) {
+				if hasSpecialKey(n.pod.NodeSelector) || choosesNode(n.pod.Affinity) {
 					found(n.path+".template.spec", "")
 				}
 			}
 		},
 	},
+	tolerationNeed,
+	metadataNeed,
 }
 
 func findAccounts(o *object, found func(field, name string)) {
@@ -168,18 +169,21 @@ func weak(context string) string {
 		"S.?seccompProfile.?type.orValue('') == 'Unconfined' || S.?appArmorProfile.?type.orValue('') == 'Unconfined'", "S", context)
 }
 
-// specialKey, tolerated and chosen are the counterparts of isSpecialNode, toleratesAll and choosesNode.
-func specialKey(labels string) string {
-	return "(" + labels + ").exists(k, k == '" + corev1.LabelHostname + "' || k.startsWith('" + controlPlane + "'))"
+// special is the counterpart of isSpecialNode.
+func special(key string) string {
+	return strings.ReplaceAll("(KEY in ['"+strings.Join(specialNodes, "', '")+"'] || KEY.startsWith('"+controlPlane+"'))", "KEY", key)
 }
 
+// specialKey, tolerated and chosen are the counterparts of hasSpecialKey, isReserved and choosesNode.
+func specialKey(labels string) string { return "(" + labels + ").exists(k, " + special("k") + ")" }
+
 func tolerated(list string) string {
-	return "(" + list + ").exists(t, t.?key.orValue('') == '' && t.?operator.orValue('') == 'Exists' || t.?key.orValue('').startsWith('" + controlPlane + "'))"
+	return "(" + list + ").map(t, t.?key.orValue('')).exists(k, " + special("k") + " || !" + listedKey(SiteTolerations, "k") + ")"
 }
 
 var chosen = "(n.pod.?affinity.?nodeAffinity.?requiredDuringSchedulingIgnoredDuringExecution.?nodeSelectorTerms.orValue([]) + " +
 	"n.pod.?affinity.?nodeAffinity.?preferredDuringSchedulingIgnoredDuringExecution.orValue([]).map(p, p.preference))" +
-	".exists(t, size(t.?matchFields.orValue([])) > 0 || t.?matchExpressions.orValue([]).exists(e, e.key == '" + corev1.LabelHostname + "' || e.key.startsWith('" + controlPlane + "')))"
+	".exists(t, size(t.?matchFields.orValue([])) > 0 || t.?matchExpressions.orValue([]).exists(e, " + special("e.key") + "))"
 
 var objectNeeds = []Need{
 	{
@@ -242,15 +246,19 @@ var objectNeeds = []Need{
 	},
 	{
 		ID: "data", Family: Objects, Verb: "create", Resource: "persistentvolumeclaims", OrPods: true,
-		Fields:  "`volumeName`, `dataSource` or `dataSourceRef` of a claim that is made for a worker or a pod",
-		Refused: "a claim that takes over a volume or a copy of data is for those who may make it themselves",
+		Fields:  "`volumeName`, `dataSource` or `dataSourceRef` of a claim that is made for a worker or a pod, and its annotations with a prefix that `tenancy.podAnnotations` lacks",
+		Refused: "a claim that takes over a volume or a copy of data, or has annotations that its driver may obey, is for those who may make it themselves",
 		Entries: perNode(when("(n.spec.?volumeClaimTemplates.orValue([]) + n.pod.?volumes.orValue([]).map(v, v.?ephemeral.?volumeClaimTemplate.orValue({})))"+
-			".exists(t, t.?spec.?volumeName.orValue('') != '' || t.?spec.?dataSource.hasValue() || t.?spec.?dataSourceRef.hasValue())", "n.path")),
+			".exists(t, t.?spec.?volumeName.orValue('') != '' || t.?spec.?dataSource.hasValue() || t.?spec.?dataSourceRef.hasValue() || t.?metadata.?annotations.orValue({}).exists(k, "+obeyedKey+"))", "n.path")),
 		find: func(o *object, found func(field, name string)) {
 			for _, n := range o.nodes() {
-				takes := n.group != nil && slices.ContainsFunc(n.group.VolumeClaimTemplates, func(c corev1.PersistentVolumeClaim) bool { return takesOver(&c.Spec) })
+				takes := n.group != nil && slices.ContainsFunc(n.group.VolumeClaimTemplates, func(c corev1.PersistentVolumeClaim) bool { return o.site.takesOver(&c.Spec, &c.ObjectMeta) })
 				takes = takes || slices.ContainsFunc(n.pod.Volumes, func(v corev1.Volume) bool {
-					return v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil && takesOver(&v.Ephemeral.VolumeClaimTemplate.Spec)
+					if v.Ephemeral == nil || v.Ephemeral.VolumeClaimTemplate == nil {
+						return false
+					}
+					claim := v.Ephemeral.VolumeClaimTemplate
+					return o.site.takesOver(&claim.Spec, &claim.ObjectMeta)
 				})
 				if takes {
 					found(n.path, "")
@@ -376,16 +384,19 @@ var doorNeeds = []Need{
 	{
 		ID: "open", Family: Doors, Verb: "update", Group: "heliostat.dev", Resource: "computeclusters", Subresource: "open",
 		Fields: "`authentication.mode: Disabled`, `network.isolation: Disabled`, an `allowFrom` of everybody, a Service of type LoadBalancer or NodePort, " +
-			"an Ingress without TLS or with annotations other than cert-manager's, which can take TLS away, a `service.allowFrom` of everybody",
+			"an Ingress without TLS or with annotations other than cert-manager's, which can take TLS away, a `service.allowFrom` of everybody. " +
+			"Everybody is: no peer; a namespaceSelector with neither `matchLabels` nor an `In`; blocks that together have as many addresses as a /7 " +
+			"(of a service as a /15, or a /47 of IPv6)",
 		Refused: "what protects the cluster, or keeps it within the Kubernetes cluster, is switched off",
 		Entries: when("variables.cluster.?authentication.?mode.orValue('') == 'Disabled'", "variables.path + '.authentication.mode'") + " + " +
 			when("variables.cluster.?network.?isolation.orValue('') == 'Disabled'", "variables.path + '.network.isolation'") + " + " +
-			when("variables.cluster.?network.?allowFrom.orValue([]).exists(r, size(r.from) == 0 || r.from.exists(p, "+everybody+"))", "variables.path + '.network.allowFrom'") + " + " +
+			when("variables.cluster.?network.?allowFrom.orValue([]).exists(r, size(r.from) == 0) || "+
+				everybody("variables.cluster.?network.?allowFrom.orValue([])", "r.from", ofClusters), "variables.path + '.network.allowFrom'") + " + " +
 			when("variables.cluster.?head.?service.?type.orValue('ClusterIP') != 'ClusterIP'", "variables.path + '.head.service.type'") + " + " +
 			when("variables.cluster.?head.?ingress.hasValue() && (variables.cluster.?head.?ingress.?tlsSecretName.orValue('') == '' || "+
 				"variables.cluster.?head.?ingress.?annotations.orValue({}).exists(k, !k.startsWith('"+certificates+"')))", "variables.path + '.head.ingress'") + " + " +
 			when("object.spec.?service.?type.orValue('ClusterIP') != 'ClusterIP'", "'spec.service.type'") + " + " +
-			when("object.spec.?service.?allowFrom.orValue([]).exists(p, "+everybody+")", "'spec.service.allowFrom'"),
+			when(everybody("[object.spec.?service.?allowFrom.orValue([])]", "r", ofServices), "'spec.service.allowFrom'"),
 		find: findOpen,
 	},
 	{
@@ -426,10 +437,6 @@ func listed(blocks []netip.Prefix) string {
 	}
 	return "[" + strings.Join(texts, ", ") + "]"
 }
-
-// everybody is the counterpart of isEverybody.
-var everybody = fmt.Sprintf("has(p.ipBlock) ? !isCIDR(p.ipBlock.cidr) || cidr(p.ipBlock.cidr).prefixLength() < %d : "+
-	"has(p.namespaceSelector) && size(p.namespaceSelector.?matchLabels.orValue({})) + size(p.namespaceSelector.?matchExpressions.orValue([])) == 0", widest)
 
 func isOpen(kind corev1.ServiceType) bool {
 	return kind != "" && kind != corev1.ServiceTypeClusterIP
@@ -476,9 +483,12 @@ func findOpen(o *object, found func(field, name string)) {
 	open("authentication.mode", o.cluster.Authentication != nil && o.cluster.Authentication.Mode == v1alpha1.AuthenticationDisabled)
 	if n := o.cluster.Network; n != nil {
 		open("network.isolation", n.Isolation == v1alpha1.IsolationDisabled)
-		open("network.allowFrom", slices.ContainsFunc(n.AllowFrom, func(rule v1alpha1.IngressRule) bool {
-			return len(rule.From) == 0 || slices.ContainsFunc(rule.From, isEverybody)
-		}))
+		var peers []networkingv1.NetworkPolicyPeer
+		for _, rule := range n.AllowFrom {
+			peers = append(peers, rule.From...)
+		}
+		everyone := slices.ContainsFunc(n.AllowFrom, func(rule v1alpha1.IngressRule) bool { return len(rule.From) == 0 })
+		open("network.allowFrom", everyone || areEverybody(peers, ofClusters))
 	}
 	open("head.service.type", o.cluster.Head.Service != nil && isOpen(o.cluster.Head.Service.Type))
 	open("head.ingress", o.cluster.Head.Ingress != nil && isPlainText(o.cluster.Head.Ingress))
@@ -488,7 +498,11 @@ func findOpen(o *object, found func(field, name string)) {
 	if isOpen(o.service.Service.Type) {
 		found("spec.service.type", "")
 	}
-	if slices.ContainsFunc(o.service.Service.AllowFrom, func(p v1alpha1.ServePeer) bool { return isEverybody(p.NetworkPolicyPeer) }) {
+	peers := make([]networkingv1.NetworkPolicyPeer, len(o.service.Service.AllowFrom))
+	for i := range peers {
+		peers[i] = o.service.Service.AllowFrom[i].NetworkPolicyPeer
+	}
+	if areEverybody(peers, ofServices) {
 		found("spec.service.allowFrom", "")
 	}
 }

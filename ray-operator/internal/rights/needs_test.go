@@ -1,14 +1,16 @@
 package rights_test
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/admission"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/rights"
@@ -22,6 +24,8 @@ pods priority-class: use priorityclasses/NAME of scheduling.k8s.io in no namespa
 pods runtime-class: use runtimeclasses/NAME of node.k8s.io in no namespace, at most 4, or create pods
 pods host: create pods, or create pods
 pods node: create pods, or create pods
+pods toleration: create pods, or create pods
+pods pod-metadata: create pods, or create pods
 objects secret: get secrets/NAME, at most 9, or create pods
 objects config-map: get configmaps/NAME, at most 6, or create pods
 objects claim: use persistentvolumeclaims/NAME, at most 5, or create pods
@@ -35,6 +39,10 @@ doors route: create httproutes of gateway.networking.k8s.io
 doors cluster: use computeclusters/NAME of heliostat.dev, at most 1
 doors open: update computeclusters/open of heliostat.dev
 doors metadata: update computeclusters/open of heliostat.dev, or create pods
+doors workload-priority: use workloadpriorityclasses/NAME of kueue.x-k8s.io in no namespace, at most 3, or create pods
+doors queue-volcano: use queues/NAME of scheduling.volcano.sh in no namespace, at most 1, or create pods
+doors queue-kai: use queues/NAME of scheduling.run.ai in no namespace, at most 1, or create pods
+doors queue-yunikorn: use queues/NAME of yunikorn.apache.org in no namespace, at most 1, or create pods
 `
 
 func TestNeeds_AskForTheRightsOfTheList(t *testing.T) {
@@ -59,7 +67,7 @@ func TestNeeds_AskForTheRightsOfTheList(t *testing.T) {
 		}
 		have.WriteString("\n")
 	}
-	if diff := cmp.Diff(strings.Split(asked[1:], "\n"), strings.Split(have.String(), "\n")); diff != "" {
+	if diff := gocmp.Diff(strings.Split(asked[1:], "\n"), strings.Split(have.String(), "\n")); diff != "" {
 		t.Errorf("needs differ (-list +have):\n%s", diff)
 	}
 }
@@ -80,7 +88,7 @@ func TestNeeds_AreThoseOfTheChartAndThePage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(strings.Split(string(chart), "\n"), strings.Split(string(policy), "\n")); diff != "" {
+		if diff := gocmp.Diff(strings.Split(string(chart), "\n"), strings.Split(string(policy), "\n")); diff != "" {
 			t.Errorf("the chart asks otherwise for rights to %s (-chart +needs); run make generate:\n%s", family, diff)
 		}
 	}
@@ -90,6 +98,29 @@ func TestNeeds_AreThoseOfTheChartAndThePage(t *testing.T) {
 	}
 	if !strings.Contains(string(page), admission.RightsTable()) {
 		t.Error("the page of rules lists other needs; run make generate")
+	}
+}
+
+// The chart's values are what the rights and their tests take for them, and its template gives them to the policies.
+func TestChartSite_IsOfTheChartsValues(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../helm-chart/heliostat/values.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var values struct {
+		Tenancy     struct{ PodAnnotations, PodLabels, Tolerations []string }
+		PodDefaults struct{ ServiceAccountName string }
+	}
+	if err := yaml.Unmarshal(text, &values); err != nil {
+		t.Fatal(err)
+	}
+	want := rights.Site{
+		Annotations: values.Tenancy.PodAnnotations, Labels: values.Tenancy.PodLabels, Tolerations: values.Tenancy.Tolerations,
+		Account: cmp.Or(values.PodDefaults.ServiceAccountName, "default"),
+	}
+	if diff := gocmp.Diff(want, rights.ChartSite()); diff != "" {
+		t.Errorf("the site differs from the chart's values (-values +site):\n%s", diff)
 	}
 }
 
@@ -143,7 +174,7 @@ func TestMissing_IsRefusedAtTheField(t *testing.T) {
 	for count, want := range []field.ErrorList{
 		nil, {service}, {service, a}, {service, a, b}, {service, a, b, more}, {service, a, b, more},
 	} {
-		if diff := cmp.Diff(want, rights.Missing(all[:count], false, nothing)); diff != "" {
+		if diff := gocmp.Diff(want, rights.Missing(all[:count], false, nothing)); diff != "" {
 			t.Errorf("of %d demands the refusals differ (-want +have):\n%s", count, diff)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/rights"
 )
 
 type (
@@ -28,6 +29,10 @@ var selectors = map[string]struct {
 	"a zone":                {map[string]string{corev1.LabelTopologyZone: "a"}, false},
 	"the end of a role":     {map[string]string{"a." + role: ""}, false},
 	"a value like the name": {map[string]string{"gpu": corev1.LabelHostname}, false},
+	"kOps' role":            {map[string]string{"kubernetes.io/role": "master"}, true},
+	"nodes without balancers, which kubeadm's control planes are": {map[string]string{corev1.LabelNodeExcludeBalancers: ""}, true},
+	"MicroK8s' control plane":                                     {map[string]string{"node.kubernetes.io/microk8s-controlplane": ""}, true},
+	"kOps' controller":                                            {map[string]string{"kops.k8s.io/kops-controller-pki": ""}, true},
 }
 
 // tolerations are those of a pod, and whether they need a right.
@@ -40,33 +45,66 @@ var tolerations = map[string]struct {
 	"everything of one effect": {[]toleration{
 		{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
 	}, true},
-	"a role":                     {[]toleration{{Key: role, Operator: corev1.TolerationOpExists}}, true},
-	"a role by its value":        {[]toleration{{Key: role, Value: "a"}}, true},
-	"a role behind a device":     {[]toleration{{Key: "gpu", Operator: corev1.TolerationOpExists}, {Key: role}}, true},
-	"a device":                   {[]toleration{{Key: "gpu", Operator: corev1.TolerationOpExists}}, false},
-	"no key, but not everything": {[]toleration{{Operator: corev1.TolerationOpEqual, Value: "a"}}, false},
-	"the end of a role":          {[]toleration{{Key: "a." + role}}, false},
+	"a role":                      {[]toleration{{Key: role, Operator: corev1.TolerationOpExists}}, true},
+	"a role by its value":         {[]toleration{{Key: role, Value: "a"}}, true},
+	"a role behind a device":      {[]toleration{{Key: "nvidia.com/gpu", Operator: corev1.TolerationOpExists}, {Key: role}}, true},
+	"a device":                    {[]toleration{{Key: "nvidia.com/gpu", Operator: corev1.TolerationOpExists}}, false},
+	"a device by a listed prefix": {[]toleration{{Key: "gpu.intel.com/i915"}}, false},
+	"a key like a device":         {[]toleration{{Key: "nvidia.com/gpu.shared"}}, true},
+	"a team":                      {[]toleration{{Key: "dedicated", Operator: corev1.TolerationOpExists}}, true},
+	"system nodes":                {[]toleration{{Key: "CriticalAddonsOnly", Operator: corev1.TolerationOpExists}}, true},
+	"a node that is lost": {[]toleration{
+		{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(5))},
+	}, false},
+	"a cordoned node":     {[]toleration{{Key: corev1.TaintNodeUnschedulable}}, true},
+	"the end of a role":   {[]toleration{{Key: "a." + role}}, true},
+	"no key, and a value": {[]toleration{{Operator: corev1.TolerationOpEqual, Value: "a"}}, true},
 }
 
 func TestDemands_AreForCertainNodes(t *testing.T) {
 	t.Parallel()
-	check := func(t *testing.T, labels map[string]string, all []toleration, needs bool) {
-		t.Helper()
-		inPod, inDefaults := "", ""
-		if needs {
-			inPod, inDefaults = "node POD", "node spec.podDefaults"
-		}
-		podNeeds(t, func(p *pod) { p.NodeSelector, p.Tolerations = labels, all }, inPod)
-		spec := &v1alpha1.ComputeClusterSpec{PodDefaults: &v1alpha1.PodDefaults{NodeSelector: labels, Tolerations: all}}
-		if have := ofSpec(t, spec); have != inDefaults {
-			t.Errorf("podDefaults need %q, want %q", have, inDefaults)
-		}
-	}
 	for name, c := range selectors {
-		t.Run("selector of "+name, func(t *testing.T) { check(t, c.labels, nil, c.needs) })
+		t.Run("selector of "+name, func(t *testing.T) {
+			placed(t, "node", "nodeSelector", c.needs, &v1alpha1.PodDefaults{NodeSelector: c.labels})
+		})
 	}
 	for name, c := range tolerations {
-		t.Run("toleration of "+name, func(t *testing.T) { check(t, nil, c.all, c.needs) })
+		t.Run("toleration of "+name, func(t *testing.T) {
+			placed(t, "toleration", "tolerations", c.needs, &v1alpha1.PodDefaults{Tolerations: c.all})
+		})
+	}
+}
+
+// placed checks what the node selector and tolerations of defaults need, there and in a template.
+func placed(t *testing.T, need, field string, needs bool, defaults *v1alpha1.PodDefaults) {
+	t.Helper()
+	inPod, inDefaults := "", ""
+	if needs {
+		inPod, inDefaults = "toleration POD.tolerations", need+" spec.podDefaults."+field
+		if need == "node" {
+			inPod = "node POD"
+		}
+	}
+	podNeeds(t, func(p *pod) { p.NodeSelector, p.Tolerations = defaults.NodeSelector, defaults.Tolerations }, inPod)
+	if have := ofSpec(t, &v1alpha1.ComputeClusterSpec{PodDefaults: defaults}); have != inDefaults {
+		t.Errorf("podDefaults need %q, want %q", have, inDefaults)
+	}
+}
+
+// An administrator may list other taints, but not those of control planes.
+func TestDemands_OfTolerationsAreByTheChart(t *testing.T) {
+	t.Parallel()
+	site := rights.ChartSite()
+	site.Tolerations = []string{"dedicated", "node-role.kubernetes.io/"}
+	for key, want := range map[string]string{
+		"dedicated":      "",
+		"nvidia.com/gpu": "toleration spec.podDefaults.tolerations",
+		role:             "toleration spec.podDefaults.tolerations",
+	} {
+		spec := &v1alpha1.ComputeClusterSpec{PodDefaults: &v1alpha1.PodDefaults{Tolerations: []toleration{{Key: key}}}}
+		if have := ofSpecAt(t, spec, site); have != want {
+			t.Errorf("a toleration of %s needs %q, want %q", key, have, want)
+		}
 	}
 }
 
@@ -80,6 +118,7 @@ var terms = map[string]struct {
 	"no field":             {[]term{{MatchFields: []requirement{}}}, false},
 	"a host's name":        {[]term{label(corev1.LabelHostname)}, true},
 	"a role":               {[]term{label(role)}, true},
+	"kOps' role":           {[]term{label("kubernetes.io/role")}, true},
 	"a zone":               {[]term{label(corev1.LabelTopologyZone)}, false},
 	"a role and a zone":    {[]term{label(corev1.LabelTopologyZone, role)}, true},
 	"a zone, or else role": {[]term{label(corev1.LabelTopologyZone), label(role)}, true},

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/metadata"
@@ -15,6 +16,7 @@ import (
 
 // object is one of the kinds, as the needs look at it.
 type object struct {
+	site Site
 	// at is where its spec lies, or that of a schedule's jobs.
 	at string
 	// path is where the spec of the cluster lies, and cluster that spec, empty where there is none.
@@ -24,11 +26,14 @@ type object struct {
 	// env is a job's. service is nil for other kinds.
 	env     []corev1.EnvVar
 	service *v1alpha1.ClusterServiceSpec
+	// ranks are the labels that may name a priority: its own and those of what is made of its templates.
+	ranks []keys
 }
 
 // node is the head or a worker group.
 type node struct {
 	path  string
+	meta  *metav1.ObjectMeta
 	pod   *corev1.PodSpec
 	group *v1alpha1.WorkerGroup
 }
@@ -37,19 +42,19 @@ type node struct {
 func (n *node) template(child string) string { return n.path + ".template.spec." + child }
 
 func (o *object) nodes() []node {
-	all := []node{{path: o.path + ".head", pod: podOf(o.cluster.Head.Template)}}
+	all := []node{nodeOf(o.path+".head", o.cluster.Head.Template, nil)}
 	for i := range o.cluster.WorkerGroups {
 		group := &o.cluster.WorkerGroups[i]
-		all = append(all, node{path: fmt.Sprintf("%s.workerGroups[%d]", o.path, i), pod: podOf(group.Template), group: group})
+		all = append(all, nodeOf(fmt.Sprintf("%s.workerGroups[%d]", o.path, i), group.Template, group))
 	}
 	return all
 }
 
-func podOf(template *corev1.PodTemplateSpec) *corev1.PodSpec {
+func nodeOf(path string, template *corev1.PodTemplateSpec, group *v1alpha1.WorkerGroup) node {
 	if template == nil {
-		return &corev1.PodSpec{}
+		template = &corev1.PodTemplateSpec{}
 	}
-	return &template.Spec
+	return node{path: path, meta: &template.ObjectMeta, pod: &template.Spec, group: group}
 }
 
 func (o *object) defaults() *v1alpha1.PodDefaults {
@@ -72,7 +77,7 @@ func (o *object) account(n *node) string {
 			return name
 		}
 	}
-	return defaultAccount
+	return o.site.Account
 }
 
 const defaultAccount = "default"
@@ -139,9 +144,14 @@ func isPlain(v *corev1.VolumeSource) bool {
 	return other == (corev1.VolumeSource{})
 }
 
-// takesOver reports whether a claim that is made is of a volume or of data that is there already.
-func takesOver(spec *corev1.PersistentVolumeClaimSpec) bool {
-	return spec.VolumeName != "" || spec.DataSource != nil || spec.DataSourceRef != nil
+// takesOver reports whether a claim that is made is of a volume or of data that is there already, or may be by an annotation.
+func (s *Site) takesOver(claim *corev1.PersistentVolumeClaimSpec, meta *metav1.ObjectMeta) bool {
+	for key := range meta.Annotations {
+		if s.isObeyed(key) {
+			return true
+		}
+	}
+	return claim.VolumeName != "" || claim.DataSource != nil || claim.DataSourceRef != nil
 }
 
 // isPrivileged reports what of a container's settings the operator's defaults do not allow.
@@ -196,16 +206,30 @@ func asksElsewhere(container *corev1.Container) bool {
 	})
 }
 
-// controlPlane begins the keys of the labels and taints of nodes that run Kubernetes itself.
+// controlPlane begins the keys of the labels and taints of nodes that run Kubernetes itself. specialNodes are other keys of
+// such nodes, of which some are kOps' and MicroK8s', and the key of a node's own name.
 const controlPlane = "node-role.kubernetes.io/"
 
-func isSpecialNode(key string) bool {
-	return key == corev1.LabelHostname || strings.HasPrefix(key, controlPlane)
+var specialNodes = []string{
+	corev1.LabelHostname, "kubernetes.io/role", corev1.LabelNodeExcludeBalancers, "node.kubernetes.io/microk8s-controlplane", "kops.k8s.io/kops-controller-pki",
 }
 
-// toleratesAll reports whether a toleration is of nodes that run Kubernetes itself, or of whatever keeps pods away.
-func toleratesAll(t corev1.Toleration) bool {
-	return t.Key == "" && t.Operator == corev1.TolerationOpExists || strings.HasPrefix(t.Key, controlPlane)
+func isSpecialNode(key string) bool {
+	return slices.Contains(specialNodes, key) || strings.HasPrefix(key, controlPlane)
+}
+
+func hasSpecialKey(labels map[string]string) bool {
+	for key := range labels {
+		if isSpecialNode(key) {
+			return true
+		}
+	}
+	return false
+}
+
+// isReserved reports whether a toleration is of nodes that a taint keeps for others, or that run Kubernetes itself.
+func (s *Site) isReserved(t corev1.Toleration) bool {
+	return isSpecialNode(t.Key) || !isListed(s.Tolerations, t.Key)
 }
 
 // choosesNode reports whether terms of an affinity name nodes, or those that run Kubernetes itself.
@@ -224,9 +248,6 @@ func choosesNode(affinity *corev1.Affinity) bool {
 		return len(term.MatchFields) > 0 || slices.ContainsFunc(term.MatchExpressions, func(e corev1.NodeSelectorRequirement) bool { return isSpecialNode(e.Key) })
 	})
 }
-
-// widest is the shortest prefix of an ipBlock that does not count as everybody, of either family.
-const widest = 8
 
 // hasMetadata reports whether a peer is a block that holds addresses of the cloud's metadata and does not except them. Of
 // the closed blocks, pods may have EKS Pod Identity. Selectors hold none: they are about pods.
@@ -247,14 +268,4 @@ func hasMetadata(peer networkingv1.NetworkPolicyPeer) bool {
 			return err == nil && metadata.Covers(except, closed)
 		})
 	})
-}
-
-// isEverybody reports whether a peer is more than some clients: all pods of the Kubernetes cluster, or a wide block.
-func isEverybody(peer networkingv1.NetworkPolicyPeer) bool {
-	if peer.IPBlock != nil {
-		block, err := netip.ParsePrefix(peer.IPBlock.CIDR)
-		return err != nil || block.Bits() < widest
-	}
-	all := peer.NamespaceSelector
-	return all != nil && len(all.MatchLabels)+len(all.MatchExpressions) == 0
 }

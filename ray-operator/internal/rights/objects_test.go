@@ -72,7 +72,7 @@ func TestDemands_AreForWhatVariablesName(t *testing.T) {
 		}
 		t.Run("job with "+name, func(t *testing.T) {
 			job := &v1alpha1.ClusterJob{Spec: v1alpha1.ClusterJobSpec{Env: c.env}}
-			if have, want := written(rights.OfJob(job)), at(c.want, "spec"); have != want {
+			if have, want := written(rights.OfJob(job, rights.ChartSite())), at(c.want, "spec"); have != want {
 				t.Errorf("needs %q, want %q", have, want)
 			}
 		})

@@ -9,6 +9,7 @@ package rights
 import (
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
@@ -23,7 +24,7 @@ const (
 	Pods Family = "pods"
 	// Objects: what a pod reads of its namespace.
 	Objects Family = "objects"
-	// Doors: what the operator itself reads or opens for somebody.
+	// Doors: what the operator itself reads or opens for somebody, and the place that it asks for among other teams.
 	Doors Family = "doors"
 )
 
@@ -97,38 +98,42 @@ type Demand struct {
 func (d Demand) Text() string { return d.Field + ": " + d.Need.Text(d.Name) }
 
 // OfCluster returns what a ComputeCluster needs, one demand for each name.
-func OfCluster(cluster *v1alpha1.ComputeCluster) []Demand {
-	return demands(&object{at: "spec", path: "spec", cluster: &cluster.Spec})
+func OfCluster(cluster *v1alpha1.ComputeCluster, site Site) []Demand {
+	return demands(&object{site: site, at: "spec", path: "spec", cluster: &cluster.Spec, ranks: []keys{ownLabels(cluster)}})
 }
 
 // OfJob returns what a ClusterJob needs.
-func OfJob(job *v1alpha1.ClusterJob) []Demand {
-	return ofRun(&job.Spec, "spec")
+func OfJob(job *v1alpha1.ClusterJob, site Site) []Demand {
+	return ofRun(&job.Spec, "spec", site, ownLabels(job))
 }
 
 // OfSchedule returns what a ClusterJobSchedule needs: what its jobs do, which the operator creates in its author's place.
-func OfSchedule(schedule *v1alpha1.ClusterJobSchedule) []Demand {
-	return ofRun(&schedule.Spec.JobTemplate.Spec, "spec.jobTemplate.spec")
+func OfSchedule(schedule *v1alpha1.ClusterJobSchedule, site Site) []Demand {
+	template := &schedule.Spec.JobTemplate
+	return ofRun(&template.Spec, "spec.jobTemplate.spec", site, ownLabels(schedule), keys{path: "spec.jobTemplate.metadata", labels: template.Metadata.Labels})
 }
 
-func ofRun(spec *v1alpha1.ClusterJobSpec, at string) []Demand {
-	o := home(spec.ClusterRef, spec.ClusterTemplate, at)
+func ofRun(spec *v1alpha1.ClusterJobSpec, at string, site Site, ranks ...keys) []Demand {
+	o := home(spec.ClusterRef, spec.ClusterTemplate, at, site, ranks)
 	o.env = spec.Env
 	return demands(o)
 }
 
 // OfService returns what a ClusterService needs.
-func OfService(service *v1alpha1.ClusterService) []Demand {
-	o := home(service.Spec.ClusterRef, service.Spec.ClusterTemplate, "spec")
+func OfService(service *v1alpha1.ClusterService, site Site) []Demand {
+	o := home(service.Spec.ClusterRef, service.Spec.ClusterTemplate, "spec", site, []keys{ownLabels(service)})
 	o.service = &service.Spec
 	return demands(o)
 }
 
+func ownLabels(object metav1.Object) keys { return keys{path: "metadata", labels: object.GetLabels()} }
+
 // home is an object whose spec, or that of its jobs, lies at a path.
-func home(ref *v1alpha1.ClusterReference, template *v1alpha1.ClusterTemplate, at string) *object {
-	o := &object{at: at, path: at + ".clusterTemplate.spec", cluster: &v1alpha1.ComputeClusterSpec{}, ref: ref}
+func home(ref *v1alpha1.ClusterReference, template *v1alpha1.ClusterTemplate, at string, site Site, ranks []keys) *object {
+	o := &object{site: site, at: at, path: at + ".clusterTemplate.spec", cluster: &v1alpha1.ComputeClusterSpec{}, ref: ref, ranks: ranks}
 	if template != nil {
 		o.cluster = &template.Spec
+		o.ranks = append(o.ranks, keys{path: at + ".clusterTemplate.metadata", labels: template.Metadata.Labels})
 	}
 	return o
 }

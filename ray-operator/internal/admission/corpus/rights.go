@@ -142,13 +142,51 @@ var podRightsRows = []RightsRow{
 	{Name: "a node by an affinity", Need: "node", Cluster: nodeTerm(true, onNode(corev1.LabelHostname))},
 	{Name: "a node that is preferred", Need: "node", Cluster: nodeTerm(false, onNode("node-role.kubernetes.io/control-plane"))},
 	{Name: "nodes by an affinity", Cluster: nodeTerm(true, onNode("gpu"))},
-	{Name: "a toleration of control planes", Need: "node", Cluster: defaults(func(d *v1alpha1.PodDefaults) {
+	{Name: "nodes of another label of control planes", Need: "node", Cluster: defaults(func(d *v1alpha1.PodDefaults) { d.NodeSelector = map[string]string{"kubernetes.io/role": "master"} })},
+	{Name: "a toleration of control planes", Need: "toleration", Cluster: defaults(func(d *v1alpha1.PodDefaults) {
 		d.Tolerations = []corev1.Toleration{{Key: "node-role.kubernetes.io/control-plane", Operator: corev1.TolerationOpExists}}
 	})},
-	{Name: "a toleration of everything", Need: "node", Cluster: inPod(func(p *corev1.PodSpec) { p.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} })},
+	{Name: "a toleration of everything", Need: "toleration", Cluster: inPod(func(p *corev1.PodSpec) { p.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} })},
 	{Name: "a toleration", Cluster: inPod(func(p *corev1.PodSpec) {
 		p.Tolerations = []corev1.Toleration{{Key: "nvidia.com/gpu", Operator: corev1.TolerationOpExists}}
 	})},
+	{Name: "a toleration by a listed prefix", Cluster: defaults(func(d *v1alpha1.PodDefaults) {
+		d.Tolerations = []corev1.Toleration{{Key: "gpu.intel.com/i915", Operator: corev1.TolerationOpExists}}
+	})},
+	{Name: "a toleration of a team's nodes", Need: "toleration", Cluster: inPod(func(p *corev1.PodSpec) {
+		p.Tolerations = []corev1.Toleration{{Key: "dedicated", Operator: corev1.TolerationOpEqual, Value: "finance"}}
+	})},
+	{Name: "annotations of the list", Cluster: both(annotated(map[string]string{"note": "a", "prometheus.io/scrape": "true"}),
+		defaults(func(d *v1alpha1.PodDefaults) {
+			d.Annotations = map[string]string{"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
+		}))},
+	{Name: "an annotation that a program obeys", Need: "pod-metadata", Cluster: annotated(map[string]string{"k8s.v1.cni.cncf.io/networks": "kube-system/storage", "note": "a"})},
+	{Name: "an annotation of all pods that a program obeys", Need: "pod-metadata", Cluster: defaults(func(d *v1alpha1.PodDefaults) {
+		d.Annotations = map[string]string{"iam.amazonaws.com/role": "admin"}
+	})},
+	{Name: "AppArmor switched off", Need: "host", Cluster: annotated(map[string]string{"container.apparmor.security.beta.kubernetes.io/ray": "unconfined"})},
+	{Name: "AppArmor switched off in all pods", Need: "host", Cluster: defaults(func(d *v1alpha1.PodDefaults) {
+		d.Annotations = map[string]string{"container.apparmor.security.beta.kubernetes.io/ray": "unconfined"}
+	})},
+	{Name: "a label of the list", Cluster: headTemplate(func(t *tmpl, _ *container) { t.Labels = map[string]string{"app.kubernetes.io/component": "training"} })},
+	{Name: "a label that joins a Service", Need: "pod-metadata", Cluster: headTemplate(func(t *tmpl, _ *container) { t.Labels = map[string]string{"app": "shop"} })},
+	{Name: "a label of all pods that a webhook selects by", Need: "pod-metadata", Cluster: defaults(func(d *v1alpha1.PodDefaults) {
+		d.Labels = map[string]string{"azure.workload.identity/use": "true"}
+	})},
+}
+
+// ranked gives an object the label of a priority. A service has it in its template.
+func ranked(labels map[string]string) RightsRow {
+	return RightsRow{
+		Cluster: func(c *cluster) { c.Labels = labels },
+		Job:     both(ownCluster, func(j *job) { j.Labels = labels }),
+		Service: servedMeta(labels, nil),
+	}
+}
+
+func (r RightsRow) named(name, need string) RightsRow {
+	r.Name, r.Need = name, need
+	return r
 }
 
 // objectRightsRows are about what a pod reads of its namespace.
@@ -187,6 +225,10 @@ var objectRightsRows = []RightsRow{
 	{Name: "a claim of a volume", Need: "data", Cluster: inGroup(func(g *group) {
 		g.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}, Spec: dataOf(corev1.PersistentVolumeClaimSpec{VolumeName: "pv"})}}
 	})},
+	{Name: "a claim with an annotation that its driver obeys", Need: "data", Cluster: claim(func(c *corev1.PersistentVolumeClaim) {
+		c.Annotations = map[string]string{"cdi.kubevirt.io/storage.import.endpoint": "https://example.com/disk"}
+	})},
+	{Name: "a claim with a note", Cluster: claim(func(c *corev1.PersistentVolumeClaim) { c.Annotations = map[string]string{"note": "a"} })},
 	{Name: "a claim with data", Need: "data", Cluster: volume(corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{
 		VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{Spec: dataOf(corev1.PersistentVolumeClaimSpec{
 			DataSource: &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "other"},
@@ -218,6 +260,15 @@ var doorRightsRows = []RightsRow{
 	{Name: "every namespace", Need: "open", Cluster: allowFrom([]v1alpha1.Port{v1alpha1.PortDashboard}, networkingv1.NetworkPolicyPeer{NamespaceSelector: &metav1.LabelSelector{}})},
 	{Name: "a wide block", Need: "open", Cluster: allowFrom([]v1alpha1.Port{v1alpha1.PortDashboard}, block("0.0.0.0/0"))},
 	{Name: "a block", Cluster: allowFrom([]v1alpha1.Port{v1alpha1.PortDashboard}, block("10.0.0.0/8"))},
+	{Name: "every namespace by its key", Need: "open", Cluster: allowFromNamespaces(metav1.LabelSelectorRequirement{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpExists})},
+	{Name: "every namespace but one", Need: "open", Cluster: allowFromNamespaces(metav1.LabelSelectorRequirement{Key: "team", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"a"}})},
+	{Name: "every namespace without a label", Need: "open", Cluster: allowFromNamespaces(metav1.LabelSelectorRequirement{Key: "none", Operator: metav1.LabelSelectorOpDoesNotExist})},
+	{Name: "namespaces of a list", Cluster: allowFromNamespaces(metav1.LabelSelectorRequirement{Key: "team", Operator: metav1.LabelSelectorOpIn, Values: []string{"a", "b"}})},
+	{Name: "two blocks", Need: "open", Cluster: allowFrom([]v1alpha1.Port{v1alpha1.PortDashboard}, block("10.0.0.0/8"), block("11.0.0.0/8"))},
+	{Name: "four smaller blocks of IPv6", Need: "open", Cluster: allowFrom([]v1alpha1.Port{v1alpha1.PortDashboard},
+		block("2000::/9"), block("2080::/9"), block("2100::/9"), block("2180::/9"))},
+	{Name: "the private blocks", Cluster: allowFrom([]v1alpha1.Port{v1alpha1.PortDashboard},
+		block("10.0.0.0/8"), block("172.16.0.0/12"), block("192.168.0.0/16"), block("fd00::/8"))},
 	{Name: "pods of the namespace", Cluster: allowFrom([]v1alpha1.Port{v1alpha1.PortDashboard}, anyone)},
 	{Name: "the cloud's metadata", Need: "metadata", Cluster: cloudMetadata},
 	{Name: "no metadata", Cluster: func(c *cluster) {
@@ -256,8 +307,27 @@ var doorRightsRows = []RightsRow{
 	{Name: "a service for everybody", Need: "open", Service: frontPeers(block("0.0.0.0/0"))},
 	{Name: "a service for every namespace", Need: "open",
 		Service: frontPeers(networkingv1.NetworkPolicyPeer{NamespaceSelector: &metav1.LabelSelector{}})},
-	{Name: "a service for a block", Service: frontPeers(block("10.0.0.0/8"), anyone)},
+	{Name: "a service for every namespace by its key", Need: "open", Service: frontPeers(namespaces(
+		metav1.LabelSelectorRequirement{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpExists}))},
+	{Name: "a service for a block", Service: frontPeers(block("10.1.0.0/16"), block("2001:db8:1::/48"), anyone)},
+	{Name: "a service for a network of pods", Need: "open", Service: frontPeers(block("10.0.0.0/15"))},
+	{Name: "a service for two blocks", Need: "open", Service: frontPeers(block("10.1.0.0/16"), anyone, block("10.2.0.0/16"))},
+	{Name: "a service for a wider block of IPv6", Need: "open", Service: frontPeers(block("2001:db8::/32"))},
 	{Name: "a service for the server", Service: frontServer(networkingv1.NetworkPolicyPeer{})},
+	ranked(map[string]string{rights.PriorityLabel: "urgent"}).named("a priority in queues", "workload-priority"),
+	ranked(map[string]string{"kueue.x-k8s.io/queue-name": "team"}).named("a queue of the namespace", ""),
+	{Name: "a queue of Volcano", Need: "queue-volcano", Cluster: placedBy(v1alpha1.SchedulerVolcano, inQueue("research"))},
+	{Name: "a queue of KAI", Need: "queue-kai", Cluster: placedBy(v1alpha1.SchedulerKAI, inQueue("research"))},
+	{Name: "a queue of YuniKorn", Need: "queue-yunikorn", Cluster: placedBy(v1alpha1.SchedulerYuniKorn, inQueue("root.research"))},
+	{Name: "a scheduler's own queue", Cluster: placedBy(v1alpha1.SchedulerVolcano)},
+}
+
+func namespaces(requirement metav1.LabelSelectorRequirement) networkingv1.NetworkPolicyPeer {
+	return networkingv1.NetworkPolicyPeer{NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{requirement}}}
+}
+
+func allowFromNamespaces(requirement metav1.LabelSelectorRequirement) edit {
+	return allowFrom([]v1alpha1.Port{v1alpha1.PortDashboard}, namespaces(requirement))
 }
 
 func peersOf(peers ...networkingv1.NetworkPolicyPeer) []networkingv1.NetworkPolicyPeer { return peers }
@@ -313,11 +383,11 @@ func rightsInput(resource string, rows []RightsRow) (input RightsInput, is bool,
 				return input, false, nil
 			}
 		}
-		is, object, demands = len(Jobs().created(run)) == 0, run, rights.OfJob(run)
+		is, object, demands = len(Jobs().created(run)) == 0, run, rights.OfJob(run, rights.ChartSite())
 		if resource == "clusterjobschedules" {
 			daily := GoodSchedule()
-			daily.Spec.JobTemplate.Spec = run.Spec
-			object, demands = daily, rights.OfSchedule(daily)
+			daily.Spec.JobTemplate.Spec, daily.Spec.JobTemplate.Metadata.Labels = run.Spec, run.Labels
+			object, demands = daily, rights.OfSchedule(daily, rights.ChartSite())
 		}
 	case "clusterservices":
 		served := GoodService()
@@ -327,7 +397,7 @@ func rightsInput(resource string, rows []RightsRow) (input RightsInput, is bool,
 				return input, false, nil
 			}
 		}
-		is, object, demands = len(Services().created(served)) == 0, served, rights.OfService(served)
+		is, object, demands = len(Services().created(served)) == 0, served, rights.OfService(served, rights.ChartSite())
 	default:
 		alone := Good()
 		for _, row := range rows {
@@ -335,7 +405,7 @@ func rightsInput(resource string, rows []RightsRow) (input RightsInput, is bool,
 				return input, false, nil
 			}
 		}
-		is, object, demands = len(Clusters().created(alone)) == 0, alone, rights.OfCluster(alone)
+		is, object, demands = len(Clusters().created(alone)) == 0, alone, rights.OfCluster(alone, rights.ChartSite())
 	}
 	if !is {
 		return input, false, nil
