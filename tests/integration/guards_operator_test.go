@@ -103,6 +103,12 @@ func TestGuards_HoldTheOperatorsPodsToTheirContainers(t *testing.T) {
 		{"a pod with capabilities of root", pod(func(p *corev1.Pod) {
 			p.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"SYS_ADMIN"}}}
 		}), needs + "privileged containers"},
+		{"a pod with all capabilities, as runtimes also read them", pod(func(p *corev1.Pod) {
+			p.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"all"}}}
+		}), needs + "privileged containers"},
+		{"a pod with capabilities by their prefix", pod(func(p *corev1.Pod) {
+			p.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"cap_sys_admin"}}}
+		}), needs + "privileged containers"},
 		{"a pod with an account that reaches everything", pod(strong), needs + "the service account strong"},
 		{"a pod with an account of its namespace", pod(func(p *corev1.Pod) { p.Spec.ServiceAccountName = "plain" }), ""},
 		{"a StatefulSet with the host's namespaces", tries(thief, set), needs + "host namespaces"},

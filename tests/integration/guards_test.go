@@ -116,8 +116,6 @@ func TestGuards_LabelsThatLeadRequests(t *testing.T) {
 			}
 			return ana.SubResource("binding").Create(ctx, plain.DeepCopy(), binding, client.DryRunAll)
 		}, pods},
-		{"a version of a StatefulSet with a label of ours", version(`{"spec":{"template":{"metadata":{"labels":{"heliostat.dev/store":"a"}}}}}`), sets},
-		{"a version of a StatefulSet with labels of the user's", version(`{"spec":{"template":{"metadata":{"labels":{"app":"a"},"annotations":null}}}}`), ""},
 		{"a StatefulSet with labels of the user's", func(ctx context.Context) error {
 			return ana.Create(ctx, setOf(namespace, map[string]string{"team": "a"}), client.DryRunAll)
 		}, ""},
@@ -127,7 +125,24 @@ func TestGuards_LabelsThatLeadRequests(t *testing.T) {
 	} {
 		one.check(t)
 	}
+	versionsAreJudged(t, version, sets)
 	must(t, ana.Delete(t.Context(), plain))
+}
+
+// versionsAreJudged tries ControllerRevisions: the controller of StatefulSets takes their fields in any case, and those of other
+// controllers have any data.
+func versionsAreJudged(t *testing.T, version func(data string) func(context.Context) error, refused string) {
+	t.Helper()
+	for _, one := range []attempt{
+		{"a version of a StatefulSet with a label of ours", version(`{"spec":{"template":{"metadata":{"labels":{"heliostat.dev/store":"a"}}}}}`), refused},
+		{"such a version with fields in another case", version(`{"Spec":{"temPlate":{"metadata":{"Labels":{"heliostat.dev/store":"a"}}}}}`), refused},
+		{"such a version with letters that Go folds", version(`{"\u017fpec":{"template":{"metadata":{"annotation\u017f":{"serve.heliostat.dev/a":"a"}}}}}`), refused},
+		{"a version of another controller, whose spec is a list", version(`{"spec":[{"template":{}}]}`), ""},
+		{"a version of another controller, whose labels are a text", version(`{"spec":{"template":{"metadata":{"labels":"a"}}}}`), ""},
+		{"a version of a StatefulSet with labels of the user's", version(`{"spec":{"template":{"metadata":{"labels":{"app":"a"},"annotations":null}}}}`), ""},
+	} {
+		one.check(t)
+	}
 }
 
 // TestGuards_RecordsAreTheOperatorsOwn: nobody forges what an operator remembers; to remove it is free.
@@ -291,8 +306,16 @@ func stolenWrites(t *testing.T, everywhere client.Client, watched string) {
 	outside := podOf("demo", watched)
 	outside.Spec.Volumes = []corev1.Volume{{Name: "a", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}}}
 	policyInForce(t, watched)
+	ofCluster := metav1.ObjectMeta{Namespace: watched, Name: "stolen", Labels: map[string]string{v1alpha1.LabelCluster: "demo"}}
+	token := &corev1.Secret{ObjectMeta: ofCluster, Type: corev1.SecretTypeServiceAccountToken}
+	token.Annotations = map[string]string{corev1.ServiceAccountNameKey: "default"}
+	service := &corev1.Service{ObjectMeta: ofCluster, Spec: corev1.ServiceSpec{
+		Ports: []corev1.ServicePort{{Port: 80}}, ExternalIPs: []string{"192.0.2.1"},
+	}}
 	for _, one := range []attempt{
 		{"a pod of a cluster", tries(everywhere, podOf("demo", watched)), ""},
+		{"a Secret into which Kubernetes writes the token of an account", tries(everywhere, token), "creates only Secrets of type Opaque"},
+		{"a Service that takes requests to an address", tries(everywhere, service), "gives Services no externalIPs"},
 		{"a pod with the host's files", tries(everywhere, outside),
 			"needs the label heliostat.dev/privileged=allowed for pods with hostPath volumes"},
 		{"another size for a pod of kube-system", func(ctx context.Context) error {
