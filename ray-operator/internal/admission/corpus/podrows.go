@@ -62,7 +62,9 @@ func labelled(labels map[string]string) edit {
 	return template(func(t *tmpl, _ *container) { t.Labels = labels })
 }
 
-func restarts(t *tmpl, _ *container) { t.Annotations = map[string]string{v1alpha1.AnnotationRestart: "a"} }
+func restarts(t *tmpl, _ *container) {
+	t.Annotations = map[string]string{v1alpha1.AnnotationRestart: "a"}
+}
 
 func annotated(annotations map[string]string) edit {
 	return template(func(t *tmpl, _ *container) { t.Annotations = annotations })
