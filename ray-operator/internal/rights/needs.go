@@ -109,16 +109,16 @@ var podNeeds = []Need{
 	},
 	{
 		ID: "node", Family: Pods, Verb: "create", Resource: "pods", OrPods: true,
-		Fields:  "a selector or an affinity of certain nodes or of control planes",
-		Refused: "a pod on a certain node, or on one of a control plane, is for those who may create pods",
+		Fields:  "a selector or an affinity of certain nodes or of control planes; an affinity or anti-affinity to pods of named namespaces",
+		Refused: "a pod on a certain node, on one of a control plane, or placed by pods of named namespaces, is for those who may create pods",
 		Entries: when(specialKey("variables.cluster.?podDefaults.?nodeSelector.orValue({})"), "variables.path + '.podDefaults.nodeSelector'") +
-			" + " + perNode(when(specialKey("n.pod.?nodeSelector.orValue({})")+" || "+chosen, "n.path + '.template.spec'")),
+			" + " + perNode(when(specialKey("n.pod.?nodeSelector.orValue({})")+" || "+chosen+" || "+across, "n.path + '.template.spec'")),
 		find: func(o *object, found func(field, name string)) {
 			if hasSpecialKey(o.defaults().NodeSelector) {
 				found(o.path+".podDefaults.nodeSelector", "")
 			}
 			for _, n := range o.nodes() {
-				if hasSpecialKey(n.pod.NodeSelector) || choosesNode(n.pod.Affinity) {
+				if hasSpecialKey(n.pod.NodeSelector) || choosesNode(n.pod.Affinity) || crossesNamespaces(n.pod.Affinity) {
 					found(n.path+".template.spec", "")
 				}
 			}
@@ -184,6 +184,10 @@ func tolerated(list string) string {
 var chosen = "(n.pod.?affinity.?nodeAffinity.?requiredDuringSchedulingIgnoredDuringExecution.?nodeSelectorTerms.orValue([]) + " +
 	"n.pod.?affinity.?nodeAffinity.?preferredDuringSchedulingIgnoredDuringExecution.orValue([]).map(p, p.preference))" +
 	".exists(t, size(t.?matchFields.orValue([])) > 0 || t.?matchExpressions.orValue([]).exists(e, " + special("e.key") + "))"
+
+// across is the counterpart of crossesNamespaces.
+const across = "[n.pod.?affinity.?podAffinity, n.pod.?affinity.?podAntiAffinity].exists(a, (a.?requiredDuringSchedulingIgnoredDuringExecution.orValue([]) + " +
+	"a.?preferredDuringSchedulingIgnoredDuringExecution.orValue([]).map(p, p.podAffinityTerm)).exists(t, size(t.?namespaces.orValue([])) > 0 || has(t.namespaceSelector)))"
 
 var objectNeeds = []Need{
 	{

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/rights"
@@ -171,9 +172,38 @@ func TestDemands_AreForAffinitiesOfNodes(t *testing.T) {
 			})
 		}
 	}
-	podNeeds(t, func(p *pod) {
-		p.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{
-			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: corev1.LabelHostname}},
-		}}
-	}, "")
+}
+
+// podTerms are terms of an affinity to pods, and whether they need a right.
+var podTerms = map[string]struct {
+	term  corev1.PodAffinityTerm
+	needs bool
+}{
+	"pods of the own namespace":   {corev1.PodAffinityTerm{}, false},
+	"no namespace by name":        {corev1.PodAffinityTerm{Namespaces: []string{}}, false},
+	"pods of another namespace":   {corev1.PodAffinityTerm{Namespaces: []string{"other"}}, true},
+	"pods of all namespaces":      {corev1.PodAffinityTerm{NamespaceSelector: &metav1.LabelSelector{}}, true},
+	"pods of selected namespaces": {corev1.PodAffinityTerm{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}, true},
+}
+
+// An anti-affinity to pods of other namespaces keeps these from the nodes on which the pod is.
+func TestDemands_AreForAffinitiesAcrossNamespaces(t *testing.T) {
+	t.Parallel()
+	for name, c := range podTerms {
+		want := ""
+		if c.needs {
+			want = "node POD"
+		}
+		own := corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname}
+		c.term.TopologyKey = corev1.LabelHostname
+		required, weighed := []corev1.PodAffinityTerm{own, c.term}, []corev1.WeightedPodAffinityTerm{{PodAffinityTerm: own}, {PodAffinityTerm: c.term}}
+		for side, affinity := range map[string]corev1.Affinity{
+			"beside":           {PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: required}},
+			"rather beside":    {PodAffinity: &corev1.PodAffinity{PreferredDuringSchedulingIgnoredDuringExecution: weighed}},
+			"not beside":       {PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: required}},
+			"rather elsewhere": {PodAntiAffinity: &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: weighed}},
+		} {
+			t.Run(side+" "+name, func(t *testing.T) { podNeeds(t, func(p *pod) { p.Affinity = &affinity }, want) })
+		}
+	}
 }

@@ -249,6 +249,28 @@ func choosesNode(affinity *corev1.Affinity) bool {
 	})
 }
 
+// crossesNamespaces reports whether an affinity names namespaces of the pods that it is about. With an anti-affinity a pod keeps
+// pods of others from whole zones. Quotas call that scope CrossNamespacePodAffinity.
+func crossesNamespaces(affinity *corev1.Affinity) bool {
+	if affinity == nil {
+		return false
+	}
+	var terms []corev1.PodAffinityTerm
+	add := func(required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm) {
+		terms = append(terms, required...)
+		for i := range preferred {
+			terms = append(terms, preferred[i].PodAffinityTerm)
+		}
+	}
+	if a := affinity.PodAffinity; a != nil {
+		add(a.RequiredDuringSchedulingIgnoredDuringExecution, a.PreferredDuringSchedulingIgnoredDuringExecution)
+	}
+	if a := affinity.PodAntiAffinity; a != nil {
+		add(a.RequiredDuringSchedulingIgnoredDuringExecution, a.PreferredDuringSchedulingIgnoredDuringExecution)
+	}
+	return slices.ContainsFunc(terms, func(t corev1.PodAffinityTerm) bool { return len(t.Namespaces) > 0 || t.NamespaceSelector != nil })
+}
+
 // hasMetadata reports whether a peer is a block that holds addresses of the cloud's metadata and does not except them. Of
 // the closed blocks, pods may have EKS Pod Identity. Selectors hold none: they are about pods.
 func hasMetadata(peer networkingv1.NetworkPolicyPeer) bool {

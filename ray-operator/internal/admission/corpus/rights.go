@@ -79,6 +79,14 @@ func nodeTerm(required bool, term corev1.NodeSelectorTerm) edit {
 	})
 }
 
+// beside keeps pods of selected namespaces, or of the own one, from the nodes of a pod.
+func beside(namespaces *metav1.LabelSelector) edit {
+	return inPod(func(p *corev1.PodSpec) {
+		term := corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{}, NamespaceSelector: namespaces}
+		p.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term}}}
+	})
+}
+
 func onNode(key string) corev1.NodeSelectorTerm {
 	return corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}}}}
 }
@@ -142,6 +150,8 @@ var podRightsRows = []RightsRow{
 	{Name: "a node by an affinity", Need: "node", Cluster: nodeTerm(true, onNode(corev1.LabelHostname))},
 	{Name: "a node that is preferred", Need: "node", Cluster: nodeTerm(false, onNode("node-role.kubernetes.io/control-plane"))},
 	{Name: "nodes by an affinity", Cluster: nodeTerm(true, onNode("gpu"))},
+	{Name: "no pods of any namespace beside", Need: "node", Cluster: beside(&metav1.LabelSelector{})},
+	{Name: "no pods of the own namespace beside", Cluster: beside(nil)},
 	{Name: "nodes of another label of control planes", Need: "node", Cluster: defaults(func(d *v1alpha1.PodDefaults) { d.NodeSelector = map[string]string{"kubernetes.io/role": "master"} })},
 	{Name: "a toleration of control planes", Need: "toleration", Cluster: defaults(func(d *v1alpha1.PodDefaults) {
 		d.Tolerations = []corev1.Toleration{{Key: "node-role.kubernetes.io/control-plane", Operator: corev1.TolerationOpExists}}
