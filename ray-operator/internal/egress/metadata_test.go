@@ -50,7 +50,7 @@ func TestMetadata_IsClosedToAllAlike(t *testing.T) {
 	t.Parallel()
 	for _, known := range []string{
 		"169.254.169.254", "169.254.0.23", "169.254.169.253", "168.63.129.16", "100.100.100.200", "192.0.0.192",
-		"fd00:ec2::254", "fd20:ce::254", "fe80::a9fe:a9fe",
+		"fd00:ec2::254", "fd20:ce::254", "fe80::a9fe:a9fe", "64:ff9b::169.254.169.254", "64:ff9b::168.63.129.16", "64:ff9b::100.100.100.200", "64:ff9b::192.0.0.192",
 	} {
 		checkClosed(t, netip.MustParseAddr(known))
 	}
@@ -76,7 +76,7 @@ func checkClosed(t *testing.T, address netip.Addr) {
 
 func TestMetadata_LeavesOthersOpen(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{"8.8.8.8", "169.253.255.255", "169.255.0.0", "168.63.129.17", "2001:db8::1", "fec0::1", "fd00:ec2:0:1::"} {
+	for _, text := range []string{"8.8.8.8", "169.253.255.255", "169.255.0.0", "168.63.129.17", "2001:db8::1", "fec0::1", "fd00:ec2:0:1::", "64:ff9b::8.8.8.8"} {
 		address := netip.MustParseAddr(text)
 		if sort := (Rules{}).refuses(netip.AddrPortFrom(address, 80)); sort != "" || !lets(address, 80) || asks(address) {
 			t.Errorf("%s is closed: to the operator as %q, to pods %v, and a right is asked for: %v", text, sort, !lets(address, 80), asks(address))

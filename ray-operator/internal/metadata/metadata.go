@@ -6,15 +6,29 @@
 // never differ among them.
 package metadata
 
-import "net/netip"
+import (
+	"net/netip"
+	"slices"
+)
 
-// Closed returns the blocks that are closed: those of IPv4 first.
+// Closed returns the blocks that are closed: those of IPv4 first, and those of NAT64 that lead there last.
 //
 // The whole link-local block is among them, as clouds choose addresses in it: 169.254.169.254 of most, 169.254.0.23 of
 // Tencent. Others are of Azure's host, Alibaba, Oracle's older cloud, AWS and Google.
 func Closed() []netip.Prefix {
-	return prefixes("169.254.0.0/16", "168.63.129.16/32", "100.100.100.200/32", "192.0.0.192/32",
-		"fe80::/10", "fd00:ec2::/64", "fd20:ce::254/128")
+	v4 := prefixes("169.254.0.0/16", "168.63.129.16/32", "100.100.100.200/32", "192.0.0.192/32")
+	all := append(slices.Clone(v4), prefixes("fe80::/10", "fd00:ec2::/64", "fd20:ce::254/128")...)
+	for _, block := range v4 {
+		all = append(all, translated(block))
+	}
+	return all
+}
+
+// translated returns the block of IPv6 by which NAT64 leads to one of IPv4.
+func translated(v4 netip.Prefix) netip.Prefix {
+	bytes := netip.MustParseAddr("64:ff9b::").As16()
+	copy(bytes[12:], v4.Addr().AsSlice())
+	return netip.PrefixFrom(netip.AddrFrom16(bytes), 96+v4.Bits())
 }
 
 // PodIdentity returns the addresses of EKS Pod Identity, which gives a pod its own credentials, at PodIdentityPort. They
