@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"sync"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -163,7 +164,9 @@ func (p *Proxy) serveRequest(w http.ResponseWriter, r *http.Request, x *exchange
 	}()
 	r = r.WithContext(ctx)
 	if r.ContentLength != 0 {
-		r.Body = &paced{ReadCloser: http.MaxBytesReader(w, r.Body, p.MaxUpload), control: control, clock: p.Clock}
+		body := &paced{ReadCloser: http.MaxBytesReader(w, r.Body, p.MaxUpload), control: control, clock: p.Clock}
+		defer body.end()
+		r.Body = body
 	}
 	p.reverse.ServeHTTP(&final{ResponseWriter: w, header: http.Header{}}, r)
 }
@@ -180,18 +183,43 @@ type paced struct {
 	// spent is how long was waited for the bytes that came.
 	spent time.Duration
 	came  int64
+
+	mutex sync.Mutex
+	// isOver is that the request is answered. The transport may still read by then.
+	isOver bool
+}
+
+// setDeadline sets until when a read may take, while the request is not answered. HTTP/2 panics when one is set later, and
+// HTTP/1.1 would set that of the next request.
+func (p *paced) setDeadline(at time.Time) (isSet bool) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if p.isOver {
+		return false
+	}
+	_ = p.control.SetReadDeadline(at) // every server's connections have them
+	return true
+}
+
+// end must be called before the handler returns. No deadline is set after it.
+func (p *paced) end() {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.isOver = true
 }
 
 // Read implements io.Reader.
 func (p *paced) Read(into []byte) (int, error) {
 	left := stuckAfter + time.Duration(p.came/leastRate)*time.Second - p.spent
 	began := p.clock.Now()
-	_ = p.control.SetReadDeadline(began.Add(min(left, stuckAfter))) // every server's connections have them
+	if !p.setDeadline(began.Add(min(left, stuckAfter))) {
+		return 0, http.ErrBodyReadAfterClose
+	}
 	n, err := p.ReadCloser.Read(into)
 	p.came += int64(n)
 	p.spent += p.clock.Since(began)
 	if errors.Is(err, io.EOF) {
-		_ = p.control.SetReadDeadline(time.Time{}) // else the connection would look as if its caller had gone
+		p.setDeadline(time.Time{}) // else the connection would look as if its caller had gone
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		err = &Refusal{Code: http.StatusRequestTimeout, Text: "the body of the request stood still for a minute, or came at less than 16 KiB a second: send it again"}

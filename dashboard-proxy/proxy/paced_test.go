@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -58,5 +60,41 @@ func TestPaced_EndsBodiesThatDrip(t *testing.T) {
 		if came > c.most || c.most > 1<<30 && err != nil {
 			t.Errorf("%s: %d bytes came, then %v", name, came, err)
 		}
+	}
+}
+
+// late is a body whose last byte comes once the request is answered. After that nothing may be set on its connection.
+type late struct {
+	*slow
+	answered func()
+	isOver   bool
+	isSet    bool
+}
+
+func (l *late) SetReadDeadline(time.Time) error {
+	l.isSet = l.isSet || l.isOver
+	return nil
+}
+
+func (l *late) Read([]byte) (int, error) {
+	l.answered()
+	l.isOver = true
+	return 0, io.EOF
+}
+
+// TestPaced_SetsNoDeadlineAfterTheAnswer: a head that answers early leaves the transport reading. HTTP/2 panics where a
+// request has been answered, in a goroutine of the transport, which ends the server.
+func TestPaced_SetsNoDeadlineAfterTheAnswer(t *testing.T) {
+	one := &late{slow: &slow{ResponseWriter: httptest.NewRecorder()}}
+	body := &paced{ReadCloser: one, control: http.NewResponseController(one), clock: clocktesting.NewFakeClock(time.Now())}
+	one.answered = body.end
+	if _, err := body.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("the last read is %v", err)
+	}
+	if _, err := body.Read(make([]byte, 1)); !errors.Is(err, http.ErrBodyReadAfterClose) {
+		t.Errorf("a read after the answer is %v", err)
+	}
+	if one.isSet {
+		t.Error("a deadline is set after the answer")
 	}
 }
