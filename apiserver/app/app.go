@@ -114,19 +114,19 @@ func Run(ctx context.Context, cfg Config) error {
 	limits := connections.New()
 	calls := portal.api.NewGRPC(credentials.NewTLS(settings.Clone()), front.aroundCall(), grpc.StatsHandler(limits.ForGRPC()))
 	all := []server{
-		{cfg.Address, serving(newServer(front, settings, cfg.Log))},
+		{cfg.Address, serving(newServer(front, settings, cfg.Log, cfg.Clock))},
 		{cfg.GRPCAddress, func(ctx context.Context, listener net.Listener) error {
 			return serveGRPC(ctx, limits.Listen(listener), calls)
 		}},
-		{cfg.MetricsAddress, serving(newServer(metricsOf(registry), nil, cfg.Log))},
-		{cfg.HealthAddress, serving(newServer(health(portal.view.IsSynced), nil, cfg.Log))},
+		{cfg.MetricsAddress, serving(newServer(metricsOf(registry), nil, cfg.Log, cfg.Clock))},
+		{cfg.HealthAddress, serving(newServer(health(portal.view.IsSynced), nil, cfg.Log, cfg.Clock))},
 	}
 	if !cfg.Dashboards.isOff() {
 		clusters, err := newDashboards(ctx, cfg, front, portal, registry)
 		if err != nil {
 			return err
 		}
-		all = append(all, server{cfg.Dashboards.Address, clusters.serving(newServer(clusters, settings.Clone(), cfg.Log))})
+		all = append(all, server{cfg.Dashboards.Address, clusters.serving(newServer(clusters, settings.Clone(), cfg.Log, cfg.Clock))})
 	}
 	for _, one := range all {
 		if one.address == "0" {
@@ -196,9 +196,9 @@ func newScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-func newServer(handler http.Handler, settings *tls.Config, log *slog.Logger) *http.Server {
+func newServer(handler http.Handler, settings *tls.Config, log *slog.Logger, now clock.PassiveClock) *http.Server {
 	return &http.Server{
-		Handler:           handler,
+		Handler:           endUnread(handler, now),
 		TLSConfig:         settings,
 		ReadHeaderTimeout: headerWithin,
 		IdleTimeout:       idleWithin,

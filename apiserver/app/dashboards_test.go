@@ -62,7 +62,7 @@ func newDashboardsBed(t *testing.T) *bed {
 		t.Fatal(err)
 	}
 	b.server = httptest.NewUnstartedServer(nil)
-	b.server.Config = newServer(clusters, nil, cfg.Log)
+	b.server.Config = newServer(clusters, nil, cfg.Log, cfg.Clock)
 	b.server.StartTLS()
 	t.Cleanup(func() {
 		end()

@@ -72,7 +72,7 @@ func newBedOf(t *testing.T, rest http.HandlerFunc, identity access.Identity) *be
 		t.Fatal(err)
 	}
 	b.server = httptest.NewUnstartedServer(nil)
-	b.server.Config = newServer(front, nil, log)
+	b.server.Config = newServer(front, nil, log, clock.RealClock{})
 	b.server.EnableHTTP2 = true
 	b.server.StartTLS()
 	t.Cleanup(func() {

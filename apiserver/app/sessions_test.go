@@ -68,7 +68,7 @@ func newPageBed(t *testing.T, identity access.Identity, token string, rest http.
 	}
 	settings := &tls.Config{}
 	kubernetes.ConfigureTLS(settings)
-	b.server.TLS, b.server.Config, b.server.EnableHTTP2 = settings, newServer(front, nil, log), true
+	b.server.TLS, b.server.Config, b.server.EnableHTTP2 = settings, newServer(front, nil, log, cfg.Clock), true
 	b.server.StartTLS()
 	t.Cleanup(func() {
 		end()
