@@ -21,6 +21,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/validate"
+	"github.com/heliostat-dev/heliostat/ray-operator/yaml"
 )
 
 // kubernetesKinds are the kinds as manifests name them.
@@ -202,6 +203,9 @@ func readManifest(object verbs.Object, above string, fields map[string]any, name
 	text, err := json.Marshal(fields)
 	if err != nil {
 		return problem.Bad(above, "cannot be written as JSON", "correct it")
+	}
+	if err := yaml.CheckExponents(text); err != nil {
+		return problem.Bad(above, "has a quantity with too long an exponent", "write the number out")
 	}
 	strict, err := kjson.UnmarshalStrict(text, object)
 	if err != nil {

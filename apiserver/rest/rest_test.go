@@ -260,6 +260,8 @@ func TestCreateObject_NamesAValueThatDoesNotFit(t *testing.T) {
 	for spec, want := range map[string][2]string{
 		`{"rayVersion":2.6}`:                    {"object.spec.rayVersion is a number, and must be a text", "write it in quotes"},
 		`{"head":{"size":{"memory":"plenty"}}}`: {`object.spec.head.size.memory is "plenty", which is no quantity`, "write one such as 4, 500m or 16Gi"},
+		// Reading it would take hours, and as much memory as there is.
+		`{"head":{"size":{"memory":"1e-1000000000"}}}`: {`object has a quantity with too long an exponent`, "write the number out"},
 	} {
 		body := strings.Replace(aCluster, `{"rayVersion":"2.60.0"}`, spec, 1)
 		code, answer := newBed(t, "*").send(t, "POST", "/v1/namespaces/team-a/objects", `{"object":`+body+`}`)

@@ -11,6 +11,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"fmt"
+	"regexp"
 
 	tree "go.yaml.in/yaml/v3"
 	"sigs.k8s.io/yaml"
@@ -42,7 +43,20 @@ func ToJSON(text []byte, most int) ([]byte, error) {
 	if depthOf(written) > MaxDepth {
 		return nil, tooDeep()
 	}
-	return written, nil
+	return written, CheckExponents(written)
+}
+
+// longExponent is a text that Kubernetes reads as a quantity at length: 1e-100000000 is rounded by a number of a hundred million
+// digits, and so is 0e2000000000 multiplied. No quantity needs either, and a text of another meaning hardly looks so.
+var longExponent = regexp.MustCompile(`"\s*[+-]?[0-9]*\.?[0-9]*[eE](?:-[0-9]{3}|\+?[0-9]{8})[0-9]*\s*"`)
+
+// CheckExponents returns a BoundError where a text of JSON, as Go writes it, has a quantity that takes long to read. Call it
+// before a text that others wrote is read into an object with quantities.
+func CheckExponents(text []byte) error {
+	if found := longExponent.Find(text); found != nil {
+		return &BoundError{fmt.Sprintf("the exponent of %.40s is too long; write the number out", found)}
+	}
+	return nil
 }
 
 // Unmarshal reads a text into an object. It refuses what ToJSON refuses, and fields that the object does not have.

@@ -55,6 +55,10 @@ func TestToJSON_RefusesWhatExceedsABound(t *testing.T) {
 		"an anchor that is used":     {"a: &a {b: 1}\nc: *a\nd: {<<: *a}\n", ""},
 		"an anchor that is unknown":  {"a: *a\n", "unknown anchor 'a' referenced"},
 		"a key twice":                {"a: 1\na: 2\n", `key "a" already set in map`},
+		"a quantity that is rounded": {"cpu: '1e-100000000'\n", `the exponent of "1e-100000000" is too long; write the number out`},
+		"one that is multiplied":     {"cpu: \" +0.E2000000000 \"\n", `the exponent of " +0.E2000000000 " is too long; write the number out`},
+		"one that an anchor names":   {"a: &a '.5e-999'\nb: *a\n", `the exponent of ".5e-999" is too long; write the number out`},
+		"quantities":                 {"a: ['1e-3', 1E99, '500m', '1e12345', 'x1e-1000', '12e4-5678']\n", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := yaml.ToJSON([]byte(c.text), largest)

@@ -8,7 +8,7 @@
 // it, in one Secret, which may have 1 MiB.
 //
 // Outside of pod templates it must never change anything but two annotations, the length of
-// quantities, which rules could not read within their cost if it had no bound, and what
+// quantities, which rules could not read within their cost if it had no bound, their exponents, and what
 // cannot be changed of a template: of the changed one of a service or a schedule another object is made.
 package main
 
@@ -77,6 +77,7 @@ func Trim(definition []byte) ([]byte, error) {
 			return nil, fmt.Errorf("find the schema of a version: %w", errShape)
 		}
 		walk(schema, bound)
+		walk(schema, shorten)
 		walk(schema, templates)
 		names, _ := descend(crd, "spec", "names")
 		if path := madeAgain[fmt.Sprint(names["kind"])]; path != nil {
@@ -143,6 +144,21 @@ func bound(schema map[string]any) bool {
 		schema["maxLength"] = maxQuantity
 	}
 	return !isTemplate(schema)
+}
+
+// Forms of the exponent of a quantity: that of controller-gen, and one that has up to two digits. Who reads 1e-100000000 rounds
+// it by a number of a hundred million digits, which takes most of a minute and hundreds of MiB.
+const (
+	anyExponent   = `[eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))`
+	shortExponent = `[eE](\+|-)?[0-9]{1,2}`
+)
+
+// shorten bounds the exponents of quantities, those of pod templates too: the operator and the server read all of them.
+func shorten(schema map[string]any) bool {
+	if pattern, ok := schema["pattern"].(string); ok && schema["x-kubernetes-int-or-string"] == true {
+		schema["pattern"] = strings.Replace(pattern, anyExponent, shortExponent, 1)
+	}
+	return true
 }
 
 // changeable takes off the rules about changes, which are those that ask for what was before.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -246,6 +247,47 @@ func TestTrimRefusesWhatIsNoDefinition(t *testing.T) {
 	for _, text := range []string{"", "a: [", "kind: Pod", "metadata: {annotations: {a: b}}\nspec: {versions: [{name: v1}]}"} {
 		if out, err := Trim([]byte(text)); err == nil {
 			t.Errorf("Trim(%q) = %q, want an error", text, out)
+		}
+	}
+}
+
+// TestTrim_BoundsExponents: reading 1e-100000000 takes most of a minute, wherever in an object it stands.
+func TestTrim_BoundsExponents(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(definitions, "*.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no definitions: %v", err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var crd map[string]any
+		if err := yaml.Unmarshal(text, &crd); err != nil {
+			t.Fatal(err)
+		}
+		spec, _ := descend(crd, "spec")
+		version, _ := spec["versions"].([]any)[0].(map[string]any)
+		schema, _ := descend(version, "schema", "openAPIV3Schema")
+		patterns := map[string]int{}
+		walk(schema, func(schema map[string]any) bool {
+			if pattern, is := schema["pattern"].(string); is && schema["x-kubernetes-int-or-string"] == true {
+				patterns[pattern]++
+			}
+			return true
+		})
+		for pattern := range patterns {
+			form := regexp.MustCompile(pattern)
+			for quantity, want := range map[string]bool{
+				"1e-100000000": false, "1E+100": false, "1e-3.5": false, "1e-3": true, "1E99": true, "500m": true, "16Gi": true, "0.5": true,
+			} {
+				if form.MatchString(quantity) != want {
+					t.Errorf("%s: %q fits %s: %v", filepath.Base(file), quantity, pattern, !want)
+				}
+			}
+		}
+		if len(patterns) != 1 {
+			t.Errorf("%s: quantities have the forms %v", filepath.Base(file), patterns)
 		}
 	}
 }
