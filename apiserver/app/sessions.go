@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"time"
 
 	"k8s.io/utils/clock"
 
@@ -114,9 +113,8 @@ func (s sessions) identify(context.Context, *http.Request) (*access.Caller, erro
 // read implements half.
 func (s sessions) read(*http.Request) (request, error) {
 	return request{route: "session", serve: func(w http.ResponseWriter, r *http.Request, _ *access.Caller) {
-		control := http.NewResponseController(w)
-		_ = control.SetReadDeadline(s.clock.Now().Add(headerWithin)) // every server's connections have them
-		defer func() { _ = control.SetReadDeadline(time.Time{}) }()
+		// It also ends what net/http reads of the body afterwards. The next request has another one.
+		_ = http.NewResponseController(w).SetReadDeadline(s.clock.Now().Add(headerWithin)) // every server's connections have them
 		if err := s.page.Serve(w, r); err != nil {
 			s.refuse(w, err)
 		}

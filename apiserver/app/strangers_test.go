@@ -174,7 +174,9 @@ func TestServe_CountsConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	handler := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { found <- isCounted(r.Context()) })
-	go func() { ended <- serve(ctx, listener, newServer(handler, nil, slog.New(slog.DiscardHandler), clock.RealClock{})) }()
+	go func() {
+		ended <- serve(ctx, listener, newServer(handler, nil, slog.New(slog.DiscardHandler), clock.RealClock{}))
+	}()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+listener.Addr().String(), nil)
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"sync/atomic"
@@ -9,7 +10,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// unreadWithin is how long the rest of a body may take that nobody has read when its request is refused.
+// unreadWithin is how long the rest of a body may take whose request is refused.
 const unreadWithin = 5 * time.Second
 
 // unreadAnswer is an answer to a request of HTTP/1.1 with a body. net/http reads up to 256 KiB of a body before it sends the answer,
@@ -21,8 +22,8 @@ type unreadAnswer struct {
 	isSent bool
 }
 
-// endUnread returns a handler whose answers wait a short while for bodies that it has not read. A handler that reads a body sets
-// deadlines of its own.
+// endUnread returns a handler whose refusals wait a short while for the rest of a body, and whose other answers for none of which
+// nothing was read. A handler that reads a body sets deadlines of its own.
 func endUnread(next http.Handler, now clock.PassiveClock) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor != 1 || r.ContentLength == 0 {
@@ -38,11 +39,12 @@ func endUnread(next http.Handler, now clock.PassiveClock) http.Handler {
 
 // WriteHeader implements http.ResponseWriter.
 func (u *unreadAnswer) WriteHeader(code int) {
-	if !u.isSent && !u.body.isRead.Load() && code >= http.StatusOK {
+	if !u.isSent && code >= http.StatusOK {
 		u.isSent = true
-		if code >= http.StatusBadRequest { // most callers send all before they read, and send again by the same connection
+		switch {
+		case code >= http.StatusBadRequest && !u.body.isWhole.Load(): // most callers send all before they read, and go on by the same connection
 			_ = http.NewResponseController(u.ResponseWriter).SetReadDeadline(u.clock.Now().Add(unreadWithin))
-		} else {
+		case code < http.StatusBadRequest && !u.body.isRead.Load():
 			u.Header().Set("Connection", "close") // then net/http reads nothing
 		}
 	}
@@ -51,7 +53,7 @@ func (u *unreadAnswer) WriteHeader(code int) {
 
 // Write implements http.ResponseWriter.
 func (u *unreadAnswer) Write(body []byte) (int, error) {
-	if !u.isSent && !u.body.isRead.Load() {
+	if !u.isSent {
 		u.WriteHeader(http.StatusOK)
 	}
 	return u.ResponseWriter.Write(body)
@@ -60,14 +62,18 @@ func (u *unreadAnswer) Write(body []byte) (int, error) {
 // Unwrap lets http.ResponseController find what is below.
 func (u *unreadAnswer) Unwrap() http.ResponseWriter { return u.ResponseWriter }
 
-// notedBody notes whether anything was read of it, which others than the handler do too.
+// notedBody notes whether anything was read of it, and its end. A transport reads it in a goroutine of its own.
 type notedBody struct {
 	io.ReadCloser
-	isRead atomic.Bool
+	isRead, isWhole atomic.Bool
 }
 
 // Read implements io.Reader.
 func (n *notedBody) Read(into []byte) (int, error) {
 	n.isRead.Store(true)
-	return n.ReadCloser.Read(into)
+	read, err := n.ReadCloser.Read(into)
+	if errors.Is(err, io.EOF) {
+		n.isWhole.Store(true)
+	}
+	return read, err
 }

@@ -30,20 +30,26 @@ func (single) Close() error { return nil }
 func TestEndUnread_AnswersWhoSendsNoBody(t *testing.T) {
 	for name, c := range map[string]struct {
 		head, body string
+		read       int64
 		code       int
 		isReused   bool
 	}{
-		"a chunked body without a byte, refused":  {"Transfer-Encoding: chunked", "", http.StatusUnauthorized, false},
-		"a chunked body without a byte, answered": {"Transfer-Encoding: chunked", "", http.StatusOK, false},
-		"a length without a byte, refused":        {"Content-Length: 9", "", http.StatusForbidden, false},
-		"a length without a byte, led elsewhere":  {"Content-Length: 9", "", http.StatusSeeOther, false},
-		"half a body, refused":                    {"Content-Length: 9", "half", http.StatusTooManyRequests, false},
-		"a body that is whole, refused":           {"Content-Length: 4", "body", http.StatusUnauthorized, true},
-		"no body":                                 {"Content-Length: 0", "", http.StatusOK, true},
+		"a chunked body without a byte, refused":  {"Transfer-Encoding: chunked", "", 0, http.StatusUnauthorized, false},
+		"a chunked body without a byte, answered": {"Transfer-Encoding: chunked", "", 0, http.StatusOK, false},
+		"a length without a byte, refused":        {"Content-Length: 9", "", 0, http.StatusForbidden, false},
+		"a length without a byte, led elsewhere":  {"Content-Length: 9", "", 0, http.StatusSeeOther, false},
+		"a body that is read in part, refused":    {"Transfer-Encoding: chunked", "4\r\nbody\r\n", 4, http.StatusUnauthorized, false},
+		"a body that is read, refused":            {"Content-Length: 4", "body", 4, http.StatusUnauthorized, true},
+		"half a body, refused":                    {"Content-Length: 9", "half", 0, http.StatusTooManyRequests, false},
+		"a body that is whole, refused":           {"Content-Length: 4", "body", 0, http.StatusUnauthorized, true},
+		"no body":                                 {"Content-Length: 0", "", 0, http.StatusOK, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				answering := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(c.code) })
+				answering := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					_, _ = io.CopyN(io.Discard, r.Body, c.read) // it has as many
+					w.WriteHeader(c.code)
+				})
 				server := &http.Server{Handler: endUnread(answering, clock.RealClock{})}
 				accepted, client := net.Pipe()
 				listener := single{connections: make(chan net.Conn, 1)}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/heliostat-dev/heliostat/apiserver/access"
 	"github.com/heliostat-dev/heliostat/dashboard-proxy/proxy"
@@ -218,6 +219,25 @@ func TestServe_TellsWhatChangesSomething(t *testing.T) {
 		}
 		if known := <-b.known; known.IsChange != c.isChanged {
 			t.Errorf("%s is known as %+v", c.name, known)
+		}
+	}
+}
+
+// TestServe_EndsFormsThatStandStill: of callers who are known, and of those who sign in.
+func TestServe_EndsFormsThatStandStill(t *testing.T) {
+	b := newBed(t, fine, func(n *proxy.Needs) {
+		n.SignIn = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.ParseForm() != nil {
+				w.WriteHeader(http.StatusBadRequest)
+			}
+		})
+		n.Clock = clocktesting.NewFakeClock(time.Now().Add(-time.Hour)) // each deadline is over at once
+	})
+	for path, by := range map[string]string{"/-/resume": "Authorization: Bearer alice-token\r\nOrigin: " + b.front.URL + "\r\n", "/-/callback": ""} {
+		answer := b.raw(t, "POST "+path+" HTTP/1.1\r\nHost: "+b.front.Listener.Addr().String()+"\r\n"+by+
+			"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 100\r\n\r\nkind=")
+		if !strings.HasPrefix(answer, "HTTP/1.1 400 ") {
+			t.Errorf("%s: it hears %q", path, answer)
 		}
 	}
 }

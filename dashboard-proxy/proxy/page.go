@@ -11,6 +11,7 @@ import (
 	"mime"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/heliostat-dev/heliostat/dashboard-proxy/route"
 )
@@ -97,8 +98,11 @@ func writePage(w http.ResponseWriter, code int, one page) {
 // resumePath is where the button leads.
 const resumePath = "/-/resume"
 
-// maxForm is how many bytes the form of the button may have.
-const maxForm = 4 << 10
+// maxForm is how many bytes the form of the button may have, and formWithin how long any form may take to come.
+const (
+	maxForm    = 4 << 10
+	formWithin = 10 * time.Second
+)
 
 // serveRoot answers with a link to the page.
 func (p *Proxy) serveRoot(w http.ResponseWriter) error {
@@ -117,8 +121,18 @@ func (p *Proxy) serveSignIn(w http.ResponseWriter, r *http.Request, x *exchange)
 	case p.SignIn == nil:
 		return &Refusal{Code: http.StatusNotFound, Text: "nothing has this address: open the dashboard from the page"}
 	}
+	p.limitForm(w, r)
 	p.SignIn.ServeHTTP(w, r)
 	return nil
+}
+
+// limitForm ends the reading of a form that stands still. net/http sets another deadline for the next request.
+func (p *Proxy) limitForm(w http.ResponseWriter, r *http.Request) *http.ResponseController {
+	control := http.NewResponseController(w)
+	if r.ContentLength != 0 {
+		_ = control.SetReadDeadline(p.Clock.Now().Add(formWithin)) // every server's connections have them
+	}
+	return control
 }
 
 // serveResume resumes what a page of the proxy's own has shown a button for. Below the wildcard that is the object whose
@@ -137,10 +151,17 @@ func (p *Proxy) serveResume(w http.ResponseWriter, r *http.Request, x *exchange)
 	if handled, err := p.identify(ctx, w, r, x); handled || err != nil {
 		return err
 	}
+	giveBack, err := takeOf(p.places.requests, x.caller.Holder(), "requests")
+	if err != nil {
+		return err
+	}
+	defer giveBack()
+	control := p.limitForm(w, r)
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if err := r.ParseForm(); err != nil {
 		return &Refusal{Code: http.StatusBadRequest, Text: "the form cannot be read: use the button on the page of a suspended object"}
 	}
+	_ = control.SetReadDeadline(time.Time{}) // what follows may take longer
 	of, err := p.resumed(r, x)
 	if err != nil {
 		return err
