@@ -2,6 +2,7 @@ package access
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -18,11 +19,20 @@ import (
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/heliostat-dev/heliostat/apiserver/problem"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
 
 // maxListed is how many events, presets or namespaces are read at once.
 const maxListed = 1000
+
+// maxPresets is how many bytes the presets of a namespace may have together. Users write them, and reading takes twenty times as
+// much memory.
+const maxPresets = 2 << 20
+
+// ErrManyPresets is that a namespace has more presets than are read.
+var ErrManyPresets = problem.New(http.StatusBadRequest, "TooManyPresets",
+	"the presets of the namespace have more than 2 MiB together", "remove some of its ConfigMaps with the label "+v1alpha1.LabelPreset)
 
 // dynamic returns a client over a transport for objects as JSON has them, so that no field is lost. What the API server warns
 // of goes to warned.
@@ -115,7 +125,7 @@ func (k *clients) CreateObject(
 
 // Namespaces returns the names of all namespaces, read as a caller.
 func (k *clients) Namespaces(ctx context.Context, c *Caller) ([]string, error) {
-	found, err := k.list(ctx, c, corev1.SchemeGroupVersion.WithResource("namespaces"), "", metav1.ListOptions{})
+	found, err := k.list(ctx, k.Transport(c), corev1.SchemeGroupVersion.WithResource("namespaces"), "", metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -129,9 +139,13 @@ func (k *clients) Namespaces(ctx context.Context, c *Caller) ([]string, error) {
 
 // Presets returns the ConfigMaps of a namespace that are labelled as presets, read as a caller.
 func (k *clients) Presets(ctx context.Context, c *Caller, namespace string) ([]*corev1.ConfigMap, error) {
-	found, err := k.list(ctx, c, corev1.SchemeGroupVersion.WithResource("configmaps"), namespace,
+	found, err := k.list(ctx, bounded{k.Transport(c), maxPresets}, corev1.SchemeGroupVersion.WithResource("configmaps"), namespace,
 		metav1.ListOptions{LabelSelector: v1alpha1.LabelPreset})
-	if err != nil {
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return nil, ErrManyPresets
+	case err != nil:
 		return nil, err
 	}
 	return convert[corev1.ConfigMap](found)
@@ -141,7 +155,7 @@ func (k *clients) Presets(ctx context.Context, c *Caller, namespace string) ([]*
 func (k *clients) Events(
 	ctx context.Context, c *Caller, namespace string, about types.UID,
 ) ([]*eventsv1.Event, error) {
-	found, err := k.list(ctx, c, eventsv1.SchemeGroupVersion.WithResource("events"), namespace,
+	found, err := k.list(ctx, k.Transport(c), eventsv1.SchemeGroupVersion.WithResource("events"), namespace,
 		metav1.ListOptions{FieldSelector: "regarding.uid=" + string(about)})
 	if err != nil {
 		return nil, err
@@ -149,11 +163,26 @@ func (k *clients) Events(
 	return convert[eventsv1.Event](found)
 }
 
+// bounded sends requests whose answers may have so many bytes. Reading a longer one fails by an http.MaxBytesError.
+type bounded struct {
+	http.RoundTripper
+	most int64
+}
+
+// RoundTrip implements http.RoundTripper.
+func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
+	answer, err := b.RoundTripper.RoundTrip(request)
+	if err == nil {
+		answer.Body = http.MaxBytesReader(nil, answer.Body, b.most)
+	}
+	return answer, err
+}
+
 // list reads objects as a caller, up to a bound.
 func (k *clients) list(
-	ctx context.Context, c *Caller, of schema.GroupVersionResource, namespace string, options metav1.ListOptions,
+	ctx context.Context, by http.RoundTripper, of schema.GroupVersionResource, namespace string, options metav1.ListOptions,
 ) ([]unstructured.Unstructured, error) {
-	made, err := k.dynamic(k.Transport(c), nil)
+	made, err := k.dynamic(by, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,10 @@
 package access_test
 
 import (
+	"errors"
+	"io"
 	"net/http"
+	"strings"
 	"testing"
 
 	"k8s.io/utils/clock"
@@ -28,5 +31,31 @@ func TestCreateObject_IsSentOnce(t *testing.T) {
 	}
 	if sent := len(upstream.Seen()); sent != 1 {
 		t.Errorf("it was sent %d times", sent)
+	}
+}
+
+// TestPresets_AreReadUpToABound: an editor of a namespace may write a thousand ConfigMaps of 1 MiB, which anybody reads by a request
+// for the presets there.
+func TestPresets_AreReadUpToABound(t *testing.T) {
+	for size, want := range map[int]error{1 << 20: nil, 3 << 20: access.ErrManyPresets, 64 << 20: access.ErrManyPresets} {
+		upstream := accesstest.Start(t, "alice-token", "alice", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, `{"kind":"ConfigMapList","apiVersion":"v1","items":[{"metadata":{"name":"p"},"data":{"a":"`)
+			for sent := 0; sent < size; sent += 1 << 20 {
+				if _, err := io.WriteString(w, strings.Repeat("x", 1<<20)); err != nil {
+					return
+				}
+			}
+			_, _ = io.WriteString(w, `"}}]}`)
+		})
+		kubernetes := upstream.Kubernetes(t, clock.RealClock{})
+		caller, err := kubernetes.Identify(t.Context(), &http.Request{Header: http.Header{"Authorization": {"Bearer alice-token"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := kubernetes.Presets(t.Context(), caller, "team")
+		if !errors.Is(err, want) || want == nil && len(found) != 1 {
+			t.Errorf("of %d MiB %d are read, and the error is %v", size>>20, len(found), err)
+		}
 	}
 }

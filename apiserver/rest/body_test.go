@@ -18,6 +18,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/heliostat-dev/heliostat/apiserver/access"
+	"github.com/heliostat-dev/heliostat/apiserver/places"
+	"github.com/heliostat-dev/heliostat/apiserver/problem"
 )
 
 // post returns a request with a body whose length it says, unless that is unknown.
@@ -188,5 +190,24 @@ func TestBodies_TakeWhatIsCountedForThem(t *testing.T) {
 				t.Errorf("%d bytes with %d values take %d KiB, and %d KiB are counted", len(body), values, took>>10, counted>>10)
 			}
 		})
+	}
+}
+
+// TestPresetMaps_AreReadOneAtATimeOfACaller: those of a namespace take as much memory as a caller may have.
+func TestPresetMaps_AreReadOneAtATimeOfACaller(t *testing.T) {
+	p := newBed(t, "*").api.portal
+	caller := &access.Caller{}
+	giveBack, err := p.listing.Take(t.Context(), senderOf(caller), places.MaxMemoryEach)
+	if err != nil {
+		t.Fatal(err)
+	}
+	impatient, cancel := context.WithCancel(withCaller(t.Context(), caller))
+	cancel()
+	if _, err := presetMaps(impatient, p, "team-a"); problem.Of(err).Code != http.StatusTooManyRequests {
+		t.Errorf("a second one at once is %v", err)
+	}
+	giveBack()
+	if _, err := presetMaps(withCaller(t.Context(), caller), p, "team-a"); err != nil {
+		t.Error(err)
 	}
 }

@@ -22,6 +22,8 @@ type portal struct {
 	presets *presets.Cache
 	// converting has a turn for one conversion at a time: each takes memory.
 	converting *places.Turns
+	// listing is the memory that the presets of users take while they are read.
+	listing *places.Memory
 	// permissions are what callers may do in namespaces, as they were told lately.
 	permissions *permissionsLately
 }
@@ -31,7 +33,7 @@ func newPortal(needs Needs) *portal {
 	shared := &reviewer{needs}
 	return &portal{
 		reviewer: shared, actions: actions{shared}, submissions: submissions{shared}, presets: &presets.Cache{},
-		converting: places.NewTurns(), permissions: newPermissionsLately(needs.Clock),
+		converting: places.NewTurns(), listing: places.NewMemory(), permissions: newPermissionsLately(needs.Clock),
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/heliostat-dev/heliostat/apiserver/places"
 	"github.com/heliostat-dev/heliostat/apiserver/presets"
 	"github.com/heliostat-dev/heliostat/apiserver/problem"
 	"github.com/heliostat-dev/heliostat/apiserver/spelling"
@@ -50,6 +51,13 @@ func presetMaps(ctx context.Context, p *portal, namespace string) ([]*corev1.Con
 	if err != nil || namespace == p.Namespace {
 		return maps, err
 	}
+	within, cancel := context.WithTimeout(ctx, memoryWithin)
+	defer cancel()
+	giveBack, err := p.listing.Take(within, senderOf(caller), places.MaxMemoryEach) // users write them as they like
+	if err != nil {
+		return nil, ofPlaces(err)
+	}
+	defer giveBack()
 	own, err := p.Access.Presets(ctx, caller, namespace)
 	if err != nil && !isForbidden(err) {
 		return nil, fmt.Errorf("list presets of namespace %s: %w", namespace, err)
