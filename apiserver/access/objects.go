@@ -30,6 +30,12 @@ const maxListed = 1000
 // much memory.
 const maxPresets = 2 << 20
 
+// maxEvents is how many bytes the events about an object may have together. Who may create events writes 256 KiB into each.
+const maxEvents = 1 << 20
+
+// ErrManyEvents is that there is more of the events about an object than is read.
+var ErrManyEvents = errors.New("the events about the object have more than 1 MiB together")
+
 // ErrManyPresets is that a namespace has more presets than are read.
 var ErrManyPresets = problem.New(http.StatusBadRequest, "TooManyPresets",
 	"the presets of the namespace have more than 2 MiB together", "remove some of its ConfigMaps with the label "+v1alpha1.LabelPreset)
@@ -155,9 +161,13 @@ func (k *clients) Presets(ctx context.Context, c *Caller, namespace string) ([]*
 func (k *clients) Events(
 	ctx context.Context, c *Caller, namespace string, about types.UID,
 ) ([]*eventsv1.Event, error) {
-	found, err := k.list(ctx, k.Transport(c), eventsv1.SchemeGroupVersion.WithResource("events"), namespace,
+	found, err := k.list(ctx, bounded{k.Transport(c), maxEvents}, eventsv1.SchemeGroupVersion.WithResource("events"), namespace,
 		metav1.ListOptions{FieldSelector: "regarding.uid=" + string(about)})
-	if err != nil {
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return nil, ErrManyEvents
+	case err != nil:
 		return nil, err
 	}
 	return convert[eventsv1.Event](found)

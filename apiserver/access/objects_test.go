@@ -34,9 +34,9 @@ func TestCreateObject_IsSentOnce(t *testing.T) {
 	}
 }
 
-// TestPresets_AreReadUpToABound: an editor of a namespace may write a thousand ConfigMaps of 1 MiB, which anybody reads by a request
-// for the presets there.
-func TestPresets_AreReadUpToABound(t *testing.T) {
+// TestLists_AreReadUpToABound: an editor of a namespace may write a thousand ConfigMaps of 1 MiB, or large events, which anybody reads
+// by a request for the presets there, or for an object.
+func TestLists_AreReadUpToABound(t *testing.T) {
 	for size, want := range map[int]error{1 << 20: nil, 3 << 20: access.ErrManyPresets, 64 << 20: access.ErrManyPresets} {
 		upstream := accesstest.Start(t, "alice-token", "alice", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
@@ -56,6 +56,9 @@ func TestPresets_AreReadUpToABound(t *testing.T) {
 		found, err := kubernetes.Presets(t.Context(), caller, "team")
 		if !errors.Is(err, want) || want == nil && len(found) != 1 {
 			t.Errorf("of %d MiB %d are read, and the error is %v", size>>20, len(found), err)
+		}
+		if _, err := kubernetes.Events(t.Context(), caller, "team", "u"); !errors.Is(err, access.ErrManyEvents) {
+			t.Errorf("of events of %d MiB the error is %v", size>>20, err)
 		}
 	}
 }

@@ -44,6 +44,8 @@ type kubernetes struct {
 	presets map[string][]*corev1.ConfigMap
 	kept    []*appsv1.ControllerRevision
 	refuses error
+	// noEvents is why no events are read.
+	noEvents error
 	// unidentified is why nobody can be identified.
 	unidentified error
 	// identifying is called for each caller who is identified; nil is nothing.
@@ -131,6 +133,9 @@ func (k *kubernetes) Namespaces(context.Context, *access.Caller) ([]string, erro
 }
 
 func (k *kubernetes) Events(context.Context, *access.Caller, string, types.UID) ([]*eventsv1.Event, error) {
+	if k.noEvents != nil {
+		return nil, k.noEvents
+	}
 	return []*eventsv1.Event{
 		{Reason: "Old", DeprecatedLastTimestamp: metav1.NewTime(time.Unix(1, 0)), DeprecatedCount: 3},
 		{Reason: "New", EventTime: metav1.NewMicroTime(time.Unix(2, 0))},

@@ -18,6 +18,7 @@ import (
 	"github.com/heliostat-dev/heliostat/apiserver/explain"
 	"github.com/heliostat-dev/heliostat/apiserver/feed"
 	"github.com/heliostat-dev/heliostat/apiserver/phases"
+	"github.com/heliostat-dev/heliostat/apiserver/places"
 	"github.com/heliostat-dev/heliostat/apiserver/problem"
 	"github.com/heliostat-dev/heliostat/apiserver/view"
 	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
@@ -107,9 +108,16 @@ func (p *portal) addEvents(
 	if err != nil {
 		return err
 	}
+	within, cancel := context.WithTimeout(ctx, memoryWithin)
+	defer cancel()
+	giveBack, err := p.listing.Take(within, senderOf(caller), eventsMemory)
+	if err != nil {
+		return ofPlaces(err)
+	}
+	defer giveBack()
 	events, err := p.Access.Events(ctx, caller, namespace, about)
 	switch {
-	case isForbidden(err):
+	case isForbidden(err), errors.Is(err, access.ErrManyEvents): // others may have written them
 		answer.Hidden = append(answer.Hidden, "events")
 		return nil
 	case err != nil:
@@ -119,8 +127,11 @@ func (p *portal) addEvents(
 	return nil
 }
 
-// maxEvents is how many events an answer has: the newest.
-const maxEvents = 100
+// maxEvents is how many events an answer has: the newest. eventsMemory is what the events about an object take while they are read.
+const (
+	maxEvents    = 100
+	eventsMemory = places.MaxMemoryEach / 4
+)
 
 func eventsOf(events []*eventsv1.Event) []*heliostatv1.Event {
 	var all []*heliostatv1.Event

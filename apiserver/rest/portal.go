@@ -22,7 +22,7 @@ type portal struct {
 	presets *presets.Cache
 	// converting has a turn for one conversion at a time: each takes memory.
 	converting *places.Turns
-	// listing is the memory that the presets of users take while they are read.
+	// listing is the memory that presets and events of users take while they are read.
 	listing *places.Memory
 	// permissions are what callers may do in namespaces, as they were told lately.
 	permissions *permissionsLately

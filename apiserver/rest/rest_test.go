@@ -135,6 +135,11 @@ func TestGetObject_HidesWhatMayNotBeListed(t *testing.T) {
 	if why, phases := answer["why"].([]any), answer["phases"].([]any); len(why) == 0 || len(phases) == 0 {
 		t.Errorf("why is %v, and the phases are %v", why, phases)
 	}
+	crowded := newBed(t, "*")
+	crowded.noEvents = access.ErrManyEvents
+	if code, answer := crowded.send(t, "GET", "/v1/namespaces/team-a/clusters/demo", ""); code != 200 || fmt.Sprint(answer["hidden"]) != "[events]" {
+		t.Errorf("beside too many events it is %d, %v", code, answer)
+	}
 	if code, _ := newBed(t, "*").send(t, "GET", "/v1/namespaces/team-a/clusters/none", ""); code != 404 {
 		t.Errorf("what is not there is %d", code)
 	}
