@@ -106,8 +106,7 @@ func Run(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	settings := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate.GetCertificate,
-		ClientAuth: tls.NoClientCert}
+	settings := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate.GetCertificate, ClientAuth: tls.NoClientCert}
 	kubernetes.ConfigureTLS(settings)
 	group.Go(func() error { return certificate.Start(ctx) })
 	group.Go(func() error { return portal.run(ctx) })

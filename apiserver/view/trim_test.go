@@ -147,7 +147,7 @@ func fillWhole(value reflect.Value, text string) bool {
 	case *intstr.IntOrString:
 		*at = intstr.FromInt32(1)
 	case *metav1.FieldsV1:
-		at.Raw = []byte("{}")
+		at.SetRawBytes([]byte("{}"))
 	case *runtime.RawExtension:
 		at.Raw = []byte(`{"a": "` + text + `"}`)
 	case *metav1.Duration:

@@ -147,7 +147,7 @@ func TestFind_TakesNoOther(t *testing.T) {
 		"a cluster that says it is the service's": func(s *site, _ *corev1.Pod) {
 			s.cluster.OwnerReferences[0].UID = "other"
 		},
-		"a cluster that a user put there": func(s *site, _ *corev1.Pod) { s.cluster.Labels = nil },
+		"a cluster that a user put there":  func(s *site, _ *corev1.Pod) { s.cluster.Labels = nil },
 		"a cluster with a name of its own": func(s *site, _ *corev1.Pod) { s.cluster.Annotations[v1alpha1.AnnotationRevisionCluster] = "2" },
 	} {
 		s := newSite()

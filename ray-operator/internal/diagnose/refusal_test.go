@@ -200,73 +200,80 @@ func full() *corev1.Pod {
 	}}
 }
 
+// invalidPod is the API server's answer to a pod that is invalid for a cause.
+func invalidPod(cause string) error {
+	return answer(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, `Pod "a" is invalid: `+cause)
+}
+
+const (
+	ranged = "LimitRangeViolated: worker a: cannot be created: the namespace's LimitRange: "
+	above  = ".resources.requests: Invalid value: %q: must be less than or equal to cpu limit of 500m"
+)
+
+var redisPod = &corev1.Pod{Spec: corev1.PodSpec{
+	InitContainers: []corev1.Container{{Name: "certificates"}}, Containers: []corev1.Container{{Name: "redis"}},
+}}
+
+// refusalsOfPods are refusals by an API server, and what is told of them.
+var refusalsOfPods = map[string]struct {
+	pod  *corev1.Pod
+	err  error
+	want string
+}{
+	"a default limit": {
+		full(), invalidPod(fmt.Sprintf("spec.containers[0]"+above, "1")),
+		ranged + "its default limit of cpu is 500m, below the request of 1 of container ray. " +
+			"Set limits.cpu in size or the template's resources, or change the LimitRange",
+	},
+	"default limits of two containers": {
+		full(), invalidPod("[" + fmt.Sprintf("spec.initContainers[1]"+above+", spec.containers[0]"+above, "600m", "1") + "]"),
+		ranged + "its default limit of cpu is 500m, below the request of 600m of container encryption; " +
+			"its default limit of cpu is 500m, below the request of 1 of container ray. " +
+			"Set limits.cpu in network.encryptionSize; limits.cpu in size or the template's resources, or change the LimitRange",
+	},
+	"the user's own limit": {
+		full(), invalidPod(fmt.Sprintf("spec.containers[1]"+above, "2")),
+		`CreateRefused: worker a: the API server refuses it: Pod "a" is invalid: ` + fmt.Sprintf("spec.containers[1]"+above, "2") +
+			". Change what it names; the operator retries by itself",
+	},
+	"no such container": {
+		full(), invalidPod(fmt.Sprintf("spec.containers[7]"+above, "2")),
+		`CreateRefused: worker a: the API server refuses it: Pod "a" is invalid: ` + fmt.Sprintf("spec.containers[7]"+above, "2") +
+			". Change what it names; the operator retries by itself",
+	},
+	"a least request": {
+		full(), forbidden("minimum cpu usage per Container is 50m, but request is 20m"),
+		ranged + "minimum cpu usage per Container is 50m, but request is 20m. Change network.encryptionSize to fit",
+	},
+	"a least limit": {
+		full(), forbidden("[minimum cpu usage per Container is 500m, but request is 100m, minimum cpu usage per Container is 500m, but limit is 400m]"),
+		ranged + "minimum cpu usage per Container is 500m, but request is 100m, minimum cpu usage per Container is 500m, but limit is 400m. " +
+			"Change autoscaling.size, and network.encryptionSize, and size or the template's resources to fit",
+	},
+	"a ratio": {
+		full(), forbidden("cpu max limit to request ratio per Container is 1, but provided ratio is 2.000000"),
+		ranged + "cpu max limit to request ratio per Container is 1, but provided ratio is 2.000000. " +
+			"Change network.encryptionSize, and the template's resources, and size or the template's resources to fit",
+	},
+	"no limit": {
+		full(), forbidden("maximum cpu usage per Container is 2.  No limit is specified"),
+		ranged + "maximum cpu usage per Container is 2. No limit is specified. Change network.encryptionSize, and size or the template's resources to fit",
+	},
+	"too much in all": {
+		full(), forbidden("maximum cpu usage per Pod is 2, but limit is 4"),
+		ranged + "maximum cpu usage per Pod is 2, but limit is 4. " +
+			"Change network.encryptionSize, and autoscaling.size, and the template's resources, and size or the template's resources to fit",
+	},
+	"a Redis": {
+		redisPod, forbidden("minimum cpu usage per Container is 50m.  No request is specified"),
+		ranged + "minimum cpu usage per Container is 50m. No request is specified. Change controlStore.managedRedis.size to fit",
+	},
+}
+
 // TestRefusalOfPod_NamesTheFieldThatHelps: by the containers of the pod that break a LimitRange's rule, and a LimitRange's
 // default limit apart from the user's own.
 func TestRefusalOfPod_NamesTheFieldThatHelps(t *testing.T) {
-	invalid := func(cause string) error {
-		return answer(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, `Pod "a" is invalid: `+cause)
-	}
-	const (
-		ranged = "LimitRangeViolated: worker a: cannot be created: the namespace's LimitRange: "
-		above  = ".resources.requests: Invalid value: %q: must be less than or equal to cpu limit of 500m"
-	)
-	redis := &corev1.Pod{Spec: corev1.PodSpec{
-		InitContainers: []corev1.Container{{Name: "certificates"}}, Containers: []corev1.Container{{Name: "redis"}},
-	}}
-	for name, test := range map[string]struct {
-		pod  *corev1.Pod
-		err  error
-		want string
-	}{
-		"a default limit": {
-			full(), invalid(fmt.Sprintf("spec.containers[0]"+above, "1")),
-			ranged + "its default limit of cpu is 500m, below the request of 1 of container ray. " +
-				"Set limits.cpu in size or the template's resources, or change the LimitRange",
-		},
-		"default limits of two containers": {
-			full(), invalid("[" + fmt.Sprintf("spec.initContainers[1]"+above+", spec.containers[0]"+above, "600m", "1") + "]"),
-			ranged + "its default limit of cpu is 500m, below the request of 600m of container encryption; " +
-				"its default limit of cpu is 500m, below the request of 1 of container ray. " +
-				"Set limits.cpu in network.encryptionSize; limits.cpu in size or the template's resources, or change the LimitRange",
-		},
-		"the user's own limit": {
-			full(), invalid(fmt.Sprintf("spec.containers[1]"+above, "2")),
-			`CreateRefused: worker a: the API server refuses it: Pod "a" is invalid: ` + fmt.Sprintf("spec.containers[1]"+above, "2") +
-				". Change what it names; the operator retries by itself",
-		},
-		"no such container": {
-			full(), invalid(fmt.Sprintf("spec.containers[7]"+above, "2")),
-			`CreateRefused: worker a: the API server refuses it: Pod "a" is invalid: ` + fmt.Sprintf("spec.containers[7]"+above, "2") +
-				". Change what it names; the operator retries by itself",
-		},
-		"a least request": {
-			full(), forbidden("minimum cpu usage per Container is 50m, but request is 20m"),
-			ranged + "minimum cpu usage per Container is 50m, but request is 20m. Change network.encryptionSize to fit",
-		},
-		"a least limit": {
-			full(), forbidden("[minimum cpu usage per Container is 500m, but request is 100m, minimum cpu usage per Container is 500m, but limit is 400m]"),
-			ranged + "minimum cpu usage per Container is 500m, but request is 100m, minimum cpu usage per Container is 500m, but limit is 400m. " +
-				"Change autoscaling.size, and network.encryptionSize, and size or the template's resources to fit",
-		},
-		"a ratio": {
-			full(), forbidden("cpu max limit to request ratio per Container is 1, but provided ratio is 2.000000"),
-			ranged + "cpu max limit to request ratio per Container is 1, but provided ratio is 2.000000. " +
-				"Change network.encryptionSize, and the template's resources, and size or the template's resources to fit",
-		},
-		"no limit": {
-			full(), forbidden("maximum cpu usage per Container is 2.  No limit is specified"),
-			ranged + "maximum cpu usage per Container is 2. No limit is specified. Change network.encryptionSize, and size or the template's resources to fit",
-		},
-		"too much in all": {
-			full(), forbidden("maximum cpu usage per Pod is 2, but limit is 4"),
-			ranged + "maximum cpu usage per Pod is 2, but limit is 4. " +
-				"Change network.encryptionSize, and autoscaling.size, and the template's resources, and size or the template's resources to fit",
-		},
-		"a Redis": {
-			redis, forbidden("minimum cpu usage per Container is 50m.  No request is specified"),
-			ranged + "minimum cpu usage per Container is 50m. No request is specified. Change controlStore.managedRedis.size to fit",
-		},
-	} {
+	for name, test := range refusalsOfPods {
 		for form, err := range map[string]error{
 			"plain": diagnose.OfPod(test.pod, test.err), "wrapped": fmt.Errorf("3 failed: %w", diagnose.OfPod(test.pod, fmt.Errorf("create: %w", test.err))),
 		} {

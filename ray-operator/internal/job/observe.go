@@ -67,15 +67,7 @@ func (r *Reconciler) seeClusters(ctx context.Context, job *v1alpha1.ClusterJob, 
 	if err != nil {
 		return fmt.Errorf("list the job's clusters: %w", err)
 	}
-	for i := range list.Items {
-		switch cluster := &list.Items[i]; {
-		case cluster.Labels[v1alpha1.LabelJob] != job.Name: // somebody else put the job's reference there
-		case cluster.Name == name:
-			seen.Cluster = cluster
-		default:
-			seen.Former = append(seen.Former, cluster)
-		}
-	}
+	seen.addOwnClusters(job.Name, name, list.Items)
 	last := seen.Record.Last.Cluster
 	if last == "" && seen.Record.Own > 1 {
 		last = naming.JobCluster(job.Name, job.UID, seen.Record.Own-1)
@@ -95,6 +87,19 @@ func (r *Reconciler) seeClusters(ctx context.Context, job *v1alpha1.ClusterJob, 
 	seen.Stranded, _, err = stranded.Among(ctx, r.Nodes, there, r.Clock.Now())
 	seen.Remains = len(there) - len(seen.Stranded)
 	return err
+}
+
+// addOwnClusters adds the clusters that the operator made for a job: the one with a name, and the former ones.
+func (s *Seen) addOwnClusters(job, name string, clusters []v1alpha1.ComputeCluster) {
+	for i := range clusters {
+		switch cluster := &clusters[i]; {
+		case cluster.Labels[v1alpha1.LabelJob] != job: // somebody else put the job's reference there
+		case cluster.Name == name:
+			s.Cluster = cluster
+		default:
+			s.Former = append(s.Former, cluster)
+		}
+	}
 }
 
 // seeHeads finds the head that the attempt is bound to, or the one that it could be.

@@ -9,6 +9,8 @@ import (
 
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
 
 // width has, for each family of addresses, the shortest prefix of a block that does not count as everybody.
@@ -80,4 +82,37 @@ func sizes(peers string, family, widest int) string {
 	return fmt.Sprintf("%s.map(p, !has(p.ipBlock) || !isCIDR(p.ipBlock.cidr) || cidr(p.ipBlock.cidr).ip().family() != %d ? 0 : "+
 		"cidr(p.ipBlock.cidr).prefixLength() < %d ? %d : [%s][?cidr(p.ipBlock.cidr).prefixLength() - %[3]d].orValue(1)).sum()",
 		peers, family, widest, tooMuch, strings.Join(table, ", "))
+}
+
+func findOpen(o *object, found func(field, name string)) {
+	open := func(field string, is bool) {
+		if is {
+			found(o.path+"."+field, "")
+		}
+	}
+	open("authentication.mode", o.cluster.Authentication != nil && o.cluster.Authentication.Mode == v1alpha1.AuthenticationDisabled)
+	if n := o.cluster.Network; n != nil {
+		open("network.isolation", n.Isolation == v1alpha1.IsolationDisabled)
+		var peers []networkingv1.NetworkPolicyPeer
+		for _, rule := range n.AllowFrom {
+			peers = append(peers, rule.From...)
+		}
+		everyone := slices.ContainsFunc(n.AllowFrom, func(rule v1alpha1.IngressRule) bool { return len(rule.From) == 0 })
+		open("network.allowFrom", everyone || areEverybody(peers, ofClusters))
+	}
+	open("head.service.type", o.cluster.Head.Service != nil && isOpen(o.cluster.Head.Service.Type))
+	open("head.ingress", o.cluster.Head.Ingress != nil && isPlainText(o.cluster.Head.Ingress))
+	if o.service == nil || o.service.Service == nil {
+		return
+	}
+	if isOpen(o.service.Service.Type) {
+		found("spec.service.type", "")
+	}
+	peers := make([]networkingv1.NetworkPolicyPeer, len(o.service.Service.AllowFrom))
+	for i := range peers {
+		peers[i] = o.service.Service.AllowFrom[i].NetworkPolicyPeer
+	}
+	if areEverybody(peers, ofServices) {
+		found("spec.service.allowFrom", "")
+	}
 }

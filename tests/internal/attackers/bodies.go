@@ -65,7 +65,7 @@ func Anchors(aliases int) string {
 
 // framed is a message of gRPC.
 func framed(message []byte) []byte {
-	return append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message))), message...) //nolint:gosec // G115: it is small
+	return append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message))), message...)
 }
 
 // zipped is a message of gRPC that is said to be compressed, and becomes 16 MiB.

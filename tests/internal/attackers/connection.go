@@ -33,7 +33,7 @@ func (a *attacker) dial(ctx context.Context, protocol string) (net.Conn, error) 
 	from := net.IPv4(127, 210, byte(a.number/250), byte(a.number%250+1))
 	dialer := &tls.Dialer{
 		NetDialer: &net.Dialer{LocalAddr: &net.TCPAddr{IP: from}},
-		Config:    &tls.Config{InsecureSkipVerify: true, NextProtos: []string{protocol}}, //nolint:gosec // G402: the tests' own server
+		Config:    &tls.Config{InsecureSkipVerify: true, NextProtos: []string{protocol}},
 	}
 	connection, err := dialer.DialContext(ctx, "tcp", a.Addresses[a.listener])
 	if err != nil {
@@ -95,7 +95,7 @@ func once(r request) func(context.Context, *attacker) string {
 			return none
 		}
 		defer func() { _ = connection.Close() }()
-		client, err := (&http2.Transport{}).NewClientConn(connection)
+		client, err := (&http2.Transport{}).NewClientConn(connection) //nolint:staticcheck // the successor dials by itself
 		if err != nil {
 			return none
 		}
@@ -104,7 +104,7 @@ func once(r request) func(context.Context, *attacker) string {
 }
 
 // exchange sends a request, and returns the code of its answer. The rest of an answer is not read.
-func (r request) exchange(ctx context.Context, a *attacker, client *http2.ClientConn) string {
+func (r request) exchange(ctx context.Context, a *attacker, client *http2.ClientConn) string { //nolint:staticcheck // as above
 	ctx, end := context.WithCancel(ctx)
 	defer end() // also of a body that does not end
 	built, err := r.build(ctx, a)
@@ -137,7 +137,7 @@ func many(name string, r request) attack {
 			return none
 		}
 		defer func() { _ = connection.Close() }()
-		client, err := (&http2.Transport{}).NewClientConn(connection)
+		client, err := (&http2.Transport{}).NewClientConn(connection) //nolint:staticcheck // the successor dials by itself
 		if err != nil {
 			return none
 		}

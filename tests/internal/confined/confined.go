@@ -53,7 +53,7 @@ func New(name string, limits Limits) (*Group, error) {
 	}
 	g.memory, g.cpu = filepath.Join(g.memory, name), filepath.Join(g.cpu, name)
 	for _, dir := range g.directories() {
-		if err := os.Mkdir(dir, 0o755); err != nil { //nolint:gosec // G301: as the kernel makes those that are there
+		if err := os.Mkdir(dir, 0o755); err != nil {
 			return nil, errors.Join(fmt.Errorf("make a control group: %w", err), g.Remove())
 		}
 	}
@@ -130,14 +130,14 @@ func (g *Group) Command(program string, args ...string) *exec.Cmd {
 	for _, dir := range g.directories() {
 		fmt.Fprintf(&enter, "echo $$ > '%s/cgroup.procs' && ", dir)
 	}
-	return exec.Command("/bin/sh", append([]string{"-c", enter.String() + `exec "$0" "$@"`, program}, args...)...) //nolint:gosec,noctx // G204: tests name it; its caller ends it
+	return exec.Command("/bin/sh", append([]string{"-c", enter.String() + `exec "$0" "$@"`, program}, args...)...) //nolint:noctx // its caller ends it
 }
 
 // Peak returns the most memory that the group took since it was made, in bytes: what its programs have resident, and what the
 // kernel holds for them.
 func (g *Group) Peak() (int64, error) {
 	file := filepath.Join(g.memory, g.file("memory.max_usage_in_bytes", "memory.peak"))
-	text, err := os.ReadFile(file) //nolint:gosec // G304: a file of the kernel
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return 0, fmt.Errorf("read how much memory a control group took: %w", err)
 	}
@@ -151,7 +151,7 @@ func (g *Group) Peak() (int64, error) {
 // Kills returns how many processes of the group the kernel ended for want of memory.
 func (g *Group) Kills() (int, error) {
 	file := filepath.Join(g.memory, g.file("memory.oom_control", "memory.events"))
-	text, err := os.ReadFile(file) //nolint:gosec // G304: a file of the kernel
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return 0, fmt.Errorf("read how often a control group was short of memory: %w", err)
 	}
