@@ -130,7 +130,7 @@ func (g *Group) Command(program string, args ...string) *exec.Cmd {
 	for _, dir := range g.directories() {
 		fmt.Fprintf(&enter, "echo $$ > '%s/cgroup.procs' && ", dir)
 	}
-	return exec.Command("/bin/sh", append([]string{"-c", enter.String() + `exec "$0" "$@"`, program}, args...)...) //nolint:noctx // its caller ends it
+	return exec.Command("/bin/sh", append([]string{"-c", enter.String() + `exec "$0" "$@"`, program}, args...)...)
 }
 
 // Peak returns the most memory that the group took since it was made, in bytes: what its programs have resident, and what the
