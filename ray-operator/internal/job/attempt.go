@@ -149,6 +149,9 @@ func watchAttempt(p *planner) {
 	if submit {
 		p.wakeIn(permitFor - time.Second)
 	}
+	if p.seen.Heard && !known && !p.startedAt().IsZero() {
+		p.wakeIn(lookEvery) // a head that answers once more that it does not know the attempt wakes nobody
+	}
 	switch phase := p.boundPhase(); {
 	case p.seen.Head == nil && p.seen.Cluster != nil:
 		p.setPhase(phase, explainStarting(p.seen.Cluster))

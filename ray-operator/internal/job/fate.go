@@ -116,11 +116,15 @@ func judgeAbsent(s situation) (fate, bool) {
 	}
 }
 
-// judgeUnknown returns the fate of an attempt that its own session does not know.
+// judgeUnknown returns the fate of an attempt that its own session does not know. Another operator may have submitted it
+// after the head answered this one: such an answer is too old where the status has the attempt begun.
 func judgeUnknown(s situation) (fate, bool) {
-	answer := &s.seen.Answer
-	if !answer.Submitted.IsZero() || !s.startedAt().IsZero() {
+	answer, started := &s.seen.Answer, s.startedAt()
+	switch {
+	case !answer.Submitted.IsZero() || !started.IsZero() && answer.Asked.After(started.Add(time.Second)): // the status has whole seconds
 		return fate{Finding: reason.RunNotFound.Of(s.submissionID()), log: v1alpha1.LogLost}, true
+	case !started.IsZero():
+		return fate{}, false
 	}
 	return fate{Finding: explainStop(s), log: v1alpha1.LogLost}, answer.Asked.After(settledAt(s)) // it never got there
 }

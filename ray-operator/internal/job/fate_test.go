@@ -53,6 +53,7 @@ func TestFate(t *testing.T) {
 		"not known yet":                  {bound(), []func(*Seen){unknown(0)}, ""},
 		"not known any more":             {bound(), []func(*Seen){unknown(0), taken}, "RunNotFound Lost"},
 		"ran, as a former operator saw":  {bound(func(r *Record) { r.Attempt = 2 }), []func(*Seen){unknown(0)}, "RunNotFound Lost"},
+		"not known before it began":      {bound(func(r *Record) { r.Attempt = 2 }), []func(*Seen){unknown(50)}, ""},
 		"never got there":                {bound(ending(reason.DeadlineExceeded, 30)), []func(*Seen){unknown(0)}, "DeadlineExceeded Lost"},
 		"may yet get there":              {bound(ending(reason.DeadlineExceeded, 30)), []func(*Seen){unknown(41)}, ""},
 		"never got there, so far as yet": {bound(), []func(*Seen){unknown(0)}, ""},
@@ -69,6 +70,14 @@ func TestFate(t *testing.T) {
 		if have != test.want {
 			t.Errorf("%s: %q, want %q", name, have, test.want)
 		}
+	}
+}
+
+// TestDecide_LooksAgainBeforeRunNotFound: an answer that says the same once more wakes no job.
+func TestDecide_LooksAgainBeforeRunNotFound(t *testing.T) {
+	s := seen(bound(), func(s *Seen) { s.Answer.Asked = time.Unix(ago(50), 0) })
+	if plan := decide(train(ranBefore(1)), s); plan.Done != nil || plan.Wake <= 0 || plan.Wake > lookEvery {
+		t.Errorf("it looks again in %s, and has ended: %t", plan.Wake, plan.Done != nil)
 	}
 }
 
