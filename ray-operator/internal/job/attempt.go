@@ -141,13 +141,8 @@ func bindAttempt(p *planner) {
 func watchAttempt(p *planner) {
 	answer := &p.seen.Answer
 	known := p.seen.Heard && answer.Known
-	taken := known || p.seen.Heard && !answer.Submitted.IsZero() || !p.startedAt().IsZero()
-	submit := p.seen.Head != nil && !taken && isPermitUseful(p.situation)
 	if p.seen.Head != nil {
-		p.Ask = &Ask{Head: p.seen.Head, ID: p.submissionID(), Session: p.record.Bound.Session, Submit: submit}
-	}
-	if submit {
-		p.wakeIn(permitFor - time.Second)
+		askHead(p, known)
 	}
 	if p.seen.Heard && !known && !p.startedAt().IsZero() {
 		p.wakeIn(lookEvery) // a head that answers once more that it does not know the attempt wakes nobody
@@ -163,5 +158,15 @@ func watchAttempt(p *planner) {
 		p.setPhase(phase, reason.JobPending.Of(cutText(answer.Job.Message)))
 	default:
 		p.setPhase(phase, reason.Submitting.Of(p.record.Attempt, p.clusterName()))
+	}
+}
+
+// askHead asks the head about the bound attempt, and has it submitted unless the head or the status shows a start.
+func askHead(p *planner, known bool) {
+	taken := known || p.seen.Heard && !p.seen.Answer.Submitted.IsZero() || !p.startedAt().IsZero()
+	submit := !taken && isPermitUseful(p.situation)
+	p.Ask = &Ask{Head: p.seen.Head, ID: p.submissionID(), Session: p.record.Bound.Session, Submit: submit}
+	if submit {
+		p.wakeIn(permitFor - time.Second)
 	}
 }
