@@ -90,7 +90,9 @@ func (c *counter) count(wire []byte, of protoreflect.MessageDescriptor, level in
 				return err
 			}
 		case field.IsPacked():
-			c.values += len(inner) // at least a byte each
+			if c.values += len(inner); c.values > MaxValues { // at least a byte each
+				return tooMany()
+			}
 		}
 	}
 	return nil

@@ -36,6 +36,17 @@ func tenant(t *testing.T, namespace string) client.Client {
 	return as
 }
 
+// permit gives ana, whom tenant makes, rights beyond the role admin in a namespace.
+func permit(t *testing.T, namespace, name string, rules ...rbacv1.PolicyRule) {
+	t.Helper()
+	meta := metav1.ObjectMeta{Namespace: namespace, Name: name}
+	must(t, shared.Create(t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: rules}))
+	must(t, shared.Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "ana"}},
+	}))
+}
+
 // podWith is a pod that is never bound to a node, so that nobody has to end it.
 func podWith(namespace string, labels map[string]string) *corev1.Pod {
 	return &corev1.Pod{

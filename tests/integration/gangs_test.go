@@ -51,23 +51,25 @@ var gangSchedulers = []gangScheduler{
 }
 
 // TestGangs_ArePlacedAsOne: for each scheduler whose CRD is installed while the operator runs, a gang is bound as one, takes
-// another size, has its minimum under autoscaling, and leaves nothing.
+// another size, has its minimum under autoscaling, is forged by nobody, and leaves nothing.
 func TestGangs_ArePlacedAsOne(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t)
+	policyInForce(t, namespace)
 	startOperator(t, "--watch-namespaces="+namespace, "--autoscaler-image=fake")
+	ana := tenant(t, namespace)
 	for i := range gangSchedulers {
 		s := &gangSchedulers[i]
 		t.Run(string(s.name), func(t *testing.T) {
 			t.Parallel()
 			s.uninstall(t) // what a run before has left
-			s.life(t, types.NamespacedName{Namespace: namespace, Name: s.crd})
+			s.life(t, ana, types.NamespacedName{Namespace: namespace, Name: s.crd})
 		})
 	}
 }
 
-// life is that of a cluster with the scheduler.
-func (s *gangScheduler) life(t *testing.T, name types.NamespacedName) {
+// life is that of a cluster with the scheduler, beside ana.
+func (s *gangScheduler) life(t *testing.T, ana client.Client, name types.NamespacedName) {
 	cluster := newCluster(name.Namespace, name.Name, 2)
 	cluster.Spec.Scheduler = &v1alpha1.Scheduler{Name: s.name}
 	must(t, shared.Create(t.Context(), cluster))
@@ -79,6 +81,9 @@ func (s *gangScheduler) life(t *testing.T, name types.NamespacedName) {
 	s.install(t)
 	s.bind(t, name, 3)
 	ready(t, name)
+	made := s.empty()
+	must(t, s.find(t.Context(), name, made))
+	refuseCopies(t, ana, made, "podgroups")
 	scaleTo(t, name, 4)
 	s.bind(t, name, 5)
 	ready(t, name)

@@ -8,9 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
@@ -113,4 +115,21 @@ func TestGuards_OwnedObjectsStayKnown(t *testing.T) {
 	free := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))
 	must(t, client.IgnoreNotFound(shared.Patch(t.Context(), cluster, free)))
 	must(t, client.IgnoreNotFound(shared.Delete(t.Context(), cluster)))
+}
+
+// refuseCopies tries, as ana, a copy of an object that the operator made and controls. Its kind is not among those of Kubernetes.
+func refuseCopies(t *testing.T, ana client.Client, made *unstructured.Unstructured, resource string) {
+	t.Helper()
+	group := made.GroupVersionKind().Group
+	permit(t, made.GetNamespace(), resource+"."+group, rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{"create"}})
+	copied := func(change func(*unstructured.Unstructured)) func(context.Context) error {
+		forged := made.DeepCopy()
+		forged.SetName("forged")
+		forged.SetUID("")
+		forged.SetResourceVersion("")
+		change(forged)
+		return func(ctx context.Context) error { return ana.Create(ctx, forged.DeepCopy(), client.DryRunAll) }
+	}
+	eventually(t, "ana's rights to be in force", copied(func(forged *unstructured.Unstructured) { forged.SetOwnerReferences(nil) }))
+	attempt{"a copy of " + made.GetKind() + " with its controller", copied(func(*unstructured.Unstructured) {}), onlyTheOperatorAdopts}.check(t)
 }

@@ -54,15 +54,9 @@ func setOf(namespace string, labels map[string]string) *appsv1.StatefulSet {
 // versions lets ana make bindings and ControllerRevisions, which the role admin does not, and returns what makes one of these.
 func versions(t *testing.T, namespace string, ana client.Client) func(data string) func(context.Context) error {
 	t.Helper()
-	binds := metav1.ObjectMeta{Namespace: namespace, Name: "binds"}
-	must(t, shared.Create(t.Context(), &rbacv1.Role{ObjectMeta: binds, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"pods/binding"}, Verbs: []string{"create"}},
-		{APIGroups: []string{"apps"}, Resources: []string{"controllerrevisions"}, Verbs: []string{"create"}},
-	}}))
-	must(t, shared.Create(t.Context(), &rbacv1.RoleBinding{
-		ObjectMeta: binds, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: binds.Name},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "ana"}},
-	}))
+	permit(t, namespace, "binds",
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods/binding"}, Verbs: []string{"create"}},
+		rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"controllerrevisions"}, Verbs: []string{"create"}})
 	return func(data string) func(context.Context) error {
 		return func(ctx context.Context) error {
 			return ana.Create(ctx, &appsv1.ControllerRevision{

@@ -223,6 +223,10 @@ func followsItsAdmission(t *testing.T) {
 		}
 	}
 	eventually(t, "Kueue to know that it is ready", q.says(name, func(workload *unstructured.Unstructured) bool { return holds(workload, "PodsReady") }))
+	policyInForce(t, q.namespace)
+	workload, err := q.workload(t.Context(), name)
+	must(t, err)
+	refuseCopies(t, tenant(t, q.namespace), workload, "workloads")
 
 	q.label(t, name, priorityLabel, q.namespace+"-high")
 	eventually(t, "it to have its priority", q.says(name, func(workload *unstructured.Unstructured) bool {
