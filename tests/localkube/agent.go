@@ -12,6 +12,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/tests/localkube/internal/devices"
 	"github.com/heliostat-dev/heliostat/tests/localkube/internal/netpol"
+	"github.com/heliostat-dev/heliostat/tests/localkube/internal/plan"
 )
 
 // kubeletDir is every node's, in its own mount namespace.
@@ -20,7 +21,7 @@ const kubeletDir = "/var/lib/kubelet"
 // agentCommand runs in a node's namespaces, started by up: it enforces network
 // policies and offers fake devices.
 func agentCommand() *cobra.Command {
-	var node, kubeconfig string
+	var node, kubeconfig, families string
 	var gpus int
 	c := &cobra.Command{
 		Use:    "agent",
@@ -34,7 +35,7 @@ func agentCommand() *cobra.Command {
 			log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 			group, ctx := errgroup.WithContext(cmd.Context())
 			group.Go(func() error {
-				return netpol.Run(ctx, netpol.Config{Node: node, REST: config, Log: log})
+				return netpol.Run(ctx, netpol.Config{Node: node, Families: plan.Families(families).List(), REST: config, Log: log})
 			})
 			if gpus > 0 {
 				group.Go(func() error { return offer(ctx, gpus, log) })
@@ -44,6 +45,7 @@ func agentCommand() *cobra.Command {
 	}
 	c.Flags().StringVar(&node, "node", "", "name of the node")
 	c.Flags().StringVar(&kubeconfig, "kubeconfig", "", "credentials that may watch pods, namespaces and network policies")
+	c.Flags().StringVar(&families, "ip-families", "", "those of the instance")
 	c.Flags().IntVar(&gpus, "gpus", 0, "number of devices of each kind")
 	return c
 }

@@ -11,11 +11,13 @@ import (
 
 	"github.com/heliostat-dev/heliostat/tests/localkube/internal/cluster"
 	"github.com/heliostat-dev/heliostat/tests/localkube/internal/deps"
+	"github.com/heliostat-dev/heliostat/tests/localkube/internal/plan"
 )
 
 func upCommand(o *options) *cobra.Command {
 	var w cluster.Wanted
 	var controlPlaneOnly bool
+	var families string
 	c := &cobra.Command{
 		Use:   "up",
 		Short: "Bring an instance up, or start what has died of it; prints the path of its kubeconfig",
@@ -23,6 +25,10 @@ func upCommand(o *options) *cobra.Command {
 		RunE: o.with(func(ctx context.Context, c *cluster.Cluster, _ []string) error {
 			if controlPlaneOnly {
 				w.Nodes = 0
+			}
+			var err error
+			if w.IPFamilies, err = plan.NewFamilies(families); err != nil {
+				return err
 			}
 			if err := c.Up(ctx, w); err != nil {
 				return err
@@ -35,6 +41,7 @@ func upCommand(o *options) *cobra.Command {
 	c.Flags().BoolVar(&controlPlaneOnly, "control-plane-only", false, "etcd, API server, controller manager and scheduler, no nodes")
 	c.Flags().IntVar(&w.GPUs, "gpus", 0, "fake devices on each node: as many whole GPUs, MIG slices and shared GPUs")
 	c.Flags().BoolVar(&w.PodGroups, "pod-groups", false, "Kubernetes' own gang scheduling: the alpha API of PodGroups, and the scheduler's gates")
+	c.Flags().StringVar(&families, "ip-families", string(plan.IPv4), "address families of nodes, pods and Services: ipv4, ipv6, or both, the first one first")
 	c.Flags().StringArrayVar(&w.Images, "image", nil, "image archive that all nodes have; may be repeated")
 	c.MarkFlagsMutuallyExclusive("nodes", "control-plane-only")
 	return c
@@ -93,7 +100,9 @@ func printStatus(s cluster.Status) {
 	}
 	fmt.Printf("kubeconfig  %s\nkubectl     %s\naudit log   %s\nlogs        %s\ncpu stat    %s\n",
 		s.Kubeconfig, s.Kubectl, s.AuditLog, s.Logs, s.CPUStat)
-	fmt.Printf("networks    nodes %s, pods %s, services %s; pods reach this host at %s\n", s.Network, s.Pods, s.Services, s.HostIP)
+	for _, f := range s.Families {
+		fmt.Printf("%-11s nodes %s, pods %s, services %s; pods reach this host at %s\n", f.Family, f.Network, f.Pods, f.Services, f.HostIP)
+	}
 	print := func(name string, m cluster.MemberStatus) {
 		fmt.Printf("%-11s %s  %s %s\n", name, m.IP, m.State, strings.Join(m.Dead, " "))
 	}

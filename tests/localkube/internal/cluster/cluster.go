@@ -121,9 +121,10 @@ func (c *Cluster) settle(ctx context.Context, spec instance.Spec) error {
 	state, err := c.Instance.Load()
 	switch {
 	case err == nil && state.Spec != spec:
-		return fmt.Errorf("bring up instance %s: it has %d nodes, %d devices of each kind and PodGroups %t, "+
-			"wanted are %d, %d and %t: run localkube down --name %s first",
-			c.Instance.Name, state.Nodes, state.GPUs, state.PodGroups, spec.Nodes, spec.GPUs, spec.PodGroups, c.Instance.Name)
+		return fmt.Errorf("bring up instance %s: it has %d nodes, %d devices of each kind, PodGroups %t and addresses of %s, "+
+			"wanted are %d, %d, %t and %s: run localkube down --name %s first",
+			c.Instance.Name, state.Nodes, state.GPUs, state.PodGroups, state.IPFamilies,
+			spec.Nodes, spec.GPUs, spec.PodGroups, spec.IPFamilies, c.Instance.Name)
 	case errors.Is(err, fs.ErrNotExist):
 		if state, err = c.begin(ctx, spec); err != nil {
 			return err
@@ -308,16 +309,16 @@ func (c *Cluster) prepare() error {
 	if err := c.copySelf(); err != nil {
 		return err
 	}
-	n, a := c.set.Network(), plan.Addresses{Index: c.set.State.Index}
+	n := c.set.Network()
 	nodes := c.set.State.Nodes
 	if err := n.EnsureBridge(); err != nil {
 		return err
 	}
-	if err := n.EnsureMember(plan.ControlPlane, a.ControlPlane(), n.Routes(nodes, 0)); err != nil {
+	if err := n.EnsureMember(plan.ControlPlane, n.ControlPlane(), n.Routes(nodes, 0)); err != nil {
 		return err
 	}
 	for i, node := range c.set.Nodes() {
-		if err := n.EnsureMember(node.Name, a.Node(i+1), n.Routes(nodes, i+1)); err != nil {
+		if err := n.EnsureMember(node.Name, n.Node(i+1), n.Routes(nodes, i+1)); err != nil {
 			return err
 		}
 	}

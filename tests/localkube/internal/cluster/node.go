@@ -12,7 +12,6 @@ import (
 	"github.com/heliostat-dev/heliostat/tests/localkube/internal/components"
 	"github.com/heliostat-dev/heliostat/tests/localkube/internal/instance"
 	"github.com/heliostat-dev/heliostat/tests/localkube/internal/mountns"
-	"github.com/heliostat-dev/heliostat/tests/localkube/internal/plan"
 )
 
 // ErrAbsent says that there is no such instance.
@@ -80,8 +79,8 @@ func (c *Cluster) Stop(name string) error {
 // not.
 func (c *Cluster) Start(ctx context.Context, name string) error {
 	return c.onNode(name, func(i int, n instance.Node) error {
-		net, a := c.set.Network(), plan.Addresses{Index: c.set.State.Index}
-		if err := net.EnsureMember(name, a.Node(i), net.Routes(c.set.State.Nodes, i)); err != nil {
+		net := c.set.Network()
+		if err := net.EnsureMember(name, net.Node(i), net.Routes(c.set.State.Nodes, i)); err != nil {
 			return err
 		}
 		if err := c.containerd(ctx, i, "", nil); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"time"
 
@@ -80,8 +81,10 @@ func (c *Cluster) applyManifests(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := releaseDNSAddress(ctx, client, plan.Addresses{Index: c.set.State.Index}.DNSService().String()); err != nil {
-		return err
+	for _, a := range c.set.Network().Addresses {
+		if err := releaseDNSAddress(ctx, client, a.DNSService().String()); err != nil {
+			return err
+		}
 	}
 	_, err = process.Run(ctx, c.groups, c.Instance.Names.Cgroup("work"), c.set.Kubectl(),
 		"--kubeconfig", c.Instance.Kubeconfig(), "apply", "--server-side", "--force-conflicts",
@@ -173,11 +176,19 @@ func nodeReady(ctx context.Context, client kubernetes.Interface, name string, si
 	return fmt.Errorf("node %s has not said whether it is Ready", name)
 }
 
-// servicesReady reaches CoreDNS directly, then as a Service through node 1.
+// servicesReady reaches CoreDNS directly, then as a Service through node 1, by an address of each family.
 func (c *Cluster) servicesReady(ctx context.Context) error {
-	a := plan.Addresses{Index: c.set.State.Index}
+	for _, a := range c.set.Network().Addresses {
+		if err := c.dnsReady(ctx, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) dnsReady(ctx context.Context, a plan.Addresses) error {
 	err := c.set.DNS().Await(ctx, c.groups, func(ctx context.Context) error {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s:8181/ready", a.ControlPlane()), nil)
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s/ready", netip.AddrPortFrom(a.ControlPlane(), 8181)), nil)
 		if err != nil {
 			return err
 		}
@@ -195,7 +206,7 @@ func (c *Cluster) servicesReady(ctx context.Context) error {
 		return err
 	}
 	return c.set.NodePrograms(1)[1].Await(ctx, c.groups, func(ctx context.Context) error {
-		conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", a.DNSService().String()+":53")
+		conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", netip.AddrPortFrom(a.DNSService(), 53).String())
 		if err == nil {
 			conn.Close()
 		}

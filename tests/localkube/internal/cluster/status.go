@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"net/netip"
 	"path/filepath"
 
 	"github.com/heliostat-dev/heliostat/tests/localkube/internal/cgroup"
@@ -19,25 +20,31 @@ const (
 
 // Status describes an instance to people and tests.
 type Status struct {
-	Name         string       `json:"name"`
-	State        string       `json:"state"`
-	Checkout     string       `json:"checkout,omitempty"` // that brought it up
-	Kubeconfig   string       `json:"kubeconfig"`
-	Kubectl      string       `json:"kubectl"`
-	AuditLog     string       `json:"auditLog"`
-	Logs         string       `json:"logs"`    // directory
-	CPUStat      string       `json:"cpuStat"` // file: the CPU time of everything in the instance
-	HostIP       string       `json:"hostIP"`  // the host as pods reach it
-	Network      string       `json:"network"` // of host and nodes
-	Pods         string       `json:"pods"`
-	Services     string       `json:"services"`
-	ControlPlane MemberStatus `json:"controlPlane"`
-	Nodes        []NodeStatus `json:"nodes"`
+	Name         string         `json:"name"`
+	State        string         `json:"state"`
+	Checkout     string         `json:"checkout,omitempty"` // that brought it up
+	Kubeconfig   string         `json:"kubeconfig"`
+	Kubectl      string         `json:"kubectl"`
+	AuditLog     string         `json:"auditLog"`
+	Logs         string         `json:"logs"`     // directory
+	CPUStat      string         `json:"cpuStat"`  // file: the CPU time of everything in the instance
+	Families     []FamilyStatus `json:"families"` // the first one first
+	ControlPlane MemberStatus   `json:"controlPlane"`
+	Nodes        []NodeStatus   `json:"nodes"`
+}
+
+// FamilyStatus is what the instance has of one address family.
+type FamilyStatus struct {
+	Family   plan.Family  `json:"family"`
+	HostIP   netip.Addr   `json:"hostIP"`  // the host as pods reach it
+	Network  netip.Prefix `json:"network"` // of host and nodes
+	Pods     netip.Prefix `json:"pods"`
+	Services netip.Prefix `json:"services"`
 }
 
 // MemberStatus describes the control plane or a node.
 type MemberStatus struct {
-	IP    string   `json:"ip"`
+	IP    string   `json:"ip"`    // of the first family
 	Netns string   `json:"netns"` // file
 	State string   `json:"state"`
 	Dead  []string `json:"dead,omitempty"` // programs that do not run
@@ -61,18 +68,20 @@ func (c *Cluster) Status() (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	a, programs := plan.Addresses{Index: c.set.State.Index}, c.set.Programs()
+	a, programs := c.set.Network().Addresses, c.set.Programs()
 	s := Status{
 		Name: c.Instance.Name, Checkout: c.set.State.Checkout, Kubeconfig: c.Instance.Kubeconfig(), Kubectl: c.set.Kubectl(),
 		AuditLog: c.Instance.AuditLog(), Logs: c.Instance.Path("log"),
-		CPUStat: groups.CPUStat(c.Instance.Names.Cgroup()), HostIP: a.Host().String(),
-		Network: a.Network().String(), Pods: a.Pods().String(), Services: a.Services().String(),
-		ControlPlane: c.member(plan.ControlPlane, a.ControlPlane().String(), programs[plan.ControlPlane]),
+		CPUStat:      groups.CPUStat(c.Instance.Names.Cgroup()),
+		ControlPlane: c.member(plan.ControlPlane, a[0].ControlPlane().String(), programs[plan.ControlPlane]),
 		Nodes:        []NodeStatus{},
+	}
+	for _, a := range a {
+		s.Families = append(s.Families, FamilyStatus{Family: a.Family, HostIP: a.Host(), Network: a.Network(), Pods: a.Pods(), Services: a.Services()})
 	}
 	s.State = s.ControlPlane.State
 	for i, n := range c.set.Nodes() {
-		node := c.nodeStatus(i+1, n, a, programs[n.Name])
+		node := c.nodeStatus(i+1, n, a[0], programs[n.Name])
 		if node.State != Running && s.State == Running {
 			s.State = Degraded
 		}

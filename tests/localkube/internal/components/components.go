@@ -9,7 +9,9 @@ package components
 
 import (
 	"fmt"
+	"net/netip"
 	"path/filepath"
+	"strings"
 
 	"github.com/heliostat-dev/heliostat/tests/localkube/internal/imagestore"
 	"github.com/heliostat-dev/heliostat/tests/localkube/internal/instance"
@@ -28,7 +30,17 @@ type Set struct {
 	State    instance.State
 }
 
-func (s Set) addresses() plan.Addresses { return plan.Addresses{Index: s.State.Index} }
+// addresses are the instance's networks, one set for each family; the first one is of the family that comes first.
+func (s Set) addresses() []plan.Addresses { return s.State.IPFamilies.Networks(s.State.Index) }
+
+// list joins what is said of each family, as programs take it.
+func list[T fmt.Stringer](all []plan.Addresses, of func(plan.Addresses) T) string {
+	var texts []string
+	for _, a := range all {
+		texts = append(texts, of(a).String())
+	}
+	return strings.Join(texts, ",")
+}
 
 func (s Set) node(i int) instance.Node { return s.Instance.Node(plan.Node(i)) }
 
@@ -87,13 +99,13 @@ func (s Set) APIServer() process.Program {
 	f := s.Authority().Path
 	server := s.controlPlane(s.kube("kube-apiserver"),
 		"--etcd-servers=http://127.0.0.1:2379",
-		"--secure-port=6443", "--advertise-address="+s.addresses().ControlPlane().String(),
+		"--secure-port=6443", "--advertise-address="+s.addresses()[0].ControlPlane().String(),
 		"--tls-cert-file="+f("apiserver.crt"), "--tls-private-key-file="+f("apiserver.key"),
 		"--client-ca-file="+f("ca.crt"),
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
 		"--service-account-key-file="+f("service-accounts.key"),
 		"--service-account-signing-key-file="+f("service-accounts.key"),
-		"--service-cluster-ip-range="+s.addresses().Services().String(),
+		"--service-cluster-ip-range="+list(s.addresses(), plan.Addresses.Services),
 		"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction",
 		"--allow-privileged=true",
 		"--kubelet-certificate-authority="+f("ca.crt"),
@@ -194,11 +206,11 @@ func (s Set) NodePrograms(i int) []process.Program {
 	return []process.Program{
 		s.onNode(i, s.kube("kubelet"),
 			"--config="+n.Path("kubelet.yaml"), "--kubeconfig="+f(n.Name+".kubeconfig"),
-			"--hostname-override="+n.Name, "--node-ip="+s.addresses().Node(i).String(),
+			"--hostname-override="+n.Name, "--node-ip="+list(s.addresses(), func(a plan.Addresses) netip.Addr { return a.Node(i) }),
 			"--node-labels=topology.kubernetes.io/zone="+s.Zone(i)),
 		s.onNode(i, s.kube("kube-proxy"), "--config="+n.Path("kube-proxy.yaml")),
 		s.onNode(i, s.Agent(), "agent", "--node="+n.Name,
-			"--kubeconfig="+f("policies.kubeconfig"), "--gpus="+fmt.Sprint(s.State.GPUs)),
+			"--kubeconfig="+f("policies.kubeconfig"), "--gpus="+fmt.Sprint(s.State.GPUs), "--ip-families="+string(s.State.IPFamilies)),
 	}
 }
 

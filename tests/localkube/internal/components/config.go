@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"text/template"
 
 	"github.com/heliostat-dev/heliostat/tests/localkube/internal/baseimage"
@@ -25,21 +26,21 @@ type settings struct {
 
 func (s settings) instanceNode() instance.Node { return s.set.node(s.node) }
 
-func (s settings) Name() string             { return plan.Node(s.node) }
-func (s settings) Images() string           { return s.instanceNode().Images() }
-func (s settings) Socket() string           { return s.instanceNode().Socket() }
-func (s settings) CNI() string              { return s.instanceNode().Path("cni") }
-func (s settings) Pods() netip.Prefix       { return s.set.addresses().NodePods(s.node) }
-func (s settings) AllPods() netip.Prefix    { return s.set.addresses().Pods() }
-func (s settings) DNSService() netip.Addr   { return s.set.addresses().DNSService() }
-func (s settings) ControlPlane() netip.Addr { return s.set.addresses().ControlPlane() }
-func (s settings) PKI(file string) string   { return s.set.Authority().Path(file) }
-func (s settings) ResolvConf() string       { return s.set.Instance.Path("resolv.conf") }
-func (s settings) Shared() string           { return s.set.Instance.Path("shared") }
-func (s settings) PodsCgroup() string       { return s.set.PodsCgroup(s.Name()) }
-func (s settings) PauseImage() string       { return baseimage.Pause }
-func (s settings) BusyboxImage() string     { return baseimage.Busybox }
-func (s settings) Nodes() []instance.Node   { return s.set.Nodes() }
+func (s settings) Name() string               { return plan.Node(s.node) }
+func (s settings) Node() int                  { return s.node }
+func (s settings) Images() string             { return s.instanceNode().Images() }
+func (s settings) Socket() string             { return s.instanceNode().Socket() }
+func (s settings) CNI() string                { return s.instanceNode().Path("cni") }
+func (s settings) Families() []plan.Addresses { return s.set.addresses() }
+func (s settings) HasIPv6() bool              { return slices.Contains(s.set.State.IPFamilies.List(), plan.IPv6) }
+func (s settings) AllPods() string            { return list(s.set.addresses(), plan.Addresses.Pods) }
+func (s settings) PKI(file string) string     { return s.set.Authority().Path(file) }
+func (s settings) ResolvConf() string         { return s.set.Instance.Path("resolv.conf") }
+func (s settings) Shared() string             { return s.set.Instance.Path("shared") }
+func (s settings) PodsCgroup() string         { return s.set.PodsCgroup(s.Name()) }
+func (s settings) PauseImage() string         { return baseimage.Pause }
+func (s settings) BusyboxImage() string       { return baseimage.Busybox }
+func (s settings) Nodes() []instance.Node     { return s.set.Nodes() }
 
 func (s settings) render(file string) ([]byte, error) {
 	t, err := template.ParseFS(files, "files/"+file)
@@ -64,7 +65,7 @@ func (s Set) Configure() error {
 	}); err != nil {
 		return err
 	}
-	resolv := fmt.Sprintf("nameserver %s\n", s.addresses().ControlPlane())
+	resolv := fmt.Sprintf("nameserver %s\n", s.addresses()[0].ControlPlane())
 	if err := instance.WriteFile(s.Instance.Path("resolv.conf"), []byte(resolv)); err != nil {
 		return err
 	}
@@ -101,20 +102,23 @@ func (s Set) Manifests() string { return s.Instance.Path("system.yaml") }
 func (s Set) Authority() pki.Authority {
 	return pki.Authority{
 		Dir:    filepath.Dir(s.Instance.Kubeconfig()),
-		Server: fmt.Sprintf("https://%s:6443", s.addresses().ControlPlane()),
+		Server: "https://" + netip.AddrPortFrom(s.addresses()[0].ControlPlane(), 6443).String(),
 	}
 }
 
 // Identities are the holders of certificates.
 func (s Set) Identities() []pki.Identity {
-	a := s.addresses()
-	local := netip.MustParseAddr("127.0.0.1")
+	local := []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.IPv6Loopback()}
+	server := slices.Clone(local)
+	for _, a := range s.addresses() {
+		server = append(server, a.ControlPlane(), a.APIService())
+	}
 	ids := []pki.Identity{
 		{File: "admin", User: "localkube-admin", Groups: []string{"system:masters"}, Client: true},
 		{
 			File: "apiserver", User: "kube-apiserver",
 			DNS: []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"},
-			IPs: []netip.Addr{local, a.ControlPlane(), a.APIService()},
+			IPs: server,
 		},
 		{File: "kubelet-api", User: "localkube:kubelet-api"},
 		{File: "controller-manager", User: "system:kube-controller-manager", Client: true},
@@ -127,7 +131,7 @@ func (s Set) Identities() []pki.Identity {
 	for i, n := range s.Nodes() {
 		ids = append(ids, pki.Identity{
 			File: n.Name, User: "system:node:" + n.Name, Groups: []string{"system:nodes"},
-			DNS: []string{n.Name}, IPs: []netip.Addr{local, a.Node(i + 1)}, Client: true,
+			DNS: []string{n.Name}, IPs: append(s.Network().Node(i+1), local...), Client: true,
 		})
 	}
 	return ids

@@ -29,6 +29,8 @@ type Spec struct {
 	GPUs  int `json:"gpus"`  // fake devices of each kind on every node
 	// PodGroups turns on Kubernetes' own gang scheduling, which is alpha.
 	PodGroups bool `json:"podGroups,omitempty"`
+	// IPFamilies are those of nodes, pods and Services.
+	IPFamilies plan.Families `json:"ipFamilies,omitempty"`
 }
 
 // State is what a later command cannot work out by itself.

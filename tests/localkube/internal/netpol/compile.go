@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/heliostat-dev/heliostat/tests/localkube/internal/plan"
 )
 
 // Cluster is what decides about the rules of a node, in any order. Defaults that
@@ -19,15 +21,26 @@ type Cluster struct {
 	Namespaces []*corev1.Namespace
 }
 
-// Compile says what a node has to enforce for its own pods, in both directions.
-// It never fails. Pods without an IPv4 address, finished ones and those in the
-// host's network are neither guarded nor anyone's peer. What the kernel is not
-// told about allows nothing: SCTP, IPv6 blocks, a port name that no pod has.
-func Compile(cluster Cluster, node string) Ruleset {
+// Compile says what a node has to enforce for its own pods, in both directions
+// and for their address of each family. It never fails. Pods without an address
+// of a family, finished ones and those in the host's network are neither guarded
+// nor anyone's peer in it. What the kernel is not told about allows nothing:
+// SCTP, blocks of the other family, a port name that no pod has.
+func Compile(cluster Cluster, node string, families ...plan.Family) Ruleset {
+	var out Ruleset
 	if len(cluster.Policies) == 0 {
-		return Ruleset{}
+		return out
 	}
-	c := newCompiler(cluster)
+	for _, family := range families {
+		rules := compile(cluster, node, family)
+		out.Chains = append(out.Chains, rules.Chains...)
+		out.Sets = append(out.Sets, rules.Sets...)
+	}
+	return out
+}
+
+func compile(cluster Cluster, node string, family plan.Family) Ruleset {
+	c := newCompiler(cluster, family)
 	var out Ruleset
 	for _, pod := range c.pods {
 		if pod.Spec.NodeName != node {
@@ -48,7 +61,9 @@ func Compile(cluster Cluster, node string) Ruleset {
 
 // compiler holds a cluster in order, the peers found so far and the sets that
 // rules refer to, both by the peer's key: the pods of a node share most of them.
+// All addresses are of one family.
 type compiler struct {
+	family     plan.Family
 	policies   []*networkingv1.NetworkPolicy
 	pods       []endpoint
 	namespaces map[string]labels.Set
@@ -62,8 +77,9 @@ type endpoint struct {
 	address netip.Addr
 }
 
-func newCompiler(cluster Cluster) *compiler {
+func newCompiler(cluster Cluster, family plan.Family) *compiler {
 	c := &compiler{
+		family:     family,
 		policies:   slices.Clone(cluster.Policies),
 		namespaces: map[string]labels.Set{},
 		peers:      map[string]peer{},
@@ -76,7 +92,7 @@ func newCompiler(cluster Cluster) *compiler {
 		c.namespaces[ns.Name] = ns.Labels
 	}
 	for _, pod := range cluster.Pods {
-		if address, ok := address(pod); ok {
+		if address, ok := address(pod, family); ok {
 			c.pods = append(c.pods, endpoint{pod, address})
 		}
 	}
@@ -86,13 +102,13 @@ func newCompiler(cluster Cluster) *compiler {
 	return c
 }
 
-// address is the pod's IPv4 address, if it has one of its own that is in use.
-func address(pod *corev1.Pod) (netip.Addr, bool) {
+// address is the pod's address of the family, if it has one of its own that is in use.
+func address(pod *corev1.Pod, family plan.Family) (netip.Addr, bool) {
 	if pod.Spec.HostNetwork || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return netip.Addr{}, false
 	}
 	for _, ip := range pod.Status.PodIPs {
-		if a, err := netip.ParseAddr(ip.IP); err == nil && a.Is4() {
+		if a, err := netip.ParseAddr(ip.IP); err == nil && family.Of(a) {
 			return a, true
 		}
 	}
@@ -180,8 +196,9 @@ func (c *compiler) rule(p peer) Rule {
 	if p.key == "" {
 		return Rule{}
 	}
-	c.sets[p.key] = Set{Name: setName(p.key), Kind: p.kind, Members: p.members}
-	return Rule{Set: setName(p.key), Kind: p.kind}
+	name := setName(c.family, p.key)
+	c.sets[p.key] = Set{Name: name, Kind: p.kind, Family: c.family, Members: p.members}
+	return Rule{Set: name, Kind: p.kind}
 }
 
 // portRules allows the peer on one port of the policy. A name means what the

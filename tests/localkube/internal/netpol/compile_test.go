@@ -7,9 +7,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/heliostat-dev/heliostat/tests/localkube/internal/plan"
 )
 
-// meaning is a case of what the NetworkPolicy API promises.
+// meaning is a case of what the NetworkPolicy API promises, in either family: written for IPv4.
 type meaning struct {
 	name string
 	// specs are policies of the namespace shop, separated by "---".
@@ -20,21 +22,23 @@ type meaning struct {
 func check(t *testing.T, cases []meaning) {
 	t.Helper()
 	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			cluster := testCluster()
-			cluster.Policies = policies(t, c.specs)
-			m := newModel(t, cluster)
-			for _, connection := range c.open {
-				if !m.passes(connection) {
-					t.Errorf("refused: %s", connection)
+		for _, family := range families {
+			t.Run(c.name+" "+string(family), func(t *testing.T) {
+				cluster := testCluster()
+				cluster.Policies = policies(t, in(family, c.specs))
+				m := newModel(t, cluster, family)
+				for _, connection := range c.open {
+					if !m.passes(connection) {
+						t.Errorf("refused: %s", connection)
+					}
 				}
-			}
-			for _, connection := range c.closed {
-				if m.passes(connection) {
-					t.Errorf("not refused: %s", connection)
+				for _, connection := range c.closed {
+					if m.passes(connection) {
+						t.Errorf("not refused: %s", connection)
+					}
 				}
-			}
-		})
+			})
+		}
 	}
 }
 
@@ -147,7 +151,7 @@ func TestBlocks(t *testing.T) {
 		closed: []string{"172.17.1.1 > shop/db tcp:5432", "172.17.2.7 > shop/db tcp:5432", "172.18.0.1 > shop/db tcp:5432", "shop/web > shop/db tcp:5432"},
 	}, {
 		name:   "a block that is everything",
-		specs:  `{podSelector: {matchLabels: {role: web}}, policyTypes: [Egress], egress: [{to: [{ipBlock: {cidr: 0.0.0.0/0, except: [10.0.0.0/8, 128.0.0.0/1]}}]}]}`,
+		specs:  `{podSelector: {matchLabels: {role: web}}, policyTypes: [Egress], egress: [{to: [{ipBlock: {cidr: "0.0.0.0/0", except: [10.0.0.0/8, 128.0.0.0/1]}}]}]}`,
 		open:   []string{"shop/web > 8.8.8.8 tcp:443", "shop/web > 11.0.0.1 tcp:443"},
 		closed: []string{"shop/web > shop/db tcp:5432", "shop/web > 192.0.2.1 tcp:443"},
 	}, {
@@ -160,11 +164,22 @@ func TestBlocks(t *testing.T) {
 		specs:  `{podSelector: {matchLabels: {role: db}}, ingress: [{from: [{ipBlock: {cidr: 172.17.0.0/16, except: [172.17.1.0/24]}}], ports: [{port: 1}]}, {from: [{ipBlock: {cidr: 172.17.0.0/16}}], ports: [{port: 2}]}]}`,
 		open:   []string{"172.17.1.1 > shop/db tcp:2", "172.17.2.1 > shop/db tcp:1"},
 		closed: []string{"172.17.1.1 > shop/db tcp:1"},
-	}, {
-		name:   "an IPv6 block holds nobody",
-		specs:  `{podSelector: {matchLabels: {role: db}}, ingress: [{from: [{ipBlock: {cidr: "::/0"}}]}]}`,
-		closed: []string{"out/web > shop/db tcp:5432", "10.89.0.1 > shop/db tcp:5432"},
 	}})
+}
+
+func TestABlockHoldsItsOwnFamilyAlone(t *testing.T) {
+	for i, block := range []string{"0.0.0.0/0", "::/0"} {
+		cluster := testCluster()
+		cluster.Policies = policies(t, `{podSelector: {matchLabels: {role: db}}, ingress: [{from: [{ipBlock: {cidr: "`+block+`"}}]}]}`)
+		for j, family := range families {
+			m := newModel(t, cluster, family)
+			for _, connection := range []string{"out/web > shop/db tcp:5432", "10.89.0.1 > shop/db tcp:5432"} {
+				if got := m.passes(connection); got != (i == j) {
+					t.Errorf("the block %s lets %s pass in %s: %v", block, connection, family, got)
+				}
+			}
+		}
+	}
 }
 
 func TestPorts(t *testing.T) {
@@ -220,7 +235,7 @@ func TestPorts(t *testing.T) {
 		closed: []string{"shop/mesh > shop/db tcp:8080", "shop/mesh > 192.0.2.1 tcp:8080"},
 	}, {
 		name:   "a block of addresses has no names",
-		specs:  `{podSelector: {matchLabels: {role: mesh}}, policyTypes: [Egress], egress: [{to: [{ipBlock: {cidr: 0.0.0.0/0}}], ports: [{port: http}]}]}`,
+		specs:  `{podSelector: {matchLabels: {role: mesh}}, policyTypes: [Egress], egress: [{to: [{ipBlock: {cidr: "0.0.0.0/0"}}], ports: [{port: http}]}]}`,
 		closed: []string{"shop/mesh > shop/web tcp:8080", "shop/mesh > 192.0.2.1 tcp:8080"},
 	}})
 }
@@ -229,7 +244,7 @@ func TestPorts(t *testing.T) {
 func TestSCTPMakesNoRule(t *testing.T) {
 	cluster := testCluster()
 	cluster.Policies = policies(t, `{podSelector: {matchLabels: {role: db}}, ingress: [{ports: [{port: 5432, protocol: SCTP}]}]}`)
-	chains := Compile(cluster, "north").Chains
+	chains := Compile(cluster, "north", plan.IPv4).Chains
 	if len(chains) != 1 || len(chains[0].Rules) != 0 {
 		t.Errorf("chains %v, want one without rules", chains)
 	}
@@ -244,7 +259,7 @@ func TestASetHasEachMemberOnce(t *testing.T) {
 		{to: [{podSelector: {matchLabels: {role: web}}}], ports: [{port: 80}, {port: http}]},
 		{to: [{ipBlock: {cidr: 10.0.0.0/8, except: [10.1.0.1/16, 10.1.0.2/16]}}]}]}`)
 	got := map[Kind][]string{}
-	for _, set := range Compile(cluster, "north").Sets {
+	for _, set := range Compile(cluster, "north", plan.IPv4).Sets {
 		got[set.Kind] = set.Members
 	}
 	want := map[Kind][]string{
@@ -258,7 +273,7 @@ func TestASetHasEachMemberOnce(t *testing.T) {
 }
 
 func TestWithoutPoliciesNothingIsEnforced(t *testing.T) {
-	if diff := cmp.Diff(Ruleset{}, Compile(testCluster(), "north")); diff != "" {
+	if diff := cmp.Diff(Ruleset{}, Compile(testCluster(), "north", families...)); diff != "" {
 		t.Errorf("ruleset (-want +got):\n%s", diff)
 	}
 }
@@ -268,7 +283,7 @@ func TestANodeGuardsItsOwnPodsAlone(t *testing.T) {
 	cluster.Policies = policies(t, `{podSelector: {}, policyTypes: [Ingress, Egress]}`)
 	got := map[string][]string{}
 	for _, node := range nodes {
-		for _, chain := range Compile(cluster, node).Chains {
+		for _, chain := range Compile(cluster, node, plan.IPv6).Chains {
 			got[node] = append(got[node], chain.Pod+" "+string(chain.Direction))
 		}
 	}
@@ -284,14 +299,14 @@ func TestANodeGuardsItsOwnPodsAlone(t *testing.T) {
 // mixed has rules with each kind of set.
 const mixed = `{podSelector: {}, policyTypes: [Ingress, Egress], ingress: [{from: [{podSelector: {}}, {namespaceSelector: {}}], ports: [{port: http}]}], egress: [{to: [{podSelector: {}}], ports: [{port: http}]}]}
 ---
-{podSelector: {matchLabels: {tier: back}}, ingress: [{from: [{ipBlock: {cidr: 0.0.0.0/0, except: [10.0.0.0/8]}}], ports: [{port: 1, endPort: 9}]}, {}]}`
+{podSelector: {matchLabels: {tier: back}}, ingress: [{from: [{ipBlock: {cidr: "0.0.0.0/0", except: [10.0.0.0/8]}}], ports: [{port: 1, endPort: 9}]}, {}]}`
 
 func TestTheOrderOfTheInputDoesNotMatter(t *testing.T) {
 	cluster := testCluster()
 	cluster.Policies = policies(t, mixed)
-	want := Compile(cluster, "north")
-	if len(want.Sets) != 4 {
-		t.Fatalf("%d sets, want one for each peer: %v", len(want.Sets), want.Sets)
+	want := Compile(cluster, "north", families...)
+	if len(want.Sets) != 8 {
+		t.Fatalf("%d sets, want one for each peer and family: %v", len(want.Sets), want.Sets)
 	}
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 20 {
@@ -299,7 +314,7 @@ func TestTheOrderOfTheInputDoesNotMatter(t *testing.T) {
 		random.Shuffle(len(cluster.Policies), func(i, j int) {
 			cluster.Policies[i], cluster.Policies[j] = cluster.Policies[j], cluster.Policies[i]
 		})
-		if diff := cmp.Diff(want, Compile(cluster, "north"), cmpopts.EquateComparable(netip.Addr{})); diff != "" {
+		if diff := cmp.Diff(want, Compile(cluster, "north", families...), cmpopts.EquateComparable(netip.Addr{})); diff != "" {
 			t.Fatalf("ruleset (-want +got):\n%s", diff)
 		}
 	}
@@ -310,7 +325,7 @@ func TestNamesFitTheKernel(t *testing.T) {
 	if name := chain.Name(); len(name) > 28 || name == (Chain{Pod: chain.Pod, Direction: Egress}).Name() {
 		t.Errorf("chain %q is too long or has the name of the other direction", name)
 	}
-	if name := setName("a key") + "t"; len(name) > 31 {
-		t.Errorf("set %q is too long", name)
+	if name := setName(plan.IPv4, "a key") + "t"; len(name) > 31 || name == setName(plan.IPv6, "a key")+"t" {
+		t.Errorf("set %q is too long or has the name of the other family", name)
 	}
 }

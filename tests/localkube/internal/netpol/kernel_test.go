@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/vishvananda/netns"
+
+	"github.com/heliostat-dev/heliostat/tests/localkube/internal/plan"
 )
 
 // wire is a node and its pods as the kernel knows them: a network namespace
@@ -49,22 +52,33 @@ func newWire(t *testing.T) *wire {
 	}
 	w := &wire{t: t, spaces: map[string]netns.NsHandle{}}
 	w.make(node)
-	w.in(node, func() error { return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o644) })
+	w.in(node, func() error {
+		return errors.Join(
+			os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o644),
+			os.WriteFile("/proc/sys/net/ipv6/conf/all/forwarding", []byte("1"), 0o644),
+		)
+	})
 	for i, p := range wired {
 		w.make(p.name)
 		inside := fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), w.spaces[p.name])
 		outside := fmt.Sprint("pod", i)
 		w.ip(node, "link add "+outside+" type veth peer name eth0 netns "+inside)
-		w.ip(node, "addr add 10.89.0.11/32 dev "+outside)
 		w.ip(node, "link set "+outside+" up")
-		w.ip(node, "route add "+p.address+" dev "+outside)
-		w.ip(p.name, "addr add "+p.address+"/32 dev eth0")
 		w.ip(p.name, "link set eth0 up")
-		w.ip(p.name, "route add 10.89.0.11 dev eth0")
-		w.ip(p.name, "route add default via 10.89.0.11")
+		for _, family := range families {
+			own, gateway := in(family, p.address), in(family, "10.89.0.11")
+			w.ip(node, "addr add "+gateway+alone[family]+" dev "+outside)
+			w.ip(node, "route add "+own+" dev "+outside)
+			w.ip(p.name, "addr add "+own+alone[family]+" dev eth0")
+			w.ip(p.name, "route add "+gateway+" dev eth0")
+			w.ip(p.name, "route add default via "+gateway)
+		}
 	}
 	return w
 }
+
+// alone is what follows an address that has no network: in IPv6 it is used without a question whether another one has it.
+var alone = map[plan.Family]string{plan.IPv4: "/32", plan.IPv6: "/128 nodad"}
 
 // make makes a network namespace with its loopback up.
 func (w *wire) make(name string) {
@@ -122,7 +136,7 @@ func (w *wire) echo(pod string, port int) {
 	w.t.Helper()
 	address := fmt.Sprintf(":%d", port)
 	w.in(pod, func() error {
-		tcp, err := net.Listen("tcp4", address)
+		tcp, err := net.Listen("tcp", address)
 		if err != nil {
 			return err
 		}
@@ -136,7 +150,7 @@ func (w *wire) echo(pod string, port int) {
 				go func() { _, _ = io.Copy(conn, conn) }()
 			}
 		}()
-		udp, err := net.ListenPacket("udp4", address)
+		udp, err := net.ListenPacket("udp", address)
 		if err != nil {
 			return err
 		}
@@ -163,14 +177,17 @@ const (
 	patience = 10 * time.Second
 )
 
-// dial opens a connection from a namespace to a pod, or returns nil when the
-// limit has passed, and leaves it open.
+// ofNetwork are the families by the end of a network's name, as Go has it.
+var ofNetwork = map[string]plan.Family{"4": plan.IPv4, "6": plan.IPv6}
+
+// dial opens a connection of a network, such as "tcp6", from a namespace to a pod,
+// or returns nil when the limit has passed, and leaves it open.
 func (w *wire) dial(from, to, network string, port int, limit time.Duration) net.Conn {
 	w.t.Helper()
 	var target string
 	for _, p := range wired {
 		if p.name == to {
-			target = fmt.Sprintf("%s:%d", p.address, port)
+			target = net.JoinHostPort(in(ofNetwork[network[3:]], p.address), strconv.Itoa(port))
 		}
 	}
 	var conn net.Conn
@@ -225,7 +242,7 @@ func cluster(policies []*networkingv1.NetworkPolicy) Cluster {
 
 func (w *wire) apply(rules Ruleset) {
 	w.t.Helper()
-	w.in(node, func() error { return apply(context.Background(), rules) })
+	w.in(node, func() error { return apply(context.Background(), families, rules) })
 }
 
 func TestTheKernelDoesWhatTheRulesSay(t *testing.T) {
@@ -235,58 +252,73 @@ func TestTheKernelDoesWhatTheRulesSay(t *testing.T) {
 	w.echo("out/web", 80)
 	// As at the enforcer's start: from here on connections are tracked.
 	w.apply(Ruleset{})
-	if !w.reaches("out/web", "shop/db", "tcp4", 5432, patience) || !w.reaches("shop/web", "out/web", "udp4", 80, patience) {
-		t.Fatal("without policies the pods do not reach each other: the test's wiring is wrong")
-	}
-	old := w.dial("out/web", "shop/db", "tcp4", 5432, patience)
-	if !answers(old, patience) {
-		t.Fatal("no answer on a connection from before the policy")
+	old := map[string]net.Conn{}
+	for end := range ofNetwork {
+		if !w.reaches("out/web", "shop/db", "tcp"+end, 5432, patience) || !w.reaches("shop/web", "out/web", "udp"+end, 80, patience) {
+			t.Fatalf("without policies the pods do not reach each other by IPv%s: the test's wiring is wrong", end)
+		}
+		old[end] = w.dial("out/web", "shop/db", "tcp"+end, 5432, patience)
+		if !answers(old[end], patience) {
+			t.Fatalf("no answer on a connection of IPv%s from before the policy", end)
+		}
 	}
 	w.apply(Compile(cluster(policies(t, `{podSelector: {matchLabels: {role: db}}, policyTypes: [Ingress, Egress], ingress: [{from: [{podSelector: {matchLabels: {role: web}}}], ports: [{port: sql}, {port: 5432, protocol: UDP}]}]}
 ---
-{podSelector: {matchLabels: {role: web}}, policyTypes: [Egress], egress: [{to: [{podSelector: {}}], ports: [{port: sql}]}, {to: [{ipBlock: {cidr: 0.0.0.0/0, except: [10.244.2.0/24]}}], ports: [{port: 5400, endPort: 5500}, {port: 5432, protocol: UDP}]}]}`)), "north"))
+{podSelector: {matchLabels: {role: web}}, policyTypes: [Egress], egress: [{to: [{podSelector: {}}], ports: [{port: sql}]}, {to: [{ipBlock: {cidr: 0.0.0.0/0, except: [10.244.2.0/24]}}, {ipBlock: {cidr: "::/0", except: ["`+in(plan.IPv6, "10.244.2.0")+`/24"]}}], ports: [{port: 5400, endPort: 5500}, {port: 5432, protocol: UDP}]}]}`)), "north", families...))
+	// Neighbours have to be found again while the policies are in force.
+	for space := range w.spaces {
+		w.ip(space, "neigh flush all")
+		w.ip(space, "-6 neigh flush all")
+	}
 	for _, c := range []struct {
 		from, to, network string
 		port              int
 		want              bool
 		why               string
 	}{
-		{"shop/web", "shop/db", "tcp4", 5432, true, "the allowed pod, by a name of a port on both ends"},
-		{"shop/web", "shop/db", "udp4", 5432, true, "the allowed pod, UDP"},
-		{"shop/web", "shop/db", "tcp4", 5433, false, "a port that the destination does not allow"},
-		{"out/web", "shop/db", "tcp4", 5432, false, "a stranger"},
-		{"out/web", "shop/db", "udp4", 5432, false, "a stranger, UDP"},
-		{node, "shop/db", "tcp4", 5433, true, "a node reaches its own pods"},
-		{"shop/db", "shop/db", "tcp4", 5433, true, "a pod reaches itself"},
-		{"shop/db", "out/web", "tcp4", 80, false, "a pod that nothing is allowed to leave"},
-		{"shop/web", "out/web", "tcp4", 80, false, "a port that the source does not allow"},
-		{"out/web", "out/web", "tcp4", 80, true, "a pod without policies"},
+		{"shop/web", "shop/db", "tcp", 5432, true, "the allowed pod, by a name of a port on both ends"},
+		{"shop/web", "shop/db", "udp", 5432, true, "the allowed pod, UDP"},
+		{"shop/web", "shop/db", "tcp", 5433, false, "a port that the destination does not allow"},
+		{"out/web", "shop/db", "tcp", 5432, false, "a stranger"},
+		{"out/web", "shop/db", "udp", 5432, false, "a stranger, UDP"},
+		{node, "shop/db", "tcp", 5433, true, "a node reaches its own pods"},
+		{"shop/db", "shop/db", "tcp", 5433, true, "a pod reaches itself"},
+		{"shop/db", "out/web", "tcp", 80, false, "a pod that nothing is allowed to leave"},
+		{"shop/web", "out/web", "tcp", 80, false, "a port that the source does not allow"},
+		{"out/web", "out/web", "tcp", 80, true, "a pod without policies"},
 	} {
 		limit := silence
 		if c.want {
 			limit = patience
 		}
-		if got := w.reaches(c.from, c.to, c.network, c.port, limit); got != c.want {
-			t.Errorf("%s > %s %s:%d passes: %v, want %v: %s", c.from, c.to, c.network, c.port, got, c.want, c.why)
+		for end := range ofNetwork {
+			if got := w.reaches(c.from, c.to, c.network+end, c.port, limit); got != c.want {
+				t.Errorf("%s > %s %s%s:%d passes: %v, want %v: %s", c.from, c.to, c.network, end, c.port, got, c.want, c.why)
+			}
 		}
 	}
-	if !answers(old, patience) {
-		t.Error("a connection from before the policy was cut")
+	for end, conn := range old {
+		if !answers(conn, patience) {
+			t.Errorf("a connection of IPv%s from before the policy was cut", end)
+		}
 	}
 }
 
 func TestApplyingAgainLeavesNothingOld(t *testing.T) {
 	w := newWire(t)
-	first := Compile(cluster(policies(t, mixed)), "north")
-	second := Compile(cluster(policies(t, `{podSelector: {matchLabels: {role: db}}, ingress: [{from: [{podSelector: {}}]}]}`)), "north")
+	first := Compile(cluster(policies(t, mixed)), "north", families...)
+	second := Compile(cluster(policies(t, `{podSelector: {matchLabels: {role: db}}, ingress: [{from: [{podSelector: {}}]}]}`)), "north", families...)
 	w.in(node, func() error {
 		// What a killed attempt leaves: a half-filled twin, an unknown chain.
 		leftover := second.Sets[0].Name + "t"
 		setup := [][]string{
-			{"ipset", "create", leftover, string(AddressSet)}, {"ipset", "add", leftover, "192.0.2.1"},
+			{"ipset", "create", leftover, string(AddressSet), "family", ofSets[second.Sets[0].Family]},
+			{"ipset", "add", leftover, in(second.Sets[0].Family, "192.0.2.1")},
 			{"ipset", "create", "other-set", "hash:ip"},
-			{"iptables", "-t", "mangle", "-N", "LK-I-stale"}, {"iptables", "-t", "mangle", "-A", "LK-I-stale", "-j", "DROP"},
-			{"iptables", "-t", "mangle", "-N", "OTHER"}, {"iptables", "-t", "mangle", "-A", "FORWARD", "-j", "OTHER"},
+		}
+		for _, filter := range filters {
+			setup = append(setup, []string{filter, "-t", "mangle", "-N", "LK-I-stale"}, []string{filter, "-t", "mangle", "-A", "LK-I-stale", "-j", "DROP"},
+				[]string{filter, "-t", "mangle", "-N", "OTHER"}, []string{filter, "-t", "mangle", "-A", "FORWARD", "-j", "OTHER"})
 		}
 		for _, command := range setup {
 			if _, err := run(context.Background(), "", command[0], command[1:]...); err != nil {
@@ -300,12 +332,18 @@ func TestApplyingAgainLeavesNothingOld(t *testing.T) {
 	w.apply(second)
 	var got []string
 	w.in(node, func() error {
-		chains, err := run(context.Background(), "", "iptables-save", "-t", "mangle")
+		text, err := run(context.Background(), "", "ipset", "save")
 		if err != nil {
 			return err
 		}
-		sets, err := run(context.Background(), "", "ipset", "save")
-		for line := range strings.Lines(chains + sets) {
+		for _, filter := range filters {
+			chains, err := run(context.Background(), "", filter+"-save", "-t", "mangle")
+			if err != nil {
+				return err
+			}
+			text += chains
+		}
+		for line := range strings.Lines(text) {
 			fields := strings.Fields(line)
 			switch fields[0] {
 			case ":INPUT", ":OUTPUT", ":FORWARD", ":PREROUTING", ":POSTROUTING", "#", "*mangle", "COMMIT":
@@ -319,15 +357,15 @@ func TestApplyingAgainLeavesNothingOld(t *testing.T) {
 				got = append(got, fields[0])
 			}
 		}
-		return err
+		return nil
 	})
-	want := []string{
-		":" + entryChain, ":" + second.Chains[0].Name(), ":OTHER",
-		"-A FORWARD -j " + entryChain, "-A FORWARD -j OTHER",
-		"create other-set hash:ip", "create " + second.Sets[0].Name + " hash:ip",
-	}
-	for _, member := range second.Sets[0].Members {
-		want = append(want, "add "+second.Sets[0].Name+" "+member)
+	want := []string{"create other-set hash:ip"}
+	for i := range families {
+		want = append(want, ":"+entryChain, ":"+second.Chains[i].Name(), ":OTHER", "-A FORWARD -j "+entryChain, "-A FORWARD -j OTHER",
+			"create "+second.Sets[i].Name+" hash:ip")
+		for _, member := range second.Sets[i].Members {
+			want = append(want, "add "+second.Sets[i].Name+" "+member)
+		}
 	}
 	slices.Sort(got)
 	slices.Sort(want)

@@ -3,6 +3,7 @@ package netpol
 import (
 	"fmt"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +13,8 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/heliostat-dev/heliostat/tests/localkube/internal/plan"
 )
 
 // The nodes of the cluster in these tests.
@@ -46,6 +49,26 @@ func testCluster() Cluster {
 	}
 }
 
+// The families of the cluster in these tests.
+var families = []plan.Family{plan.IPv4, plan.IPv6}
+
+// written finds addresses and ranges of IPv4 in texts.
+var written = regexp.MustCompile(`\b[0-9]+\.[0-9]+\.[0-9]+\.[0-9]+\b`)
+
+// in gives a text that is about addresses of IPv4 in the same words for a family. In IPv6 the four bytes come first, so that
+// ranges are as wide as before: 10.1.0.0/16 is a01::/16.
+func in(family plan.Family, text string) string {
+	if family == plan.IPv4 {
+		return text
+	}
+	return written.ReplaceAllStringFunc(text, func(found string) string {
+		four := netip.MustParseAddr(found).As4()
+		var bytes [16]byte
+		copy(bytes[:], four[:])
+		return netip.AddrFrom16(bytes).String()
+	})
+}
+
 func namespace(name, set string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: parseLabels(set)}}
 }
@@ -58,8 +81,7 @@ func pod(name, node, address, set string, options ...func(*corev1.Pod)) *corev1.
 		Status:     corev1.PodStatus{Phase: corev1.PodRunning},
 	}
 	if address != "" {
-		// The first address family is not always the one that is enforced.
-		out.Status.PodIPs = []corev1.PodIP{{IP: "fd00::1"}, {IP: address}}
+		out.Status.PodIPs = []corev1.PodIP{{IP: in(plan.IPv6, address)}, {IP: address}}
 	}
 	for _, option := range options {
 		option(out)
@@ -98,22 +120,25 @@ func policies(t *testing.T, specs string) []*networkingv1.NetworkPolicy {
 	return out
 }
 
-// model is what the nodes' kernels would do with their rulesets.
+// model is what the nodes' kernels would do with their rulesets, in one family.
 type model struct {
 	t        *testing.T
+	family   plan.Family
 	pods     map[string]netip.Addr
 	rulesets map[string]Ruleset
 }
 
-func newModel(t *testing.T, cluster Cluster) model {
-	m := model{t: t, pods: map[string]netip.Addr{}, rulesets: map[string]Ruleset{}}
+func newModel(t *testing.T, cluster Cluster, family plan.Family) model {
+	m := model{t: t, family: family, pods: map[string]netip.Addr{}, rulesets: map[string]Ruleset{}}
 	for _, p := range cluster.Pods {
 		for _, ip := range p.Status.PodIPs {
-			m.pods[p.Namespace+"/"+p.Name] = netip.MustParseAddr(ip.IP)
+			if address := netip.MustParseAddr(ip.IP); family.Of(address) {
+				m.pods[p.Namespace+"/"+p.Name] = address
+			}
 		}
 	}
 	for _, node := range nodes {
-		m.rulesets[node] = Compile(cluster, node)
+		m.rulesets[node] = Compile(cluster, node, families...)
 	}
 	return m
 }
@@ -145,7 +170,7 @@ func (m model) end(name string) netip.Addr {
 	if address, known := m.pods[name]; known {
 		return address
 	}
-	address, err := netip.ParseAddr(name)
+	address, err := netip.ParseAddr(in(m.family, name))
 	if err != nil {
 		m.t.Fatalf("neither a pod nor an address: %q", name)
 	}
@@ -183,8 +208,8 @@ func (p packet) matches(t *testing.T, rules Ruleset, r Rule, other netip.Addr) b
 		return true
 	}
 	i := slices.IndexFunc(rules.Sets, func(s Set) bool { return s.Name == r.Set })
-	if i < 0 || rules.Sets[i].Kind != r.Kind {
-		t.Fatalf("rule %v names a set that there is not, or of another kind", r)
+	if i < 0 || rules.Sets[i].Kind != r.Kind || !rules.Sets[i].Family.Of(other) {
+		t.Fatalf("rule %v names a set that there is not, or of another kind or family", r)
 	}
 	members := rules.Sets[i].Members
 	switch r.Kind {

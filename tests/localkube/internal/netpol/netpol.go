@@ -8,6 +8,11 @@
 // It relies on pods being routed (CNI ptp), so that FORWARD sees every packet
 // between two pods, on one node as well. What the node itself sends to its pods
 // leaves through OUTPUT and is never filtered: a node always reaches its pods.
+// Neighbour discovery of IPv6 stays on a link and is never forwarded: policies
+// cannot drop it.
+//
+// An instance has one or two families of addresses. Rules are compiled for each
+// alone; the tables that hold chains are the family's, the space of sets is shared.
 //
 // It must never touch a chain or set without its own prefix, write to the API
 // server, or open a pod because its own input is late: rules stay as they are
@@ -30,6 +35,8 @@ import (
 	networkinglisters "k8s.io/client-go/listers/networking/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/heliostat-dev/heliostat/tests/localkube/internal/plan"
 )
 
 const (
@@ -46,6 +53,8 @@ const (
 type Config struct {
 	// Node is the name of the Node whose pods are guarded.
 	Node string
+	// Families are those of the pods' addresses.
+	Families []plan.Family
 	// REST reaches the API server. Its user needs get, list and watch on
 	// pods, namespaces and networkpolicies of the whole cluster, which is more
 	// than the node's own identity may do.
@@ -69,28 +78,27 @@ func Run(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return fmt.Errorf("make a client for node %s: %w", cfg.Node, err)
 	}
-	return newEnforcer(client, cfg.Node, apply, cfg.Log).run(ctx)
+	return newEnforcer(client, cfg, apply).run(ctx)
 }
 
 // enforcer carries changes of the watched objects to the node's tables.
 type enforcer struct {
-	node    string
+	Config
 	factory informers.SharedInformerFactory
 	watched []cache.SharedIndexInformer
 	pods    corelisters.PodLister
 	spaces  corelisters.NamespaceLister
 	rules   networkinglisters.NetworkPolicyLister
-	apply   func(context.Context, Ruleset) error
-	log     *slog.Logger
+	apply   func(context.Context, []plan.Family, Ruleset) error
 	changed chan struct{}
 }
 
-func newEnforcer(client kubernetes.Interface, node string, apply func(context.Context, Ruleset) error, log *slog.Logger) *enforcer {
+func newEnforcer(client kubernetes.Interface, cfg Config, apply func(context.Context, []plan.Family, Ruleset) error) *enforcer {
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0,
 		informers.WithTransform(withoutManagedFields))
 	core, networking := factory.Core().V1(), factory.Networking().V1()
 	return &enforcer{
-		node:    node,
+		Config:  cfg,
 		factory: factory,
 		watched: []cache.SharedIndexInformer{
 			core.Pods().Informer(), core.Namespaces().Informer(), networking.NetworkPolicies().Informer(),
@@ -99,7 +107,6 @@ func newEnforcer(client kubernetes.Interface, node string, apply func(context.Co
 		spaces:  core.Namespaces().Lister(),
 		rules:   networking.NetworkPolicies().Lister(),
 		apply:   apply,
-		log:     log,
 		changed: make(chan struct{}, 1),
 	}
 }
@@ -107,7 +114,7 @@ func newEnforcer(client kubernetes.Interface, node string, apply func(context.Co
 func (e *enforcer) run(ctx context.Context) error {
 	for _, informer := range e.watched {
 		if _, err := informer.AddEventHandler(e.wakers()); err != nil {
-			return fmt.Errorf("watch for node %s: %w", e.node, err)
+			return fmt.Errorf("watch for node %s: %w", e.Node, err)
 		}
 	}
 	e.factory.Start(ctx.Done())
@@ -141,7 +148,7 @@ func (e *enforcer) loop(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		e.log.Error("network policies not applied, trying again", "node", e.node, "error", err)
+		e.Log.Error("network policies not applied, trying again", "node", e.Node, "error", err)
 		if !wait(ctx, retryAfter) {
 			return nil
 		}
@@ -159,10 +166,10 @@ func (e *enforcer) update(ctx context.Context, applied *Ruleset) (*Ruleset, erro
 	if applied != nil && reflect.DeepEqual(*applied, next) {
 		return applied, nil
 	}
-	if err := e.apply(ctx, next); err != nil {
+	if err := e.apply(ctx, e.Families, next); err != nil {
 		return nil, err
 	}
-	e.log.Info("network policies applied", "node", e.node, "chains", len(next.Chains), "sets", len(next.Sets))
+	e.Log.Info("network policies applied", "node", e.Node, "chains", len(next.Chains), "sets", len(next.Sets))
 	return &next, nil
 }
 
@@ -171,9 +178,9 @@ func (e *enforcer) compile() (Ruleset, error) {
 	spaces, spacesErr := e.spaces.List(labels.Everything())
 	policies, policiesErr := e.rules.List(labels.Everything())
 	if err := errors.Join(podsErr, spacesErr, policiesErr); err != nil {
-		return Ruleset{}, fmt.Errorf("list for node %s: %w", e.node, err)
+		return Ruleset{}, fmt.Errorf("list for node %s: %w", e.Node, err)
 	}
-	return Compile(Cluster{Policies: policies, Pods: pods, Namespaces: spaces}, e.node), nil
+	return Compile(Cluster{Policies: policies, Pods: pods, Namespaces: spaces}, e.Node, e.Families...), nil
 }
 
 func (e *enforcer) wakers() cache.ResourceEventHandler {

@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/heliostat-dev/heliostat/tests/localkube/internal/plan"
 )
 
 // watching is an enforcer of the node north over a fake API server, in a bubble
@@ -41,7 +43,9 @@ func watch(t *testing.T, act func(ctx context.Context, w *watching)) {
 		w.client = fake.NewClientset(objects...)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
-		go func() { done <- newEnforcer(w.client, "north", w.apply, slog.New(slog.DiscardHandler)).run(ctx) }()
+		go func() {
+			done <- newEnforcer(w.client, Config{Node: "north", Families: families[:1], Log: slog.New(slog.DiscardHandler)}, w.apply).run(ctx)
+		}()
 		act(ctx, w)
 		cancel()
 		if err := <-done; err != nil {
@@ -50,7 +54,7 @@ func watch(t *testing.T, act func(ctx context.Context, w *watching)) {
 	})
 }
 
-func (w *watching) apply(_ context.Context, r Ruleset) error {
+func (w *watching) apply(_ context.Context, _ []plan.Family, r Ruleset) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.applied = append(w.applied, r)

@@ -26,7 +26,7 @@ func (c *compiler) everyone() peer { return peer{pods: c.pods} }
 // peer says who is meant in a policy of the namespace.
 func (c *compiler) peer(namespace string, p networkingv1.NetworkPolicyPeer) peer {
 	if p.IPBlock != nil {
-		return block(p.IPBlock)
+		return c.block(p.IPBlock)
 	}
 	pods := selector(p.PodSelector)
 	if p.PodSelector == nil {
@@ -69,10 +69,10 @@ func (p peer) named(protocol corev1.Protocol, name string) peer {
 
 // block is a range of addresses without its exceptions. An exception wins over
 // the same range allowed, which occurs when /0 is given as its two halves.
-func block(b *networkingv1.IPBlock) peer {
+func (c *compiler) block(b *networkingv1.IPBlock) peer {
 	out := peer{key: fmt.Sprintf("block %s except %s", b.CIDR, strings.Join(b.Except, " ")), kind: NetSet}
-	except := halves(b.Except...)
-	for _, prefix := range halves(b.CIDR) {
+	except := c.halves(b.Except...)
+	for _, prefix := range c.halves(b.CIDR) {
 		if !slices.Contains(except, prefix) {
 			out.members = append(out.members, prefix.String())
 		}
@@ -84,16 +84,19 @@ func block(b *networkingv1.IPBlock) peer {
 	return out
 }
 
-// halves are the IPv4 ranges among the texts; a /0 is two ranges, because an
-// ipset cannot hold it as one.
-func halves(cidrs ...string) []netip.Prefix {
+// halves are the ranges of the family among the texts; a /0 is two ranges,
+// because an ipset cannot hold it as one.
+func (c *compiler) halves(cidrs ...string) []netip.Prefix {
 	var out []netip.Prefix
 	for _, text := range cidrs {
 		prefix, err := netip.ParsePrefix(text)
 		switch {
-		case err != nil || !prefix.Addr().Is4():
+		case err != nil || !c.family.Of(prefix.Addr()):
 		case prefix.Bits() == 0:
-			out = append(out, netip.MustParsePrefix("0.0.0.0/1"), netip.MustParsePrefix("128.0.0.0/1"))
+			upper := prefix.Addr().AsSlice()
+			upper[0] = 128
+			from, _ := netip.AddrFromSlice(upper) // as long as before
+			out = append(out, netip.PrefixFrom(prefix.Addr(), 1).Masked(), netip.PrefixFrom(from, 1).Masked())
 		default:
 			out = append(out, prefix.Masked())
 		}

@@ -3,6 +3,8 @@ package netpol
 import (
 	"fmt"
 	"strings"
+
+	"github.com/heliostat-dev/heliostat/tests/localkube/internal/plan"
 )
 
 // renderSets is the input of "ipset restore" that brings every set up to date.
@@ -13,8 +15,8 @@ func renderSets(sets []Set) string {
 	var b strings.Builder
 	for _, set := range sets {
 		next := set.Name + "t"
-		fmt.Fprintf(&b, "create %s %s -exist\n", set.Name, set.Kind)
-		fmt.Fprintf(&b, "create %s %s -exist\nflush %s\n", next, set.Kind, next)
+		fmt.Fprintf(&b, "create %s %s family %s -exist\n", set.Name, set.Kind, ofSets[set.Family])
+		fmt.Fprintf(&b, "create %s %s family %s -exist\nflush %s\n", next, set.Kind, ofSets[set.Family], next)
 		for _, member := range set.Members {
 			fmt.Fprintf(&b, "add %s %s\n", next, member)
 		}
@@ -22,6 +24,9 @@ func renderSets(sets []Set) string {
 	}
 	return b.String()
 }
+
+// ofSets is what ipset calls the families.
+var ofSets = map[plan.Family]string{plan.IPv4: "inet", plan.IPv6: "inet6"}
 
 // renderDestroy is the input of "ipset restore" that removes sets by name.
 func renderDestroy(names []string) string {
@@ -32,28 +37,29 @@ func renderDestroy(names []string) string {
 	return b.String()
 }
 
-// renderChains is the input of "iptables-restore --noflush" that makes the
-// ruleset's chains and removes the stale ones, as one transaction.
+// renderChains is the input of "iptables-restore --noflush", or of its twin for
+// IPv6, that makes chains of one family and removes the stale ones, as one
+// transaction.
 //
 // The mangle table is used because packets meet its FORWARD before that of the
 // filter table, where kube-proxy accepts some of them ahead of everyone else.
 // A chain that a packet returns from has let it pass; leaving one pod, it must
 // still pass the chain of the pod that it goes to.
-func renderChains(rules Ruleset, stale []string) string {
+func renderChains(chains []Chain, stale []string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "*mangle\n:%s - [0:0]\n", entryChain)
 	for _, name := range stale {
 		// Declared, it is emptied first: a chain with rules cannot go.
 		fmt.Fprintf(&b, ":%s - [0:0]\n", name)
 	}
-	for _, chain := range rules.Chains {
+	for _, chain := range chains {
 		fmt.Fprintf(&b, ":%s - [0:0]\n", chain.Name())
 	}
 	fmt.Fprintf(&b, "-A %s -m conntrack --ctstate RELATED,ESTABLISHED -j RETURN\n", entryChain)
-	for _, chain := range rules.Chains {
+	for _, chain := range chains {
 		fmt.Fprintf(&b, "-A %s %s %s -j %s\n", entryChain, ends[chain.Direction].own, chain.Address, chain.Name())
 	}
-	for _, chain := range rules.Chains {
+	for _, chain := range chains {
 		renderChain(&b, chain)
 	}
 	for _, name := range stale {

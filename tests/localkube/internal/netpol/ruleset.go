@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/netip"
+
+	"github.com/heliostat-dev/heliostat/tests/localkube/internal/plan"
 )
 
 // Direction says which end of a connection a chain guards.
@@ -20,9 +22,20 @@ const (
 type Ruleset struct {
 	// Sets are the peers that Rules refer to, by name.
 	Sets []Set
-	// Chains hold one entry for each isolated pod of the node and direction.
-	// A pod without a chain in a direction is open in that direction.
+	// Chains hold one entry for each address of an isolated pod of the node and
+	// direction. An address without a chain in a direction is open in that direction.
 	Chains []Chain
+}
+
+// of returns the chains of a family.
+func (r Ruleset) of(family plan.Family) []Chain {
+	var out []Chain
+	for _, chain := range r.Chains {
+		if family.Of(chain.Address) {
+			out = append(out, chain)
+		}
+	}
+	return out
 }
 
 // Chain is what one isolated pod accepts in one direction; everything else that
@@ -58,7 +71,7 @@ const (
 	// NetSet has members like 10.0.0.0/8, or 10.1.0.0/16 followed by
 	// " nomatch" for one that is cut out of a wider one.
 	NetSet Kind = "hash:net"
-	// PortSet has members like 10.244.1.7,tcp:8080.
+	// PortSet has members like 10.244.1.7,tcp:8080, or fd00::7,tcp:8080.
 	PortSet Kind = "hash:ip,port"
 )
 
@@ -66,6 +79,7 @@ const (
 type Set struct {
 	Name    string
 	Kind    Kind
+	Family  plan.Family
 	Members []string
 }
 
@@ -79,15 +93,18 @@ const (
 const entryChain = chainPrefix + "POLICY"
 
 // Name is the chain's name in the kernel, at most 28 characters long. It stays
-// the same for a pod and direction, so that a change replaces the chain.
+// the same for a pod and direction, so that a change replaces the chain. Each
+// family has tables of its own: there the pod's chains have the same names.
 func (c Chain) Name() string {
 	letter := map[Direction]string{Ingress: "I-", Egress: "E-"}[c.Direction]
 	return chainPrefix + letter + digest(c.Pod)
 }
 
-// setName is the name of the set that key describes, at most 31 characters long
-// with the suffix of its temporary twin.
-func setName(key string) string { return setPrefix + digest(key) }
+// setName is the name of the set of a family that key describes, at most 31
+// characters long with the suffix of its temporary twin.
+func setName(family plan.Family, key string) string {
+	return setPrefix + digest(string(family)+" "+key)
+}
 
 // digest shortens a text to 16 hexadecimal characters: 64 bits, so that two of
 // a few thousand names collide with a probability below 10^-12.

@@ -7,12 +7,18 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+
+	"github.com/heliostat-dev/heliostat/tests/localkube/internal/plan"
 )
 
 // programs are what this package runs, each with the Debian package that has it.
 var programs = []struct{ name, pkg string }{
 	{"iptables", "iptables"}, {"iptables-restore", "iptables"}, {"iptables-save", "iptables"}, {"ipset", "ipset"},
+	{"ip6tables", "iptables"}, {"ip6tables-restore", "iptables"}, {"ip6tables-save", "iptables"},
 }
+
+// filters are the programs that work on the tables of each family.
+var filters = map[plan.Family]string{plan.IPv4: "iptables", plan.IPv6: "ip6tables"}
 
 // requirePrograms fails with the command that helps when a program is missing.
 func requirePrograms() error {
@@ -26,21 +32,17 @@ func requirePrograms() error {
 
 // apply makes the ruleset the one in force in the network namespace it runs in.
 // Sets come before the chains that name them and go after them; packets meet
-// either all old or all new chains. What is in the tables is read again each
-// time, so that the leftovers of an earlier process or a failed attempt go too.
-func apply(ctx context.Context, rules Ruleset) error {
-	oldChains, err := staleChains(ctx, rules)
-	if err != nil {
-		return err
-	}
+// either all old or all new chains of their family. What is in the tables is read
+// again each time, so that the leftovers of an earlier process or a failed attempt
+// go too.
+func apply(ctx context.Context, families []plan.Family, rules Ruleset) error {
 	if err := feed(ctx, renderSets(rules.Sets), "ipset", "restore"); err != nil {
 		return err
 	}
-	if err := feed(ctx, renderChains(rules, oldChains), "iptables-restore", "--wait", "5", "--noflush"); err != nil {
-		return err
-	}
-	if err := enter(ctx); err != nil {
-		return err
+	for _, family := range families {
+		if err := applyChains(ctx, filters[family], rules.of(family)); err != nil {
+			return err
+		}
 	}
 	oldSets, err := staleSets(ctx, rules)
 	if err != nil || len(oldSets) == 0 {
@@ -49,14 +51,26 @@ func apply(ctx context.Context, rules Ruleset) error {
 	return feed(ctx, renderDestroy(oldSets), "ipset", "restore")
 }
 
-// staleChains are our chains in the kernel that the ruleset does not have.
-func staleChains(ctx context.Context, rules Ruleset) ([]string, error) {
-	saved, err := run(ctx, "", "iptables-save", "--table", "mangle")
+// applyChains puts chains of one family in force, with the program for its tables.
+func applyChains(ctx context.Context, filter string, chains []Chain) error {
+	stale, err := staleChains(ctx, filter, chains)
+	if err != nil {
+		return err
+	}
+	if err := feed(ctx, renderChains(chains, stale), filter+"-restore", "--wait", "5", "--noflush"); err != nil {
+		return err
+	}
+	return enter(ctx, filter)
+}
+
+// staleChains are our chains in the kernel beside those.
+func staleChains(ctx context.Context, filter string, chains []Chain) ([]string, error) {
+	saved, err := run(ctx, "", filter+"-save", "--table", "mangle")
 	if err != nil {
 		return nil, err
 	}
 	keep := []string{entryChain}
-	for _, chain := range rules.Chains {
+	for _, chain := range chains {
 		keep = append(keep, chain.Name())
 	}
 	var stale []string
@@ -86,12 +100,12 @@ func staleSets(ctx context.Context, rules Ruleset) ([]string, error) {
 }
 
 // enter makes FORWARD lead to our entry chain, once.
-func enter(ctx context.Context) error {
+func enter(ctx context.Context, filter string) error {
 	rule := []string{"FORWARD", "--jump", entryChain}
-	if _, err := run(ctx, "", "iptables", append([]string{"--wait", "5", "--table", "mangle", "--check"}, rule...)...); err == nil {
+	if _, err := run(ctx, "", filter, append([]string{"--wait", "5", "--table", "mangle", "--check"}, rule...)...); err == nil {
 		return nil
 	}
-	_, err := run(ctx, "", "iptables", append([]string{"--wait", "5", "--table", "mangle", "--insert"}, rule...)...)
+	_, err := run(ctx, "", filter, append([]string{"--wait", "5", "--table", "mangle", "--insert"}, rule...)...)
 	return err
 }
 

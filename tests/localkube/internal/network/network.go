@@ -34,7 +34,23 @@ const inside = "eth0"
 // Network is the network of one instance.
 type Network struct {
 	Names     plan.Names
-	Addresses plan.Addresses
+	Addresses []plan.Addresses // of each family, the first one first
+}
+
+// of returns an address of each family.
+func (n Network) of(address func(plan.Addresses) netip.Addr) []netip.Addr {
+	var all []netip.Addr
+	for _, a := range n.Addresses {
+		all = append(all, address(a))
+	}
+	return all
+}
+
+// Host, ControlPlane and Node are their addresses, one of each family.
+func (n Network) Host() []netip.Addr         { return n.of(plan.Addresses.Host) }
+func (n Network) ControlPlane() []netip.Addr { return n.of(plan.Addresses.ControlPlane) }
+func (n Network) Node(i int) []netip.Addr {
+	return n.of(func(a plan.Addresses) netip.Addr { return a.Node(i) })
 }
 
 // File is the file that holds a member's namespace.
@@ -42,7 +58,7 @@ func (n Network) File(member string) string { return filepath.Join(netnsDir, n.N
 
 // HostRoutes are the destinations of all routes of the host.
 func HostRoutes() ([]netip.Prefix, error) {
-	routes, err := netlink.RouteList(nil, netlink.FAMILY_V4)
+	routes, err := netlink.RouteList(nil, netlink.FAMILY_ALL)
 	if err != nil {
 		return nil, fmt.Errorf("list routes of the host: %w", err)
 	}
@@ -51,9 +67,9 @@ func HostRoutes() ([]netip.Prefix, error) {
 		if r.Dst == nil {
 			continue
 		}
-		if addr, ok := netip.AddrFromSlice(r.Dst.IP.To4()); ok {
+		if addr, ok := netip.AddrFromSlice(r.Dst.IP); ok {
 			ones, _ := r.Dst.Mask.Size()
-			all = append(all, netip.PrefixFrom(addr, ones))
+			all = append(all, netip.PrefixFrom(addr.Unmap(), ones))
 		}
 	}
 	return all, nil
@@ -65,13 +81,28 @@ func (n Network) EnsureBridge() error {
 		return netlink.LinkAdd(&netlink.Bridge{LinkAttrs: a})
 	})
 	if err == nil {
-		err = netlink.AddrReplace(link, &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(n.Addresses.Host(), 24))})
+		err = setAddresses(netlink.AddrReplace, link, n.Host())
 	}
 	if err == nil {
 		err = netlink.LinkSetUp(link)
 	}
 	if err != nil {
 		return fmt.Errorf("make bridge %s: %w", n.Names.Bridge(), err)
+	}
+	return nil
+}
+
+// setAddresses gives an interface its addresses in the network of host and members. Nothing else can have them: nobody is
+// asked whether it does, which would take a second or two of IPv6.
+func setAddresses(replace func(netlink.Link, *netlink.Addr) error, link netlink.Link, addrs []netip.Addr) error {
+	for _, addr := range addrs {
+		a := &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(addr, 24))}
+		if addr.Is6() {
+			a = &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(addr, 64)), Flags: unix.IFA_F_NODAD}
+		}
+		if err := replace(link, a); err != nil {
+			return fmt.Errorf("set address %s (is its family off on this machine?): %w", addr, err)
+		}
 	}
 	return nil
 }
@@ -91,7 +122,7 @@ func ensureLink(name string, add func(netlink.LinkAttrs) error) (netlink.Link, e
 
 // EnsureMember makes a member's namespace with one interface on the bridge, and
 // the given routes inside it. A partitioned member is joined again.
-func (n Network) EnsureMember(member string, addr netip.Addr, routes []Route) error {
+func (n Network) EnsureMember(member string, addrs []netip.Addr, routes []Route) error {
 	if err := n.ensureNamespace(member); err != nil {
 		return fmt.Errorf("make network namespace of %s: %w", member, err)
 	}
@@ -105,10 +136,10 @@ func (n Network) EnsureMember(member string, addr netip.Addr, routes []Route) er
 		return fmt.Errorf("open network namespace of %s: %w", member, err)
 	}
 	defer h.Close()
-	if err := n.ensurePair(h, ns, member, addr); err != nil {
+	if err := n.ensurePair(h, ns, member, addrs[0]); err != nil {
 		return fmt.Errorf("connect %s to bridge %s: %w", member, n.Names.Bridge(), err)
 	}
-	if err := configure(h, addr, routes); err != nil {
+	if err := configure(h, addrs, routes); err != nil {
 		return fmt.Errorf("configure the network of %s: %w", member, err)
 	}
 	return nil
@@ -139,12 +170,28 @@ func (n Network) ensureNamespace(member string) error {
 			return err
 		}
 		defer ns.Close()
-		// The setting belongs to the namespace this thread is in now, and so does its file in /proc.
-		if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0); err != nil {
+		if err := n.prepareNamespace(); err != nil {
 			return err
 		}
 		return unix.Mount("/proc/thread-self/ns/net", n.File(member), "", unix.MS_BIND, "")
 	})
+}
+
+// prepareNamespace makes the namespace of this thread that of a router. Its settings have their files in this thread's /proc.
+// In IPv6 the ends of pods that a node will have are used at once, without a question whether another one has their address.
+func (n Network) prepareNamespace() error {
+	settings := map[plan.Family]map[string]string{
+		plan.IPv4: {"ipv4/ip_forward": "1"},
+		plan.IPv6: {"ipv6/conf/all/forwarding": "1", "ipv6/conf/default/accept_dad": "0", "ipv6/conf/default/accept_ra": "0"},
+	}
+	for _, a := range n.Addresses {
+		for file, value := range settings[a.Family] {
+			if err := os.WriteFile("/proc/sys/net/"+file, []byte(value), 0); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // onThread runs f on a thread of its own, which ends with it: f may leave it in
@@ -173,10 +220,10 @@ func (n Network) ensurePair(h *netlink.Handle, ns netns.NsHandle, member string,
 		}
 	}
 	link, err = ensureLink(outer, func(a netlink.LinkAttrs) error {
-		ip := addr.As4()
+		ip := addr.AsSlice()
 		return netlink.LinkAdd(&netlink.Veth{
 			LinkAttrs: a, PeerName: inside, PeerNamespace: netlink.NsFd(ns),
-			PeerHardwareAddr: append(net.HardwareAddr{0x02, 0x6b}, ip[:]...), // 02: locally administered
+			PeerHardwareAddr: append(net.HardwareAddr{0x02, 0x6b}, ip[len(ip)-4:]...), // 02: locally administered
 		})
 	})
 	if err != nil {
@@ -188,14 +235,14 @@ func (n Network) ensurePair(h *netlink.Handle, ns netns.NsHandle, member string,
 	return netlink.LinkSetUp(link)
 }
 
-func configure(h *netlink.Handle, addr netip.Addr, routes []Route) error {
+func configure(h *netlink.Handle, addrs []netip.Addr, routes []Route) error {
 	for _, name := range []string{"lo", inside} {
 		link, err := h.LinkByName(name)
 		if err != nil {
 			return err
 		}
 		if name == inside {
-			if err := h.AddrReplace(link, &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(addr, 24))}); err != nil {
+			if err := setAddresses(h.AddrReplace, link, addrs); err != nil {
 				return err
 			}
 		}
@@ -238,17 +285,19 @@ func replaceRoutes(h *netlink.Handle, link netlink.Link, routes []Route) error {
 // has to exist. Self is 0 for the host and for the control plane.
 func (n Network) Routes(nodes, self int) []Route {
 	var routes []Route
-	for i := 1; i <= nodes; i++ {
-		if i != self {
-			routes = append(routes, Route{To: n.Addresses.NodePods(i), Via: n.Addresses.Node(i)})
+	for _, a := range n.Addresses {
+		for i := 1; i <= nodes; i++ {
+			if i != self {
+				routes = append(routes, Route{To: a.NodePods(i), Via: a.Node(i)})
+			}
 		}
-	}
-	services := Route{To: n.Addresses.Services()}
-	if self == 0 {
-		services.Via = n.Addresses.Node(1)
-	}
-	if nodes > 0 {
-		routes = append(routes, services)
+		services := Route{To: a.Services()}
+		if self == 0 {
+			services.Via = a.Node(1)
+		}
+		if nodes > 0 {
+			routes = append(routes, services)
+		}
 	}
 	return routes
 }
@@ -336,5 +385,5 @@ func Remove(names plan.Names) error {
 }
 
 func ipNet(p netip.Prefix) *net.IPNet {
-	return &net.IPNet{IP: net.IP(p.Addr().AsSlice()), Mask: net.CIDRMask(p.Bits(), 32)}
+	return &net.IPNet{IP: net.IP(p.Addr().AsSlice()), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
 }

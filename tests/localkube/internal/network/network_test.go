@@ -8,12 +8,12 @@ import (
 )
 
 func TestRoutes(t *testing.T) {
-	n := Network{Addresses: plan.Addresses{Index: 1}}
-	a := n.Addresses
-	host := n.Routes(2, 0)
-	want := map[netip.Prefix]netip.Addr{
-		a.NodePods(1): a.Node(1), a.NodePods(2): a.Node(2), a.Services(): a.Node(1),
+	n := Network{Addresses: plan.Families("ipv4,ipv6").Networks(1)}
+	want := map[netip.Prefix]netip.Addr{}
+	for _, a := range n.Addresses {
+		want[a.NodePods(1)], want[a.NodePods(2)], want[a.Services()] = a.Node(1), a.Node(2), a.Node(1)
 	}
+	host := n.Routes(2, 0)
 	if len(host) != len(want) {
 		t.Errorf("the host has %d routes, want %d", len(host), len(want))
 	}
@@ -23,11 +23,13 @@ func TestRoutes(t *testing.T) {
 		}
 	}
 	for _, r := range n.Routes(2, 2) {
-		if r.To == a.NodePods(2) {
-			t.Error("node 2 has a route to its own pods by way of the network")
-		}
-		if r.To == a.Services() && r.Via.IsValid() {
-			t.Error("node 2 sends services to another node instead of rewriting them")
+		for _, a := range n.Addresses {
+			if r.To == a.NodePods(2) {
+				t.Errorf("node 2 has a route to its own pods %s by way of the network", r.To)
+			}
+			if r.To == a.Services() && r.Via.IsValid() {
+				t.Errorf("node 2 sends services %s to another node instead of rewriting them", r.To)
+			}
 		}
 	}
 	if r := n.Routes(0, 0); len(r) != 0 {

@@ -78,11 +78,69 @@ func (n Names) Cgroup(parts ...string) string {
 	return strings.Join(append([]string{"/localkube", n.Tag}, parts...), "/")
 }
 
-// Addresses are the networks of the instance with one index.
-type Addresses struct{ Index int }
+// Family is a family of IP addresses.
+type Family string
+
+// The two families.
+const (
+	IPv4 Family = "ipv4"
+	IPv6 Family = "ipv6"
+)
+
+// Of reports whether an address is of the family.
+func (f Family) Of(a netip.Addr) bool { return a.Is4() == (f == IPv4) }
+
+// Everything holds all addresses of the family.
+func (f Family) Everything() netip.Prefix {
+	if f == IPv6 {
+		return netip.PrefixFrom(netip.IPv6Unspecified(), 0)
+	}
+	return netip.PrefixFrom(netip.IPv4Unspecified(), 0)
+}
+
+// Families are the families that an instance has, separated by a comma. The first is that of what has one address alone.
+// Empty, as in the state of an older instance, is IPv4.
+type Families string
+
+// NewFamilies reads what a user asks for.
+func NewFamilies(text string) (Families, error) {
+	switch f := Families(text); f {
+	case "ipv4", "ipv6", "ipv4,ipv6", "ipv6,ipv4":
+		return f, nil
+	default:
+		return "", fmt.Errorf("read address families %q: use ipv4, ipv6, ipv4,ipv6 or ipv6,ipv4", text)
+	}
+}
+
+// List returns the families in order.
+func (f Families) List() []Family {
+	if f == "" {
+		return []Family{IPv4}
+	}
+	var all []Family
+	for name := range strings.SplitSeq(string(f), ",") {
+		all = append(all, Family(name))
+	}
+	return all
+}
+
+// Networks returns the addresses of the instance with an index, for each family in order.
+func (f Families) Networks(index int) []Addresses {
+	var all []Addresses
+	for _, family := range f.List() {
+		all = append(all, Addresses{Index: index, Family: family})
+	}
+	return all
+}
+
+// Addresses are the networks of the instance with one index, in one family.
+type Addresses struct {
+	Index  int
+	Family Family
+}
 
 // Network joins the host, the control plane and the nodes.
-func (a Addresses) Network() netip.Prefix { return prefix(89, a.Index, 24) }
+func (a Addresses) Network() netip.Prefix { return a.prefix(89, a.Index, 24, 0, 64) }
 
 // Host is the host's address in Network: pods reach programs of the host by it.
 func (a Addresses) Host() netip.Addr { return a.inNetwork(1) }
@@ -94,13 +152,15 @@ func (a Addresses) ControlPlane() netip.Addr { return a.inNetwork(2) }
 func (a Addresses) Node(i int) netip.Addr { return a.inNetwork(10 + i) }
 
 // Pods holds the pods of all nodes.
-func (a Addresses) Pods() netip.Prefix { return prefix(128+a.Index, 0, 16) }
+func (a Addresses) Pods() netip.Prefix { return a.prefix(128+a.Index, 0, 16, pods6, 56) }
 
 // NodePods holds the pods of node i.
-func (a Addresses) NodePods(i int) netip.Prefix { return prefix(128+a.Index, i, 24) }
+func (a Addresses) NodePods(i int) netip.Prefix {
+	return a.prefix(128+a.Index, i, 24, pods6+uint16(i), 64)
+}
 
 // Services holds the cluster addresses of Services.
-func (a Addresses) Services() netip.Prefix { return prefix(192+a.Index, 0, 16) }
+func (a Addresses) Services() netip.Prefix { return a.prefix(192+a.Index, 0, 16, services6, 112) }
 
 // APIService is the address of the Service "kubernetes".
 func (a Addresses) APIService() netip.Addr { return inside(a.Services(), 1) }
@@ -110,25 +170,36 @@ func (a Addresses) DNSService() netip.Addr { return inside(a.Services(), 10) }
 
 func (a Addresses) inNetwork(last int) netip.Addr { return inside(a.Network(), last) }
 
-func prefix(second, third, bits int) netip.Prefix {
+// In IPv6 an instance has fd6c:6b:INDEX::/48, and in that the subnet 0 for host and nodes and these:
+const (
+	services6 uint16 = 0x2   // an API server takes at most 20 bits for Services
+	pods6     uint16 = 0x100 // and the number of the node
+)
+
+// prefix returns 10.second.third.0 or, in IPv6, a subnet of the instance's own network.
+func (a Addresses) prefix(second, third, bits int, subnet uint16, bits6 int) netip.Prefix {
+	if a.Family == IPv6 {
+		return netip.PrefixFrom(netip.AddrFrom16([16]byte{0xfd, 0x6c, 0, 0x6b, 0, byte(a.Index), byte(subnet >> 8), byte(subnet)}), bits6)
+	}
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(second), byte(third), 0}), bits)
 }
 
 func inside(p netip.Prefix, last int) netip.Addr {
-	a := p.Addr().As4()
-	a[3] = byte(last)
-	return netip.AddrFrom4(a)
+	a := p.Addr().AsSlice()
+	a[len(a)-1] = byte(last)
+	out, _ := netip.AddrFromSlice(a) // as long as before
+	return out
 }
 
 // FreeIndex is the lowest index that no other instance has and none of whose
-// networks meets one that the host already has a route to.
+// networks, in either family, meets one that the host already has a route to.
 func FreeIndex(taken map[int]bool, routes []netip.Prefix) (int, error) {
 	for i := range MaxInstances {
-		if !taken[i] && !(Addresses{Index: i}).meet(routes) {
+		if !taken[i] && !(Addresses{i, IPv4}).meet(routes) && !(Addresses{i, IPv6}).meet(routes) {
 			return i, nil
 		}
 	}
-	return 0, fmt.Errorf("find free networks: all %d are taken by instances or by routes of the host (see: ip route); take an instance down", MaxInstances)
+	return 0, fmt.Errorf("find free networks: all %d are taken by instances or by routes of the host (see: ip route; ip -6 route); take an instance down", MaxInstances)
 }
 
 func (a Addresses) meet(routes []netip.Prefix) bool {
