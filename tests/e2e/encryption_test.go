@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"net"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -72,7 +73,7 @@ assert said == %q[::-1] and size == 100000 * %d`, second.Name, inTask, inObject,
 			certificates+"ca.crt", "print('"+inCommand+"'[::-1])", reversed(inCommand))
 		Expect(out).To(ContainSubstring(reversed(inCommand)))
 		Expect(last(job.is(ctx, v1alpha1.PhaseSucceeded)).LastLines).To(ContainElement(reversed(inJob)))
-		exec(ctx, &first, "python3", "-c", "import urllib.request; urllib.request.urlopen('http://"+second.Status.PodIP+":8080/metrics?"+openly+"').read(100)")
+		exec(ctx, &first, "python3", "-c", "import urllib.request; urllib.request.urlopen('http://"+net.JoinHostPort(second.Status.PodIP, "8080")+"/metrics?"+openly+"').read(100)")
 
 		eventually(ctx, "the capture to see what was said openly", func(context.Context) error {
 			if captured.Found()[openly] == 0 {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/netip"
 	"os"
@@ -180,7 +181,7 @@ func (t *team) service(ctx context.Context, name string) *service {
 		if found.Spec.ClusterIP == "" || len(found.Spec.Ports) == 0 {
 			return errors.New("it has no address yet")
 		}
-		s.address = fmt.Sprintf("http://%s:%d", found.Spec.ClusterIP, found.Spec.Ports[0].Port)
+		s.address = "http://" + net.JoinHostPort(found.Spec.ClusterIP, fmt.Sprint(found.Spec.Ports[0].Port))
 		return nil
 	})
 	return s

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"slices"
 	"sync"
@@ -309,7 +310,7 @@ func (r *requests) count() (sent, failed int, said []string) {
 func hello(ctx context.Context, worker *corev1.Pod) error {
 	ctx, stop := context.WithTimeout(ctx, 10*time.Second)
 	defer stop()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+worker.Status.PodIP+":8000/", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(worker.Status.PodIP, "8000")+"/", nil)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"google.golang.org/grpc"
@@ -34,7 +35,7 @@ func DialGCS(ip, token string, encryption *tls.Config) (*GCS, error) {
 		transport = credentials.NewTLS(encryption)
 	}
 	every := backoff.Config{BaseDelay: poll, Multiplier: 1, MaxDelay: poll}
-	connection, err := grpc.NewClient(fmt.Sprintf("passthrough:///%s:%d", ip, gcsPort),
+	connection, err := grpc.NewClient("passthrough:///"+net.JoinHostPort(ip, fmt.Sprint(gcsPort)),
 		grpc.WithTransportCredentials(transport), grpc.WithNoProxy(),
 		grpc.WithDefaultCallOptions(grpc.ForceCodec(raw{})),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: every, MinConnectTimeout: time.Second}))

@@ -158,7 +158,7 @@ func TestUpDown(t *testing.T) {
 	l.refusesAnother("ab")
 	before := l.settled("ab")
 	for round := range rounds(t) {
-		up := []string{"up", "--name", "a", "--nodes", "1"}
+		up := []string{"up", "--name", "a", "--nodes", "1", "--ip-families", "ipv6,ipv4"}
 		if round%3 == 2 {
 			up = []string{"up", "--name", "a", "--control-plane-only"}
 		}

@@ -62,7 +62,7 @@ func onOwnInstance(m *testing.M) (code int, err error) {
 			code, err = 1, downErr
 		}
 	}()
-	kubeconfig, err := output(program, "up", "--name", own, "--nodes", "2", "--gpus", "1")
+	kubeconfig, err := output(program, "up", "--name", own, "--nodes", "2", "--gpus", "1", "--ip-families", "ipv4,ipv6")
 	if err != nil {
 		return 1, err
 	}
@@ -110,7 +110,7 @@ func newInstance(t *testing.T) *instance {
 		t.Fatalf("list nodes: %v", err)
 	}
 	if len(nodes.Items) < 2 {
-		t.Fatalf("the instance has %d nodes: start it with localkube up --nodes 2 --gpus 1", len(nodes.Items))
+		t.Fatalf("the instance has %d nodes: start it with localkube up --nodes 2 --gpus 1 --ip-families ipv4,ipv6", len(nodes.Items))
 	}
 	in.nodes = [2]string{nodes.Items[0].Name, nodes.Items[1].Name}
 	in.makeNamespace()
@@ -192,14 +192,21 @@ func condition(pod *corev1.Pod, kind corev1.PodConditionType) corev1.PodConditio
 	return corev1.PodCondition{}
 }
 
-// ready waits until the pod is ready and returns its address.
-func (in *instance) ready(name string) string {
+// ready waits until the pod is ready and returns its addresses, one of each family.
+func (in *instance) ready(name string) []string {
 	in.t.Helper()
 	in.eventually("pod "+name+" is ready", func() (bool, string) {
 		pod := in.pod(name)
 		return condition(pod, corev1.PodReady).Status == corev1.ConditionTrue, fmt.Sprintf("%+v", pod.Status)
 	})
-	return in.pod(name).Status.PodIP
+	var addresses []string
+	for _, ip := range in.pod(name).Status.PodIPs {
+		addresses = append(addresses, ip.IP)
+	}
+	if len(addresses) != 2 {
+		in.t.Fatalf("pod %s has the addresses %q, want one of each family: start the instance with localkube up --ip-families ipv4,ipv6", name, addresses)
+	}
+	return addresses
 }
 
 // run returns what a command prints in a pod, and an error if it fails.

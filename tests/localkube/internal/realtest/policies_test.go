@@ -2,6 +2,8 @@ package realtest
 
 import (
 	"fmt"
+	"net"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -30,7 +32,7 @@ func probed(c *corev1.Container) {
 // limited by wget's own option: with it, Debian's static busybox crashes.
 func (in *instance) reaches(pod, address string) (bool, string) {
 	in.t.Helper()
-	out, err := in.run(pod, "timeout", "1", "wget", "-q", "-O", "-", "http://"+address+":8080/index.html")
+	out, err := in.run(pod, "timeout", "1", "wget", "-q", "-O", "-", "http://"+net.JoinHostPort(address, "8080")+"/index.html")
 	return err == nil && strings.TrimSpace(out) == "hello", fmt.Sprintf("%q, %v", out, err)
 }
 
@@ -38,6 +40,15 @@ func (in *instance) reaches(pod, address string) (bool, string) {
 type path struct {
 	from, to, address string
 	open              bool
+}
+
+// paths are those to all addresses of one end.
+func paths(from, to string, addresses []string, open bool) []path {
+	var all []path
+	for _, address := range addresses {
+		all = append(all, path{from, to, address, open})
+	}
+	return all
 }
 
 // expect waits until each path is as it should be, closed ones first: they show
@@ -49,7 +60,7 @@ func (in *instance) expect(when string, paths []path) {
 			if p.open != open {
 				continue
 			}
-			in.eventually(fmt.Sprintf("%s %s reaches %s: %v", when, p.from, p.to, p.open), func() (bool, string) {
+			in.eventually(fmt.Sprintf("%s %s reaches %s at %s: %v", when, p.from, p.to, p.address, p.open), func() (bool, string) {
 				got, said := in.reaches(p.from, p.address)
 				return got == p.open, said
 			})
@@ -57,7 +68,7 @@ func (in *instance) expect(when string, paths []path) {
 	}
 	for _, p := range paths {
 		if got, _ := in.reaches(p.from, p.address); got && !p.open {
-			in.t.Errorf("%s %s reaches %s again", when, p.from, p.to)
+			in.t.Errorf("%s %s reaches %s at %s again", when, p.from, p.to, p.address)
 		}
 	}
 }
@@ -76,20 +87,22 @@ func pods(role string) []networkingv1.NetworkPolicyPeer {
 	return []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"role": role}}}}
 }
 
-// expose makes a Service for the pods with a role and returns its address.
-func (in *instance) expose(role string) string {
+// expose makes a Service for the pods with a role and returns its addresses, one of each family.
+func (in *instance) expose(role string) []string {
 	in.t.Helper()
+	both := corev1.IPFamilyPolicyRequireDualStack
 	service, err := in.client.CoreV1().Services(in.namespace).Create(in.ctx, &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: role},
 		Spec: corev1.ServiceSpec{
-			Selector: map[string]string{"role": role},
-			Ports:    []corev1.ServicePort{{Port: 8080, TargetPort: intstr.FromString("web")}},
+			IPFamilyPolicy: &both,
+			Selector:       map[string]string{"role": role},
+			Ports:          []corev1.ServicePort{{Port: 8080, TargetPort: intstr.FromString("web")}},
 		},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		in.t.Fatalf("create service %s: %v", role, err)
 	}
-	return service.Spec.ClusterIP
+	return service.Spec.ClusterIPs
 }
 
 func TestAPolicyLetsInWhomItNames(t *testing.T) {
@@ -106,12 +119,18 @@ func TestAPolicyLetsInWhomItNames(t *testing.T) {
 	var before, after []path
 	for _, name := range clients {
 		in.ready(name)
-		for to, address := range map[string]string{"server": server, "the service": service} {
-			before = append(before, path{name, to, address, true})
-			after = append(after, path{name, to, address, strings.HasPrefix(name, "friend")})
+		for to, addresses := range map[string][]string{"server": server, "the service": service} {
+			before = append(before, paths(name, to, addresses, true)...)
+			after = append(after, paths(name, to, addresses, strings.HasPrefix(name, "friend"))...)
 		}
 	}
 	in.expect("without a policy", before)
+	for _, address := range service {
+		in.eventually("DNS knows the service at "+address, func() (bool, string) {
+			out, err := in.run("friend-here", "nslookup", "server."+in.namespace+".svc.cluster.local")
+			return strings.Contains(out, address), fmt.Sprintf("%q, %v", out, err)
+		})
+	}
 
 	in.create("friends", "server", networkingv1.NetworkPolicySpec{
 		Ingress: []networkingv1.NetworkPolicyIngressRule{{From: pods("friend"), Ports: []networkingv1.NetworkPolicyPort{{Port: &web}}}},
@@ -121,10 +140,11 @@ func TestAPolicyLetsInWhomItNames(t *testing.T) {
 	// A node reaches its own pods: this one's probe has to pass the policy.
 	in.start("late", there, "server", serve, probed)
 	late := in.ready("late")
-	in.expect("with the policy", []path{
-		{"stranger-there", "the late server", late, false}, {"stranger-here", "the late server", late, false},
-		{"friend-there", "the late server", late, true}, {"friend-here", "the late server", late, true},
-	})
+	var toLate []path
+	for _, name := range clients {
+		toLate = append(toLate, paths(name, "the late server", late, strings.HasPrefix(name, "friend"))...)
+	}
+	in.expect("with the policy", toLate)
 }
 
 // web is the name that probed gives to a port.
@@ -135,17 +155,21 @@ func TestAPolicyLetsOutWhereItSays(t *testing.T) {
 	in := newInstance(t)
 	here, there := in.nodes[0], in.nodes[1]
 	in.start("client", here, "client", idle)
-	var paths, open []path
+	var chosen, open []path
 	for _, role := range []string{"chosen", "other"} {
 		for place, node := range map[string]string{"here": here, "there": there} {
 			in.start(role+"-"+place, node, role, serve, probed)
 		}
-		paths = append(paths, path{from: "client", to: role + "-here", open: role == "chosen"}, path{from: "client", to: role + "-there", open: role == "chosen"})
 	}
 	in.ready("client")
-	for i := range paths {
-		paths[i].address = in.ready(paths[i].to)
-		open = append(open, path{"client", paths[i].to, paths[i].address, true})
+	var blocks []networkingv1.NetworkPolicyPeer
+	for _, to := range []string{"chosen-here", "chosen-there", "other-here", "other-there"} {
+		addresses := in.ready(to)
+		open = append(open, paths("client", to, addresses, true)...)
+		chosen = append(chosen, paths("client", to, addresses, strings.HasPrefix(to, "chosen"))...)
+		if to == "other-there" {
+			blocks = around(addresses)
+		}
 	}
 	in.expect("without a policy", open)
 
@@ -153,10 +177,36 @@ func TestAPolicyLetsOutWhereItSays(t *testing.T) {
 		PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeEgress},
 		Egress:      []networkingv1.NetworkPolicyEgressRule{{To: pods("chosen"), Ports: []networkingv1.NetworkPolicyPort{{Port: &web}}}},
 	})
-	in.expect("with the policy", paths)
+	in.expect("with the policy", chosen)
 
-	if err := in.client.NetworkingV1().NetworkPolicies(in.namespace).Delete(in.ctx, "way-out", metav1.DeleteOptions{}); err != nil {
-		t.Fatalf("delete policy: %v", err)
+	in.create("blocks", "client", networkingv1.NetworkPolicySpec{
+		PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeEgress},
+		Egress:      []networkingv1.NetworkPolicyEgressRule{{To: blocks}},
+	})
+	for i := range chosen {
+		chosen[i].open = chosen[i].to != "other-there"
 	}
-	in.expect("after the policy", open)
+	in.expect("with blocks without one pod", chosen)
+
+	for _, name := range []string{"way-out", "blocks"} {
+		if err := in.client.NetworkingV1().NetworkPolicies(in.namespace).Delete(in.ctx, name, metav1.DeleteOptions{}); err != nil {
+			t.Fatalf("delete policy %s: %v", name, err)
+		}
+	}
+	in.expect("after the policies", open)
+}
+
+// around are all addresses but the given ones, one of each family.
+func around(addresses []string) []networkingv1.NetworkPolicyPeer {
+	var all []networkingv1.NetworkPolicyPeer
+	for _, text := range addresses {
+		one, everything := netip.MustParseAddr(text), netip.IPv4Unspecified()
+		if one.Is6() {
+			everything = netip.IPv6Unspecified()
+		}
+		all = append(all, networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{
+			CIDR: netip.PrefixFrom(everything, 0).String(), Except: []string{netip.PrefixFrom(one, one.BitLen()).String()},
+		}})
+	}
+	return all
 }
