@@ -1017,7 +1017,7 @@ type GetObjectResponse struct {
 	Phases []*Phase               `protobuf:"bytes,5,rep,name=phases,proto3" json:"phases,omitempty"`
 	// why leads from the object down to the pod that it waits for.
 	Why []*Cause `protobuf:"bytes,6,rep,name=why,proto3" json:"why,omitempty"`
-	// hidden names what is left out because the caller cannot list it: "clusters", "pods", "events".
+	// hidden names what is left out: what the caller cannot list, and events where there are too many: "clusters", "pods", "events".
 	Hidden []string `protobuf:"bytes,7,rep,name=hidden,proto3" json:"hidden,omitempty"`
 	// dashboard is the address at which browsers open the dashboard of a cluster, or a service; empty where none is served.
 	Dashboard     string `protobuf:"bytes,8,opt,name=dashboard,proto3" json:"dashboard,omitempty"`
