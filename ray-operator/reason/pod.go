@@ -55,6 +55,11 @@ var (
 			{"user", "Set runAsUser in the securityContext of the template to a number: the user of the image is not numeric"},
 		},
 	}
+	IPv6Unsupported = Reason{
+		"IPv6Unsupported", Warning, "The pod's first address is one of IPv6, and the cluster's Ray does not listen there.",
+		"has the address %s, and Ray %s does not work on IPv6",
+		"Set rayVersion and image to Ray %s or later, or use a Kubernetes cluster that gives pods an IPv4 address first", nil,
+	}
 	WrongArchitecture = Reason{
 		"WrongArchitecture", Warning, "A container ends with \"exec format error\": the programs of its image are for another architecture than its node's.",
 		"container %s cannot run on node %s: image %s is for %s", "Use an image for the node's architecture, or set nodeSelector kubernetes.io/arch to the image's",
@@ -153,7 +158,7 @@ var (
 
 func pods() Section {
 	return Section{"Why a pod is not ready", []Reason{
-		VersionMismatch, OutOfMemory, ImagePullFailed, ConfigError, VolumeNotReady, Unschedulable, WrongArchitecture, StartFailed, SidecarRewritten, InitFailed,
+		VersionMismatch, OutOfMemory, ImagePullFailed, ConfigError, VolumeNotReady, Unschedulable, IPv6Unsupported, WrongArchitecture, StartFailed, SidecarRewritten, InitFailed,
 		CrashLoop, SidecarFailed, SetupFailed, NodeRefused, PodFailed, NodeLost, Preempted, Evicted, ProbeFailing,
 		SchedulingGated, Preempting, Scheduling, ImagePulling, InitRunning, ContainerCreating, Starting, ReadinessGated,
 	}}

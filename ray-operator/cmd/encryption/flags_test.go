@@ -18,7 +18,7 @@ func flagSet() *flag.FlagSet {
 func TestFlags_BecomeSettings(t *testing.T) {
 	set := flagSet()
 	f := defineFront(set)
-	if *f != (front{listen: ":8266", to: "127.0.0.1:8265"}) {
+	if *f != (front{listen: ":8266", to: "localhost:8265"}) {
 		t.Errorf("by default %+v", *f)
 	}
 	err := parse(set, []string{"--listen=127.0.0.1:1", "--to=localhost:2", "--certificates=/c"})

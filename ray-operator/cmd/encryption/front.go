@@ -25,7 +25,7 @@ type front struct{ listen, to, certificates string }
 func defineFront(set *flag.FlagSet) *front {
 	f := &front{}
 	set.StringVar(&f.listen, "listen", ":8266", "host:port on which TLS is taken")
-	set.StringVar(&f.to, "to", "127.0.0.1:8265", "host:port that is connected to in clear text")
+	set.StringVar(&f.to, "to", "localhost:8265", "host:port that is connected to in clear text")
 	set.StringVar(&f.certificates, "certificates", "", "directory with ca.crt, tls.crt and tls.key, as certify wrote them")
 	return f
 }

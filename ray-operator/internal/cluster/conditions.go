@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -141,11 +142,15 @@ const (
 	headsInVain  = 6
 )
 
-// findFailingHead returns a finding for a head that ends again and again. It is tried for as long as the cluster is
-// there, but who waits for the cluster should wait no longer.
+// findFailingHead returns a finding for a head that ends again and again, or that cannot work where it is. It is tried for
+// as long as the cluster is there, but who waits for the cluster should wait no longer.
 func findFailingHead(t *statusDraft) *reason.Finding {
 	if t.head == nil || t.head.isReady() {
 		return nil
+	}
+	if lacks := findMissingIPv6(t.cluster, *t.head); lacks != nil {
+		found := lacks.About("head pod " + t.head.Name)
+		return &found
 	}
 	since := t.head.CreationTimestamp.Time
 	for _, condition := range t.head.Status.Conditions {
@@ -350,6 +355,20 @@ func hasLostHead(t *statusDraft) bool {
 	default:
 		return former.Phase == v1alpha1.PhaseRecovering
 	}
+}
+
+// rayWithIPv6 is the first minor version of Ray 2 that works where pods have an IPv6 address alone.
+const rayWithIPv6 = 56
+
+// findMissingIPv6 returns a finding where the cluster's Ray cannot work at the address of a pod, which nobody knows before
+// the pod runs. A pod that is ready, or leaves, has none.
+func findMissingIPv6(cluster *v1alpha1.ComputeCluster, p Pod) *reason.Finding {
+	version := cluster.Spec.RayVersion
+	if p.isReady() || p.isTerminating() || !pod.IsIPv6(p.Pod) || !naming.IsRayBefore(version, rayWithIPv6) {
+		return nil
+	}
+	found := reason.IPv6Unsupported.Of(p.Status.PodIP, version, fmt.Sprintf("2.%d", rayWithIPv6))
+	return &found
 }
 
 // findUnverifiedRay returns a finding where the operator was not verified with the cluster's Ray.

@@ -131,6 +131,9 @@ func examinePods(t *statusDraft) {
 			if t.isTokenGone() && lacksToken(t.cluster, finding) { // no template has that volume
 				finding = *t.plan.Held
 			}
+			if lacks := findMissingIPv6(t.cluster, p); lacks != nil {
+				finding = *lacks
+			}
 			t.findings[p.At.Group] = append(t.findings[p.At.Group], finding)
 		}
 	}

@@ -180,6 +180,39 @@ func TestCondition_RayUnverified(t *testing.T) {
 	}
 }
 
+// TestReady_NamesARayWithoutIPv6: where a pod that is not ready has an address that the cluster's Ray cannot listen at, it is
+// said what helps, and who waits for the cluster waits no longer. What is ready needs no word.
+func TestReady_NamesARayWithoutIPv6(t *testing.T) {
+	for name, c := range map[string]struct {
+		version, address string
+		change           func(*corev1.Pod)
+		want             bool
+	}{
+		"an old Ray on IPv6":       {"2.52.1", "fd00::7", unreadyPod, true},
+		"an old Ray on IPv4":       {"2.52.1", "10.0.0.7", unreadyPod, false},
+		"no address yet":           {"2.52.1", "", unreadyPod, false},
+		"a new Ray on IPv6":        {"2.60.0", "fd00::7", unreadyPod, false},
+		"a Ray without a number":   {"nightly", "fd00::7", unreadyPod, false},
+		"an old Ray that is ready": {"2.52.1", "fd00::7", func(*corev1.Pod) {}, false},
+	} {
+		of := demo()
+		of.Spec.RayVersion = c.version
+		seen := given(1)
+		for _, p := range seen.Pods {
+			p.Status.PodIP = c.address
+			c.change(p.Pod)
+		}
+		conditions := told(of, seen, nil).Conditions
+		for kind, status := range map[string]metav1.ConditionStatus{v1alpha1.ConditionReady: metav1.ConditionFalse, v1alpha1.ConditionStalled: metav1.ConditionTrue} {
+			is := meta.FindStatusCondition(conditions, kind)
+			have := is != nil && is.Status == status && is.Reason == reason.IPv6Unsupported.Code && strings.Contains(is.Message, c.version)
+			if have != c.want {
+				t.Errorf("%s: %s is %+v, want it told: %v", name, kind, is, c.want)
+			}
+		}
+	}
+}
+
 // TestUpToDate_NamesTheGroupThatARollWaitsFor: a group that cannot be complete keeps the next ones from being replaced.
 func TestUpToDate_NamesTheGroupThatARollWaitsFor(t *testing.T) {
 	of := testkit.Cluster("demo", testkit.Group("cpu", 2), testkit.Group("gpu", 1))

@@ -238,3 +238,23 @@ func consistent(t *testing.T, config serveconfig.Config) {
 		}
 	}
 }
+
+// TestListenOnIPv6: all addresses are those of both families then. A host that a former operator took stays.
+func TestListenOnIPv6(t *testing.T) {
+	for text, want := range map[string]string{
+		`{}`:                                  `{"http_options":{"host":"::"}}`,
+		`{"http_options":null}`:               `{"http_options":{"host":"::"}}`,
+		`{"http_options":{"port":8100}}`:      `{"http_options":{"host":"::","port":8100}}`,
+		`{"http_options":{"host":""}}`:        `{"http_options":{"host":"::"}}`,
+		`{"http_options":{"host":"0.0.0.0"}}`: `{"http_options":{"host":"::"}}`,
+		`{"http_options":{"host":"::"}}`:      `{"http_options":{"host":"::"}}`,
+		`{"http_options":{"host":"fd00::7"}}`: `{"http_options":{"host":"fd00::7"}}`,
+		`{"logging_config":{"a":1}}`:          `{"http_options":{"host":"::"},"logging_config":{"a":1}}`,
+		`{"http_options":7}`:                  `{"http_options":7}`,
+		`[]`:                                  `[]`,
+	} {
+		if have := string(serveconfig.ListenOnIPv6([]byte(text))); have != want {
+			t.Errorf("%s becomes %s, want %s", text, have, want)
+		}
+	}
+}

@@ -70,6 +70,28 @@ func Common(raw []byte) string {
 	return string(printed(kept))
 }
 
+// ListenOnIPv6 returns the options of a Config with proxies that listen on all addresses of IPv6, and so of IPv4 too, where
+// they would listen on all of IPv4. A host that stands for less stays.
+func ListenOnIPv6(options json.RawMessage) json.RawMessage {
+	whole, err := object(options)
+	if err != nil {
+		return options
+	}
+	const key, host = "http_options", "host"
+	proxies := fields{}
+	if given, there := whole[key]; there && !isNull(given) {
+		if proxies, err = object(given); err != nil {
+			return options
+		}
+	}
+	if given := string(proxies[host]); given != "" && given != `""` && given != defaults[key][host] {
+		return options
+	}
+	proxies[host] = json.RawMessage(`"::"`)
+	whole[key] = printed(proxies)
+	return printed(whole)
+}
+
 // canonical writes a value with the keys of objects in order, and numbers as they are.
 func canonical(raw json.RawMessage) json.RawMessage {
 	reader := json.NewDecoder(bytes.NewReader(raw))

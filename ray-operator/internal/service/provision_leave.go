@@ -158,7 +158,7 @@ func (v *provisioner) removeApplications() {
 	default:
 		v.addWant(cluster, &serving.Config{
 			Digest: leaveDigest(v.record.Applications), Applications: map[string]json.RawMessage{}, Drop: askedNames(v.state),
-			Options: v.findRevision(v.record.Active.Revision).Config.Options,
+			Options: optionsOf(v.findRevision(v.record.Active.Revision), 100, cluster.Head),
 		})
 	}
 }

@@ -6,8 +6,11 @@ import (
 	"strconv"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/serveconfig"
 )
 
 // How often heads are asked.
@@ -31,7 +34,7 @@ func (v *provisioner) requestConfiguration(side *Side) {
 	}
 	digest, bounds := v.digestOf(side), v.boundsOf(side)
 	config := &serving.Config{
-		Digest: digest, Applications: map[string]json.RawMessage{}, Options: optionsOf(revision, v.capacityOf(side)),
+		Digest: digest, Applications: map[string]json.RawMessage{}, Options: optionsOf(revision, v.capacityOf(side), cluster.Head),
 		Taken: side.Taken == digest && side.Head == string(cluster.Head.UID), Alone: v.ownsClusters(),
 		Retry: revision.ID == side.Good || side == &v.record.Active && side.Good == "",
 	}
@@ -95,18 +98,19 @@ func (v *provisioner) addWant(cluster *Cluster, config *serving.Config) {
 	v.wants = append(v.wants, want)
 }
 
-// optionsOf returns the rest of a configuration, with how much of its capacity Serve must have.
-func optionsOf(revision Revision, capacity int) json.RawMessage {
-	if capacity >= 100 {
-		return revision.Config.Options
-	}
+// optionsOf returns the rest of a configuration, with how much of its capacity Serve must have, and with the host where
+// its proxies listen.
+func optionsOf(revision Revision, capacity int, head *corev1.Pod) json.RawMessage {
+	options := revision.Config.Options
 	all := map[string]json.RawMessage{}
-	if json.Unmarshal(revision.Config.Options, &all) != nil { // it was read before
-		return revision.Config.Options
+	if capacity < 100 && json.Unmarshal(options, &all) == nil { // it was read before
+		all["target_capacity"] = json.RawMessage(strconv.Itoa(capacity))
+		options, _ = json.Marshal(all) // raw JSON always marshals
 	}
-	all["target_capacity"] = json.RawMessage(strconv.Itoa(capacity))
-	text, _ := json.Marshal(all) // raw JSON always marshals
-	return text
+	if pod.IsIPv6(head) {
+		options = serveconfig.ListenOnIPv6(options)
+	}
+	return options
 }
 
 // askLast keeps on asking a head that gets no more requests.

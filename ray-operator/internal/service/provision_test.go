@@ -83,6 +83,18 @@ func TestWant_RetriesWhatNothingCanReplace(t *testing.T) {
 	}
 }
 
+// TestWant_ListensWhereTheHeadIs: proxies listen on IPv6 where the head is reached by it. What was taken stays taken.
+func TestWant_ListensWhereTheHeadIs(t *testing.T) {
+	for address, want := range map[string]bool{"10.0.0.7": false, "fd00::7": true} {
+		s := serves(t)
+		s.seen.Clusters[1].Head.Status.PodIP = address
+		config := s.decide().Wants[0].Config
+		if have := strings.Contains(string(config.Options), `"host":"::"`); have != want || !config.Taken {
+			t.Errorf("a head at %s: %+v with %s", address, config, config.Options)
+		}
+	}
+}
+
 // TestDrainLonger: workers behind HAProxy get its time, unless the user says how long.
 func TestDrainLonger(t *testing.T) {
 	mine := int64(7)

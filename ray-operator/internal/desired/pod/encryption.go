@@ -114,12 +114,13 @@ func (o OperatorImage) Certificates(size corev1.ResourceList, security *corev1.S
 	return container
 }
 
-// front returns the container that takes HTTPS for the dashboard, which has no TLS of its own.
+// front returns the container that takes HTTPS for the dashboard, which has no TLS of its own. Where a pod has IPv6 alone,
+// the dashboard is at ::1, and elsewhere at 127.0.0.1. Both are localhost.
 func (o OperatorImage) front(size corev1.ResourceList, security *corev1.SecurityContext) corev1.Container {
 	container := o.container(v1alpha1.ContainerEncryption, Over(encryptionSize, size), security)
 	container.Command = []string{"/encryption", "front"}
 	container.Args = []string{
-		fmt.Sprintf("--listen=:%d", PortDashboardTLS), fmt.Sprintf("--to=127.0.0.1:%d", PortDashboard), "--certificates=" + PathCertificates,
+		fmt.Sprintf("--listen=:%d", PortDashboardTLS), fmt.Sprintf("--to=localhost:%d", PortDashboard), "--certificates=" + PathCertificates,
 	}
 	container.Ports = []corev1.ContainerPort{{Name: "dashboard-tls", ContainerPort: PortDashboardTLS, Protocol: corev1.ProtocolTCP}}
 	container.VolumeMounts = []corev1.VolumeMount{CertificatesMount()}

@@ -38,6 +38,7 @@ func environment(d *draft) {
 	d.set("RAY_CLUSTER_NAMESPACE", d.cluster.Namespace)
 	d.set("RAY_NODE_TYPE_NAME", group)
 	d.ray.Env = append(d.ray.Env, fromPod("RAY_CLOUD_INSTANCE_ID", "metadata.uid"))
+	d.offerFromPod(variableAddresses, "status.podIPs")
 	d.offer("RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S", drain)
 	d.offer("RAY_DASHBOARD_ENABLE_K8S_DISK_USAGE", "1")
 	d.offer("RAY_USAGE_STATS_ENABLED", "0") // nothing leaves the cluster unless the user says so
@@ -66,14 +67,8 @@ func shield(d *draft) {
 // Kubernetes copies them from the node to the pod when it binds it, from 1.35 on; before
 // that the values are empty, and Ray makes no label.
 func topology(d *draft) {
-	for _, variable := range []corev1.EnvVar{
-		fromPod("RAY_NODE_ZONE", "metadata.labels['"+corev1.LabelTopologyZone+"']"),
-		fromPod("RAY_NODE_REGION", "metadata.labels['"+corev1.LabelTopologyRegion+"']"),
-	} {
-		if !hasVariable(d.ray, variable.Name) {
-			d.ray.Env = append(d.ray.Env, variable)
-		}
-	}
+	d.offerFromPod("RAY_NODE_ZONE", "metadata.labels['"+corev1.LabelTopologyZone+"']")
+	d.offerFromPod("RAY_NODE_REGION", "metadata.labels['"+corev1.LabelTopologyRegion+"']")
 }
 
 // fromPod is a variable whose value is a field of the pod itself.
@@ -92,5 +87,12 @@ func (d *draft) set(name, value string) {
 func (d *draft) offer(name, value string) {
 	if !hasVariable(d.ray, name) {
 		d.set(name, value)
+	}
+}
+
+// offerFromPod adds a variable with a field of the pod itself, which the user's own wins over.
+func (d *draft) offerFromPod(name, path string) {
+	if !hasVariable(d.ray, name) {
+		d.ray.Env = append(d.ray.Env, fromPod(name, path))
 	}
 }

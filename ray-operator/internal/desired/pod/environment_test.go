@@ -19,6 +19,7 @@ var offered = map[string]string{
 	"RAY_USAGE_STATS_ENABLED":               "0",
 	"RAY_NODE_ZONE":                         "metadata.labels['topology.kubernetes.io/zone']",
 	"RAY_NODE_REGION":                       "metadata.labels['topology.kubernetes.io/region']",
+	"HELIOSTAT_POD_IPS":                     "status.podIPs",
 	"HELIOSTAT_REPLICA_INDEX":               "1",
 	"HELIOSTAT_HOST_INDEX":                  "2",
 	"HELIOSTAT_REPLICA_HOSTNAMES":           "",

@@ -7,6 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
@@ -36,6 +40,45 @@ func TestStart_RaisesTheLimitOfFiles(t *testing.T) {
 			}
 			said, err := shell.Output()
 			if want := c.want + ",start,--block,--labels=a=$(x) `y`,"; err != nil || strings.TrimSpace(string(said)) != want {
+				t.Errorf("%v: %s, want %s", err, said, want)
+			}
+		})
+	}
+}
+
+// TestStart_FollowsTheAddressOfThePod: Ray gets the pod's address where the first one is of IPv6, and what its dashboard
+// listens on follows, unless another container has the way there. With IPv4 first all stays as it was.
+func TestStart_FollowsTheAddressOfThePod(t *testing.T) {
+	t.Parallel()
+	programs := t.TempDir()
+	if err := os.WriteFile(filepath.Join(programs, "ray"), []byte("#!/bin/sh\necho \"$@\"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	plain, encrypted := testkit.Cluster("demo", testkit.Group("g", 1)), testkit.Cluster("demo", testkit.Group("g", 1))
+	encrypted.Spec.Network = &v1alpha1.Network{Encryption: v1alpha1.EncryptionRequired}
+	const nodeIP, dashboard = " --node-ip-address=fd00::7", " --dashboard-host=::"
+	for _, c := range []struct {
+		name, addresses string
+		built           *corev1.Pod
+		want            string
+	}{
+		{"a head with IPv4 alone", "10.0.0.7", pod.Head(plain, 1), ""},
+		{"a head with IPv4 first", "10.0.0.7,fd00::7", pod.Head(plain, 1), ""},
+		{"a head with IPv6 first", "fd00::7,10.0.0.7", pod.Head(plain, 1), nodeIP + dashboard},
+		{"a head with IPv6 alone", "fd00::7", pod.Head(plain, 1), nodeIP + dashboard},
+		{"a head with encryption", "fd00::7", pod.Head(encrypted, 1), nodeIP},
+		{"a worker with IPv4 first", "10.0.0.7,fd00::7", worker(plain), ""},
+		{"a worker with IPv6 first", "fd00::7,10.0.0.7", worker(plain), nodeIP},
+		{"a worker with encryption", "fd00::7", worker(encrypted), nodeIP},
+		{"addresses that are not known", "", worker(plain), ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			command := c.built.Spec.Containers[0].Command
+			shell := exec.Command(command[0], append(command[1:], "--block", "--dashboard-host=0.0.0.0")...)
+			shell.Env = []string{"PATH=" + programs + ":/usr/bin:/bin", "HELIOSTAT_POD_IPS=" + c.addresses}
+			said, err := shell.Output()
+			if want := "start --block --dashboard-host=0.0.0.0" + c.want; err != nil || strings.TrimSpace(string(said)) != want {
 				t.Errorf("%v: %s, want %s", err, said, want)
 			}
 		})

@@ -72,13 +72,28 @@ func headHost(cluster *v1alpha1.ComputeCluster) string {
 	return naming.HeadService(cluster.Name) + "." + cluster.Namespace + ".svc"
 }
 
-// raiseFiles is a script that lets Ray open more files, as far as the hard limit allows, and becomes "ray start" with the
-// script's arguments. A raylet, the control service and the dashboard keep a connection for each of their peers, and
-// container runtimes start processes with 1024. RAY_START_ULIMIT_OPEN_FILES is the variable by which KubeRay is told the
-// number. There is no $( in it, which a kubelet expands.
+// raiseFiles is the part of the script that lets Ray open more files, as far as the hard limit allows. A raylet, the control
+// service and the dashboard keep a connection for each of their peers, and container runtimes start processes with 1024.
+// RAY_START_ULIMIT_OPEN_FILES is the variable by which KubeRay is told the number.
 const raiseFiles = "n=${RAY_START_ULIMIT_OPEN_FILES:-65536}; s=`ulimit -Sn`; " +
-	`if [ "$s" != unlimited ] && [ "$s" -lt "$n" ]; then ulimit -Sn "$n" 2>/dev/null || ` + "ulimit -Sn `ulimit -Hn`; fi; " +
-	`exec ray start "$@"`
+	`if [ "$s" != unlimited ] && [ "$s" -lt "$n" ]; then ulimit -Sn "$n" 2>/dev/null || ` + "ulimit -Sn `ulimit -Hn`; fi; "
+
+// variableAddresses is the variable that has the addresses of a pod, with commas between them.
+const variableAddresses = "HELIOSTAT_POD_IPS"
+
+// startScript becomes "ray start" with the script's arguments. Where the pod's first address is one of IPv6, it has Ray use
+// that one: probes, the operator and other nodes reach the pod there, while Ray itself prefers IPv4. Only the pod knows its
+// addresses. Of an option that is given twice Ray takes the last one. There is no $( in the script, which a kubelet expands.
+func startScript(d *draft) string {
+	six := `--node-ip-address="$ip"`
+	if d.isHead() && !EncryptionRequired(d.cluster) {
+		six += " --dashboard-host=::"
+	}
+	return raiseFiles + "ip=${" + variableAddresses + `%%,*}; case "$ip" in *:*) set -- "$@" ` + six + ` ;; esac; exec ray start "$@"`
+}
+
+// IsIPv6 reports whether a pod is reached by IPv6: its first address counts.
+func IsIPv6(made *corev1.Pod) bool { return strings.Contains(made.Status.PodIP, ":") }
 
 // startCommand runs "ray start". The shell before it interprets nothing of the spec, which comes as arguments, and becomes
 // Ray, so that a signal reaches Ray.
@@ -115,7 +130,7 @@ func startCommand(d *draft) {
 	for name, value := range d.options {
 		arguments[name] = argument(name, value)
 	}
-	d.ray.Command, d.ray.Args = []string{"/bin/sh", "-c", raiseFiles, "ray"}, nil
+	d.ray.Command, d.ray.Args = []string{"/bin/sh", "-c", startScript(d), "ray"}, nil
 	for _, name := range slices.Sorted(maps.Keys(arguments)) {
 		d.ray.Args = append(d.ray.Args, arguments[name])
 	}
