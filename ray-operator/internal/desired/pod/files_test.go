@@ -18,11 +18,7 @@ import (
 // allows; and Ray gets its arguments as they are.
 func TestStart_RaisesTheLimitOfFiles(t *testing.T) {
 	t.Parallel()
-	programs := t.TempDir()
-	ray := "#!/bin/sh\nprintf '%s,' `ulimit -Sn` \"$@\"\n"
-	if err := os.WriteFile(filepath.Join(programs, "ray"), []byte(ray), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	programs := programsOf(t, map[string]string{"ray": "printf '%s,' `ulimit -Sn` \"$@\""})
 	command := worker(testkit.Cluster("demo", testkit.Group("g", 1))).Spec.Containers[0].Command
 	for _, c := range []struct{ name, before, variable, want string }{
 		{"a low limit is raised as far as the hard one", "ulimit -Sn 1024; ulimit -Hn 4096", "", "4096"},
@@ -34,7 +30,7 @@ func TestStart_RaisesTheLimitOfFiles(t *testing.T) {
 			t.Parallel()
 			args := append([]string{"-c", c.before + `; exec "$@"`, "sh"}, command...)
 			shell := exec.Command("/bin/sh", append(args, "--block", "--labels=a=$(x) `y`")...)
-			shell.Env = []string{"PATH=" + programs + ":/usr/bin:/bin"}
+			shell.Env = []string{"PATH=" + programs + ":/usr/bin:/bin", "HOME=" + programs}
 			if c.variable != "" {
 				shell.Env = append(shell.Env, "RAY_START_ULIMIT_OPEN_FILES="+c.variable)
 			}
@@ -50,10 +46,7 @@ func TestStart_RaisesTheLimitOfFiles(t *testing.T) {
 // listens on follows, unless another container has the way there. With IPv4 first all stays as it was.
 func TestStart_FollowsTheAddressOfThePod(t *testing.T) {
 	t.Parallel()
-	programs := t.TempDir()
-	if err := os.WriteFile(filepath.Join(programs, "ray"), []byte("#!/bin/sh\necho \"$@\"\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	programs := programsOf(t, map[string]string{"ray": `echo "$@"`})
 	plain, encrypted := testkit.Cluster("demo", testkit.Group("g", 1)), testkit.Cluster("demo", testkit.Group("g", 1))
 	encrypted.Spec.Network = &v1alpha1.Network{Encryption: v1alpha1.EncryptionRequired}
 	const nodeIP, dashboard = " --node-ip-address=fd00::7", " --dashboard-host=::"
@@ -76,11 +69,52 @@ func TestStart_FollowsTheAddressOfThePod(t *testing.T) {
 			t.Parallel()
 			command := c.built.Spec.Containers[0].Command
 			shell := exec.Command(command[0], append(command[1:], "--block", "--dashboard-host=0.0.0.0")...)
-			shell.Env = []string{"PATH=" + programs + ":/usr/bin:/bin", "HELIOSTAT_POD_IPS=" + c.addresses}
+			shell.Env = []string{"PATH=" + programs + ":/usr/bin:/bin", "HOME=" + programs, "HELIOSTAT_POD_IPS=" + c.addresses}
 			said, err := shell.Output()
 			if want := "start --block --dashboard-host=0.0.0.0" + c.want; err != nil || strings.TrimSpace(string(said)) != want {
 				t.Errorf("%v: %s, want %s", err, said, want)
 			}
 		})
 	}
+}
+
+// TestStart_GivesUnknownUsersAHomeAndAName: what the image has stays where it works.
+func TestStart_GivesUnknownUsersAHomeAndAName(t *testing.T) {
+	t.Parallel()
+	command := worker(testkit.Cluster("demo", testkit.Group("g", 1))).Spec.Containers[0].Command
+	own, temporary := t.TempDir(), t.TempDir()
+	other := filepath.Join(temporary, "home")
+	for _, c := range []struct {
+		name, id string
+		env      []string
+		want     string
+	}{
+		{"a known user keeps home and name", "echo ray", []string{"HOME=" + own}, own + ",,"},
+		{"a user without a name gets one", "exit 1", []string{"HOME=" + own}, own + ",ray,ray"},
+		{"names that are given stay", "exit 1", []string{"HOME=" + own, "USER=ann", "LOGNAME=bob"}, own + ",ann,bob"},
+		{"a home that cannot be written gives way", "echo ray", []string{"HOME=/nowhere"}, other + ",,"},
+		{"without a home there is one", "exit 1", nil, other + ",ray,ray"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			programs := programsOf(t, map[string]string{"ray": `: > "$HOME/it" && printf '%s' "$HOME,$USER,$LOGNAME"`, "id": c.id})
+			shell := exec.Command(command[0], command[1:]...)
+			shell.Env = append([]string{"PATH=" + programs + ":/usr/bin:/bin", "TMPDIR=" + temporary}, c.env...)
+			if said, err := shell.Output(); err != nil || string(said) != c.want {
+				t.Errorf("%v: %s, want %s", err, said, c.want)
+			}
+		})
+	}
+}
+
+// programsOf returns a directory with scripts.
+func programsOf(t *testing.T, scripts map[string]string) string {
+	t.Helper()
+	directory := t.TempDir()
+	for name, script := range scripts {
+		if err := os.WriteFile(filepath.Join(directory, name), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return directory
 }

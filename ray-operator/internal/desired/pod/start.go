@@ -78,6 +78,13 @@ func headHost(cluster *v1alpha1.ComputeCluster) string {
 const raiseFiles = "n=${RAY_START_ULIMIT_OPEN_FILES:-65536}; s=`ulimit -Sn`; " +
 	`if [ "$s" != unlimited ] && [ "$s" -lt "$n" ]; then ulimit -Sn "$n" 2>/dev/null || ` + "ulimit -Sn `ulimit -Hn`; fi; "
 
+// giveHome gives a user who cannot write to the image's home directory another one, as a user whom the image does not know:
+// Ray Train writes to ~/ray_results, pip and JupyterLab to their caches.
+const giveHome = `[ -w "$HOME" ] || { h=${TMPDIR:-/tmp}/home; mkdir -p "$h" 2>/dev/null && export HOME="$h"; }; `
+
+// giveName gives a user whom the image does not know a name, without which Python's getpass.getuser fails.
+const giveName = `id -un >/dev/null 2>&1 || export USER="${USER:-ray}" LOGNAME="${LOGNAME:-ray}"; `
+
 // variableAddresses is the variable that has the addresses of a pod, with commas between them.
 const variableAddresses = "HELIOSTAT_POD_IPS"
 
@@ -89,7 +96,7 @@ func startScript(d *draft) string {
 	if d.isHead() && !EncryptionRequired(d.cluster) {
 		six += " --dashboard-host=::"
 	}
-	return raiseFiles + "ip=${" + variableAddresses + `%%,*}; case "$ip" in *:*) set -- "$@" ` + six + ` ;; esac; exec ray start "$@"`
+	return raiseFiles + giveHome + giveName + "ip=${" + variableAddresses + `%%,*}; case "$ip" in *:*) set -- "$@" ` + six + ` ;; esac; exec ray start "$@"`
 }
 
 // IsIPv6 reports whether a pod is reached by IPv6: its first address counts.
