@@ -16,6 +16,7 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
@@ -66,6 +67,15 @@ func besides[T any]() []string {
 	}
 }
 
+// hasUsers reports whether a pod names users or groups, as OpenShift gives pods their own and refuses others.
+func hasUsers(pod *corev1.PodSpec) bool {
+	security := pod.SecurityContext
+	return security.RunAsUser != nil || security.RunAsGroup != nil || security.FSGroup != nil || len(security.SupplementalGroups) > 0 ||
+		slices.ContainsFunc(slices.Concat(pod.InitContainers, pod.Containers), func(c corev1.Container) bool {
+			return c.SecurityContext.RunAsUser != nil || c.SecurityContext.RunAsGroup != nil
+		})
+}
+
 func TestPodIsRestricted(t *testing.T) {
 	deployments := of[*appsv1.Deployment](t)
 	if len(deployments) != 1 {
@@ -77,6 +87,9 @@ func TestPodIsRestricted(t *testing.T) {
 	if !*pod.SecurityContext.RunAsNonRoot || pod.SecurityContext.SeccompProfile.Type != "RuntimeDefault" ||
 		*security.AllowPrivilegeEscalation || !*security.ReadOnlyRootFilesystem || security.Capabilities.Drop[0] != "ALL" {
 		t.Errorf("the pod is not restricted: %v, %v", pod.SecurityContext, security)
+	}
+	if hasUsers(&pod) {
+		t.Errorf("the pod has users that OpenShift would refuse: %v, %v", pod.SecurityContext, security)
 	}
 	if container.Resources.Requests.Cpu().IsZero() || container.Resources.Requests.Memory().IsZero() {
 		t.Error("the operator asks for no CPU or no memory")
@@ -191,9 +204,10 @@ var changes = map[string]string{
 	"metrics.dashboards.labels": `{"a":"b"}`, "metrics.dashboards.annotations": `{"a":"b"}`,
 	"metrics.serviceMonitor.interval": "15s", "networkPolicy.enabled": "false", "networkPolicy.metricsFrom": `[{"podSelector":{}}]`,
 	"tenancy.podAnnotations": `["a"]`, "tenancy.podLabels": `["a"]`, "tenancy.tolerations": `["a"]`,
-	"controlStore.allow":   `["10.0.0.0/8"]`,
-	"podDefaults":          `{"env":[{"name":"A","value":"b"}]}`,
-	"sizes":                `{"autoscaling":{"limits.cpu":"500m"}}`,
+	"controlStore.allow": `["10.0.0.0/8"]`,
+	"podDefaults":        `{"env":[{"name":"A","value":"b"}]}`,
+	"sizes":              `{"autoscaling":{"limits.cpu":"500m"}}`,
+	"mesh.tunnelPort":    "15008", "mesh.probesFrom": `["169.254.7.127/32"]`,
 	"networkPolicy.egress": `[{"to":[{"ipBlock":{"cidr":"10.0.0.1/32"}}]}]`,
 	"server.enabled":       "true", "server.replicas": "3", "server.tls.secretName": "theirs", "server.tls.hosts": `["a.example.com"]`,
 	"server.service.type": "LoadBalancer", "server.service.annotations": `{"a":"b"}`, "server.allowFrom": `[{"podSelector":{}}]`,
@@ -300,7 +314,7 @@ func set(name, value string) []string {
 
 // leaves are the paths of values; a group of settings has more than one of them.
 func leaves(prefix string, values map[string]any) []string {
-	groups := []string{"image", "crds", "admission", "tenancy", "serviceAccount", "rbac", "operator", "kueue", "controlStore", "metrics", "metrics.serviceMonitor",
+	groups := []string{"image", "crds", "admission", "tenancy", "serviceAccount", "rbac", "operator", "kueue", "mesh", "controlStore", "metrics", "metrics.serviceMonitor",
 		"metrics.prometheusRule", "metrics.dashboards", "networkPolicy", "server", "server.tls", "server.service",
 		"server.identity", "server.grpc", "server.dashboards", "server.signIn", "server.session", "server.ingress", "server.httpRoute"}
 	var paths []string
@@ -330,7 +344,7 @@ func TestBadValuesAreRefused(t *testing.T) {
 	for _, bad := range []string{
 		"imagge.tag=x", "image.tagg=x", "image.digest=latest", "operator.workers=0", "operator.logFormat=xml", "metrics.clusters=-1", "operator.resync=often", "image.pullPolicy=Sometimes",
 		"crds.install=maybe", "serviceAccount.create=false", "replicas=0", "watchNodes=often", "podDefaults.enw=a", "sizes.ray.cpu=1", "sizes.encryption.gpu=1", "watchNamespaces={A}",
-		"metrics.serviceMonitor.interval=soon", "metrics.prometheusRule.enabled=often", "metrics.dashboards.folder=a", "networkPolicy.egress=all", "kueue.enabled=often",
+		"metrics.serviceMonitor.interval=soon", "metrics.prometheusRule.enabled=often", "metrics.dashboards.folder=a", "networkPolicy.egress=all", "mesh.tunnelPort=65536", "mesh.tunnelPort=many", "mesh.probesFrom={169.254.7.127}", "mesh.port=1", "kueue.enabled=often",
 		"server.enable=true", "server.replicas=0", "server.tls.secretName=A", "server.tls.hosts={a b}", "server.service.type=ExternalName",
 		"server.identity.mode=Nobody", "server.identity.impersonation=Some", "server.grpc.enabled=often",
 		"server.url=http://a", "server.url=https://a/b", "server.dashboards.host=https://a", "server.dashboards.wildcard=*.a",

@@ -83,6 +83,35 @@ func TestOthersReachProbesAndMetricsAlone(t *testing.T) {
 	}
 }
 
+// TestMesh_OpensItsTunnelToThePeersOfPorts: in each rule of the operator and the server with ports of TCP, but not to those who
+// reach the probes, which are everybody.
+func TestMesh_OpensItsTunnelToThePeersOfPorts(t *testing.T) {
+	options := append(slices.Clone(serving), "--set", "mesh.tunnelPort=15008,server.dashboards.enabled=true", "--set-json",
+		`networkPolicy.egress=[{"to":[{"ipBlock":{"cidr":"10.0.0.1/32"}}]}]`)
+	opened := map[bool]int{}
+	look := func(ports []networkingv1.NetworkPolicyPort) {
+		has := func(number int) bool {
+			return slices.ContainsFunc(ports, func(p networkingv1.NetworkPolicyPort) bool { return p.Port.IntValue() == number })
+		}
+		wanted := len(ports) > 0 && !has(8081) && !has(53)
+		opened[wanted]++
+		if has(15008) != wanted {
+			t.Errorf("a rule opens the ports %v", ports)
+		}
+	}
+	for _, policy := range of[*networkingv1.NetworkPolicy](t, options...) {
+		for _, rule := range policy.Spec.Ingress {
+			look(rule.Ports)
+		}
+		for _, rule := range policy.Spec.Egress {
+			look(rule.Ports)
+		}
+	}
+	if opened[true] != 6 || opened[false] == 0 {
+		t.Errorf("%d rules with the tunnel and %d without, want 6 and some", opened[true], opened[false])
+	}
+}
+
 func TestServiceMonitorFindsTheService(t *testing.T) {
 	if found := of[*ServiceMonitor](t); len(found) > 0 {
 		t.Error("there is a ServiceMonitor though nobody asked for it")

@@ -50,6 +50,9 @@ func TestServer_PodIsRestricted(t *testing.T) {
 		*security.AllowPrivilegeEscalation || !*security.ReadOnlyRootFilesystem || security.Capabilities.Drop[0] != "ALL" {
 		t.Errorf("the pod is not restricted: %v, %v", pod.SecurityContext, security)
 	}
+	if hasUsers(&pod) {
+		t.Errorf("the pod has users that OpenShift would refuse: %v, %v", pod.SecurityContext, security)
+	}
 	if container.Resources.Requests.Cpu().IsZero() || container.Resources.Limits.Memory().IsZero() || container.Env[0].Name != "GOMEMLIMIT" || container.Env[0].Value != "314572KiB" {
 		t.Errorf("its resources are %v, its environment %v", container.Resources, container.Env)
 	}

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"net/netip"
 	"slices"
 	"strings"
@@ -32,6 +33,8 @@ type flags struct {
 	pullPolicy          string
 	storeAddresses      string
 	podDefaults, sizes  string
+	meshPort            int
+	meshProbes          string
 	logFormat           string
 	elect               bool
 	election            app.Election
@@ -56,6 +59,8 @@ func define(set *flag.FlagSet) *flags {
 	set.StringVar(&f.pullPolicy, "autoscaler-pull-policy", "", "pull policy of that image: Always, IfNotPresent or Never; empty for Kubernetes' default")
 	set.StringVar(&f.podDefaults, "pod-defaults", "", "defaults for the podDefaults of every cluster, as JSON of that field; empty for none. Running pods keep the defaults of their creation")
 	set.StringVar(&f.sizes, "sizes", "", "sizes of the operator's containers in pods of clusters that give none, as JSON with the keys autoscaling, encryption and managedRedis; empty for the operator's own. Running pods keep the sizes of their creation")
+	set.IntVar(&f.meshPort, "mesh-tunnel-port", 0, "port at which the tunnels of a service mesh arrive in pods, such as 15008 with Istio's ambient mode: NetworkPolicies open it to the peers of other ports; 0 for none")
+	set.StringVar(&f.meshProbes, "mesh-probes-from", "", "comma-separated address ranges from which a service mesh sends on the probes of kubelets, such as 169.254.7.127/32: NetworkPolicies let them in; empty for none")
 	set.StringVar(&f.storeAddresses, "control-store-allow", "", "comma-separated address ranges allowed for Redis servers of users, such as 10.0.0.0/8; empty for all that the operator may connect to")
 	set.BoolVar(&f.cfg.LocalAddresses, "allow-local-addresses", false, "allow heads and control stores at loopback addresses and at those of the operator's own machine, for an operator outside of Kubernetes")
 	set.BoolVar(&f.elect, "leader-elect", false, "reconcile only while this operator holds a Lease, so that several can run")
@@ -121,20 +126,42 @@ func (f *flags) config() (app.Config, error) {
 	if err := f.readPods(&cfg); err != nil {
 		return cfg, err
 	}
-	for text := range strings.SplitSeq(f.storeAddresses, ",") {
-		if text = strings.TrimSpace(text); text == "" {
-			continue
-		}
-		one, err := netip.ParsePrefix(text)
-		if err != nil {
-			return cfg, fmt.Errorf("read --control-store-allow: %q is no range: write addresses like 10.0.0.0/8 or fd00::/8", text)
-		}
-		cfg.StoreAddresses = append(cfg.StoreAddresses, one.Masked())
+	if err := f.readMesh(&cfg); err != nil {
+		return cfg, err
+	}
+	if cfg.StoreAddresses, err = readRanges("control-store-allow", f.storeAddresses); err != nil {
+		return cfg, err
 	}
 	if f.elect {
 		cfg.Election = &app.Election{Namespace: cmp.Or(f.election.Namespace, cfg.Namespace), Name: f.election.Name}
 	}
 	return cfg, nil
+}
+
+// readRanges reads the address ranges that a flag lists.
+func readRanges(name, list string) ([]netip.Prefix, error) {
+	var ranges []netip.Prefix
+	for text := range strings.SplitSeq(list, ",") {
+		if text = strings.TrimSpace(text); text == "" {
+			continue
+		}
+		one, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, fmt.Errorf("read --%s: %q is no range: write addresses like 10.0.0.0/8 or fd00::/8", name, text)
+		}
+		ranges = append(ranges, one.Masked())
+	}
+	return ranges, nil
+}
+
+// readMesh reads what was given about a service mesh.
+func (f *flags) readMesh(into *app.Config) (err error) {
+	if f.meshPort < 0 || f.meshPort > math.MaxUint16 {
+		return fmt.Errorf("read --mesh-tunnel-port: %d is no port: write 1 to 65535, or 0 for none", f.meshPort)
+	}
+	into.Mesh.TunnelPort = int32(f.meshPort)
+	into.Mesh.ProbesFrom, err = readRanges("mesh-probes-from", f.meshProbes)
+	return err
 }
 
 // readPods reads what was given about all clusters' pods, and checks what was about the log and the metrics.

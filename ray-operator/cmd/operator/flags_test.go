@@ -62,6 +62,10 @@ func TestFlagsBecomeAConfig(t *testing.T) {
 			c.Installed.Sizes = pod.Sizes{Autoscaling: testkit.Resources("limits.cpu", "500m"), ManagedRedis: testkit.Resources("memory", "1Gi")}
 		})},
 		{[]string{"--sizes={}"}, defaults},
+		{[]string{"--mesh-tunnel-port=15008", "--mesh-probes-from=169.254.7.127/32, fd00::1/128"}, with(func(c *app.Config) {
+			c.Mesh.TunnelPort = 15008
+			c.Mesh.ProbesFrom = []netip.Prefix{netip.MustParsePrefix("169.254.7.127/32"), netip.MustParsePrefix("fd00::1/128")}
+		})},
 		{[]string{"--measured-clusters=50"}, with(func(c *app.Config) { c.MeasuredClusters = 50 })},
 		{[]string{"--control-store-allow=10.1.2.3/8, fd00::/8", "--allow-local-addresses"}, with(func(c *app.Config) {
 			c.StoreAddresses = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}
@@ -75,7 +79,8 @@ func TestFlagsBecomeAConfig(t *testing.T) {
 		})},
 	} {
 		got, err := parse(t, c.args...).config()
-		if diff := cmp.Diff(c.want, got, cmpopts.EquateEmpty(), cmpopts.EquateComparable(netip.Prefix{}, netip.Addr{})); err != nil || diff != "" {
+		if diff := cmp.Diff(c.want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(app.Config{}),
+			cmpopts.EquateComparable(netip.Prefix{}, netip.Addr{})); err != nil || diff != "" {
 			t.Errorf("%v: %v %s", c.args, err, diff)
 		}
 	}
@@ -104,6 +109,7 @@ func TestBadFlagsAreRefused(t *testing.T) {
 	for _, bad := range [][]string{
 		{"--watch-namespaces=A"}, {"--watch-namespaces=,"}, {"--operator-labels=x"}, {"--operator-labels=x=a b"}, {"--server-labels=x"},
 		{"--server-labels=x=a b"}, {"--autoscaler-pull-policy=Often"}, {"--control-store-allow=10.0.0.1"},
+		{"--mesh-tunnel-port=65536"}, {"--mesh-tunnel-port=-1"}, {"--mesh-probes-from=169.254.7.127"},
 		{"--log-format=xml"}, {"--measured-clusters=-1"}, {"--pod-defaults=env"}, {`--pod-defaults={"enw":[]}`}, {`--pod-defaults={"env":[{"name":"RAY_ADDRESS"}]}`},
 		{"--sizes=large"}, {`--sizes={"ray":{"cpu":"1"}}`}, {`--sizes={"autoscaling":{"nvidia.com/gpu":"1"}}`}, {`--sizes={"encryption":{"memory":"1Mi"}}`},
 		{`--pod-defaults={"labels":{"heliostat.dev/cluster":"a"}}`}, {`--pod-defaults={"labels":{"a":"a b"}}`},

@@ -85,6 +85,8 @@ type Config struct {
 	Kueue bool
 	// Image is that of the operator's programs in pods of clusters.
 	Image pod.OperatorImage
+	// Mesh is the service mesh that pods may be in.
+	Mesh desired.Mesh
 	// Installed is what lies under the podDefaults of every cluster, and under its sizes of the operator's containers.
 	Installed pod.Installed
 	// LocalAddresses lets heads and control stores be at loopback addresses and at those of the operator's own machine.
@@ -93,6 +95,8 @@ type Config struct {
 	StoreAddresses []netip.Prefix
 	// Election is how operators agree on one that works; nil is without: there is one.
 	Election *Election
+	// assignsUsers is whether the platform gives pods their users: New finds it out.
+	assignsUsers bool
 }
 
 // Scheme knows the kinds that the operator reads and writes.
@@ -126,6 +130,9 @@ func New(cfg Config) (ctrl.Manager, error) {
 		}
 	}
 	if err := cfg.requireKueue(manager.GetRESTMapper()); err != nil {
+		return nil, err
+	}
+	if cfg.assignsUsers, err = assignsUsers(manager.GetRESTMapper()); err != nil {
 		return nil, err
 	}
 	measured, err := telemetry.NewMetrics(metrics.Registry)
@@ -239,7 +246,7 @@ func (a storeAccess) visit(server controlstore.Server, claim controlstore.Claim)
 func site(cfg Config) desired.Site {
 	return desired.Site{
 		OperatorNamespace: cfg.Namespace, OperatorLabels: cfg.Labels, ServerLabels: cfg.ServerLabels, Image: cfg.Image,
-		Installed: cfg.Installed,
+		AssignsUsers: cfg.assignsUsers, Mesh: cfg.Mesh, Installed: cfg.Installed,
 	}
 }
 

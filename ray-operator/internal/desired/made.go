@@ -11,7 +11,11 @@ import (
 // HeadPod returns the head's pod of an epoch, with what the installation gives every pod.
 func (s Site) HeadPod(cluster *v1alpha1.ComputeCluster, epoch int64) *corev1.Pod {
 	laid := s.Under(cluster)
-	return s.complete(pod.Head(laid, epoch), cluster, laid, "")
+	head := pod.Head(laid, epoch)
+	if !s.AssignsUsers {
+		pod.OwnStore(head)
+	}
+	return s.complete(head, cluster, laid, "")
 }
 
 // WorkerPod returns the pod of a slot of a group in an epoch, with what the installation gives every pod.
@@ -42,6 +46,10 @@ func (s Site) StoreSet(cluster *v1alpha1.ComputeCluster, encrypted bool) *appsv1
 	}
 	set.Annotations[v1alpha1.AnnotationIntent] = redisIntent(cluster, managed(cluster))
 	pod.Place(&set.Spec.Template.Spec, s.PodDefaults)
+	if s.AssignsUsers {
+		security := set.Spec.Template.Spec.SecurityContext
+		security.RunAsUser, security.RunAsGroup, security.FSGroup = nil, nil, nil
+	}
 	if encrypted {
 		EncryptStore(set, laid, s)
 	}

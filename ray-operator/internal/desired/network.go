@@ -24,6 +24,11 @@ type Site struct {
 	OperatorLabels, ServerLabels map[string]string
 	// Image is that of the operator's programs in pods of clusters.
 	Image pod.OperatorImage
+	// AssignsUsers is whether the platform gives pods users and groups of a range of their namespace, and refuses others, as
+	// OpenShift does.
+	AssignsUsers bool
+	// Mesh is the service mesh that pods may be in.
+	Mesh Mesh
 	// Installed is what the installation gives every cluster.
 	pod.Installed
 }
@@ -59,12 +64,12 @@ func NetworkPolicy(cluster *v1alpha1.ComputeCluster, site Site) *networkingv1.Ne
 		Spec: networkingv1.NetworkPolicySpec{
 			PodSelector: metav1.LabelSelector{MatchLabels: naming.ClusterSelector(cluster.Name)},
 			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
-			Ingress:     ingressRules(cluster, site, network.AllowFrom),
+			Ingress:     site.Mesh.admit(ingressRules(cluster, site, network.AllowFrom)),
 		},
 	}
 	if network.AllowTo != nil || network.CloudMetadata != v1alpha1.CloudMetadataEnabled {
 		policy.Spec.PolicyTypes = append(policy.Spec.PolicyTypes, networkingv1.PolicyTypeEgress)
-		policy.Spec.Egress = egressRules(cluster, &network)
+		policy.Spec.Egress = egressRules(cluster, site.Mesh, &network)
 	}
 	return policy
 }
@@ -105,7 +110,7 @@ func ingressRules(cluster *v1alpha1.ComputeCluster, site Site, allowed []v1alpha
 }
 
 // egressRules returns what the pods reach where that is limited.
-func egressRules(cluster *v1alpha1.ComputeCluster, network *v1alpha1.Network) []networkingv1.NetworkPolicyEgressRule {
+func egressRules(cluster *v1alpha1.ComputeCluster, mesh Mesh, network *v1alpha1.Network) []networkingv1.NetworkPolicyEgressRule {
 	rules := []networkingv1.NetworkPolicyEgressRule{
 		{To: []networkingv1.NetworkPolicyPeer{itself(cluster)}},
 		// To anywhere: a node-local cache of DNS has an address that no selector meets.
@@ -114,11 +119,15 @@ func egressRules(cluster *v1alpha1.ComputeCluster, network *v1alpha1.Network) []
 	if network.AllowTo == nil {
 		return append(rules, networkingv1.NetworkPolicyEgressRule{To: allButMetadata()}, toPodIdentity())
 	}
-	rules = append(rules, toStore(cluster)...)
+	narrowed := toStore(cluster)
 	for i := range network.AllowTo {
 		rule := network.AllowTo[i].DeepCopy()
-		rules = append(rules, networkingv1.NetworkPolicyEgressRule{To: rule.To, Ports: rule.Ports})
+		narrowed = append(narrowed, networkingv1.NetworkPolicyEgressRule{To: rule.To, Ports: rule.Ports})
 	}
+	for i := range narrowed {
+		narrowed[i].Ports = mesh.open(narrowed[i].Ports)
+	}
+	rules = append(rules, narrowed...)
 	if network.CloudMetadata == v1alpha1.CloudMetadataEnabled {
 		rules = append(rules, networkingv1.NetworkPolicyEgressRule{To: blocks(metadata.Closed())})
 	}

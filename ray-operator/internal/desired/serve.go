@@ -131,6 +131,7 @@ func ServePolicy(service *v1alpha1.ClusterService, site Site, clusters []string,
 	for _, number := range numbers {
 		open = append(open, port(corev1.ProtocolTCP, number))
 	}
+	open = site.Mesh.open(open)
 	return &networkingv1.NetworkPolicy{
 		ObjectMeta: OfService(service, naming.ServePolicy(service.Name)),
 		Spec: networkingv1.NetworkPolicySpec{

@@ -71,10 +71,10 @@ func StorePolicy(cluster *v1alpha1.ComputeCluster, site Site) *networkingv1.Netw
 		Spec: networkingv1.NetworkPolicySpec{
 			PodSelector: metav1.LabelSelector{MatchLabels: storeSelector(cluster)},
 			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress},
-			Ingress: []networkingv1.NetworkPolicyIngressRule{{
+			Ingress: site.Mesh.admit([]networkingv1.NetworkPolicyIngressRule{{
 				From:  append([]networkingv1.NetworkPolicyPeer{heads}, sitePeers(site, site.OperatorLabels)...),
 				Ports: []networkingv1.NetworkPolicyPort{port(corev1.ProtocolTCP, pod.PortStore)},
-			}},
+			}}),
 		},
 	}
 }

@@ -224,10 +224,7 @@ func (d *draft) trust(redis *v1alpha1.GivenRedis) {
 	d.ray.VolumeMounts = append(d.ray.VolumeMounts, corev1.VolumeMount{Name: VolumeStoreTLS, MountPath: PathStoreTLS, ReadOnly: true})
 }
 
-// embedded gives Ray's own store its volume: a folder below its root, which Ray makes, as
-// the root may hold a lost+found. The group lets a user who is not root write there; the
-// volume's files change their group only where its root has another one, so that what Ray
-// keeps for its user alone stays so.
+// embedded gives Ray's own store its volume: a folder below its root, which Ray makes, as the root may hold a lost+found.
 func (d *draft) embedded() {
 	d.set("RAY_gcs_storage", "rocksdb")
 	d.set("RAY_gcs_storage_path", PathStore+"/gcs")
@@ -235,8 +232,16 @@ func (d *draft) embedded() {
 		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: StoreClaim(d.cluster)},
 	}})
 	d.ray.VolumeMounts = append(d.ray.VolumeMounts, corev1.VolumeMount{Name: VolumeStore, MountPath: PathStore})
-	if security := d.pod.Spec.SecurityContext; security.FSGroup == nil { // the step security has filled it in
+}
+
+// OwnStore gives a head with an embedded store a group that lets a user who is not root write to its volume, where the
+// template names none, and returns the head. The volume's files change their group only where its root has another one, so
+// that what Ray keeps for its user alone stays so.
+func OwnStore(head *corev1.Pod) *corev1.Pod {
+	isEmbedded := slices.ContainsFunc(head.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == VolumeStore })
+	if security := head.Spec.SecurityContext; isEmbedded && security.FSGroup == nil { // the step security has filled it in
 		security.FSGroup = new(int64(storeGroup))
 		fillPointer(&security.FSGroupChangePolicy, corev1.FSGroupChangeOnRootMismatch)
 	}
+	return head
 }

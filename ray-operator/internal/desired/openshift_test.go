@@ -1,0 +1,99 @@
+package desired_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
+)
+
+// firstID and countIDs are the users and groups that OpenShift gives a namespace.
+const firstID, countIDs = 1000680000, 10000
+
+// constrained returns why OpenShift's restricted-v2 refuses a pod, by the rules that its documentation lists.
+func constrained(spec *corev1.PodSpec) (refusals []string) {
+	refuse := func(is bool, format string, args ...any) {
+		if is {
+			refusals = append(refusals, fmt.Sprintf(format, args...))
+		}
+	}
+	outside := func(id *int64) bool { return id != nil && (*id < firstID || *id >= firstID+countIDs) }
+	security := spec.SecurityContext
+	refuse(spec.HostNetwork || spec.HostPID || spec.HostIPC, "namespaces of the host")
+	refuse(outside(security.RunAsUser), "user %v", security.RunAsUser)
+	refuse(outside(security.FSGroup), "group %v of volumes", security.FSGroup)
+	refuse(security.SELinuxOptions != nil, "SELinux options")
+	refuse(!isRuntimeDefault(security.SeccompProfile), "seccomp profile of the pod")
+	for _, volume := range spec.Volumes {
+		has := volume.VolumeSource
+		allowed := has.ConfigMap != nil || has.CSI != nil || has.DownwardAPI != nil || has.EmptyDir != nil || has.Ephemeral != nil ||
+			has.PersistentVolumeClaim != nil || has.Projected != nil || has.Secret != nil
+		refuse(!allowed, "volume %s", volume.Name)
+	}
+	for _, container := range slices.Concat(spec.InitContainers, spec.Containers) {
+		name, own := container.Name, container.SecurityContext
+		refuse(outside(own.RunAsUser), "user %v of %s", own.RunAsUser, name)
+		refuse(own.Privileged != nil && *own.Privileged, "privileges of %s", name)
+		refuse(own.AllowPrivilegeEscalation == nil || *own.AllowPrivilegeEscalation, "escalation of %s", name)
+		refuse(own.Capabilities == nil || !slices.Contains(own.Capabilities.Drop, "ALL"), "capabilities of %s", name)
+		refuse(own.Capabilities != nil && slices.ContainsFunc(own.Capabilities.Add, func(c corev1.Capability) bool { return c != "NET_BIND_SERVICE" }), "added capabilities of %s", name)
+		refuse(own.SELinuxOptions != nil, "SELinux options of %s", name)
+		refuse(own.SeccompProfile != nil && !isRuntimeDefault(own.SeccompProfile), "seccomp profile of %s", name)
+		refuse(slices.ContainsFunc(container.Ports, func(p corev1.ContainerPort) bool { return p.HostPort != 0 }), "ports of the host of %s", name)
+	}
+	return refusals
+}
+
+func isRuntimeDefault(profile *corev1.SeccompProfile) bool {
+	return profile != nil && profile.Type == corev1.SeccompProfileTypeRuntimeDefault
+}
+
+// podsOf returns each sort of pod that a site makes, with every container that the operator adds.
+func podsOf(site desired.Site) map[string]*corev1.PodSpec {
+	embedded, stored := testkit.Cluster("embedded"), testkit.Cluster("redis", testkit.Group("cpu", 1))
+	embedded.Spec.ControlStore = &v1alpha1.ControlStore{Embedded: &v1alpha1.EmbeddedStore{}}
+	embedded.Spec.Autoscaling = &v1alpha1.Autoscaling{}
+	stored.Spec.ControlStore = &v1alpha1.ControlStore{ManagedRedis: &v1alpha1.ManagedRedis{}}
+	stored.Spec.Network = &v1alpha1.Network{Encryption: v1alpha1.EncryptionRequired}
+	set := site.StoreSet(stored, true)
+	return map[string]*corev1.PodSpec{
+		"head with an embedded store and an autoscaler": &site.HeadPod(embedded, 1).Spec,
+		"head with encryption":                          &site.HeadPod(stored, 1).Spec,
+		"worker with encryption":                        &site.WorkerPod(stored, &stored.Spec.WorkerGroups[0], 0, 1).Spec,
+		"managed Redis":                                 &set.Spec.Template.Spec,
+	}
+}
+
+// TestSite_LeavesUsersToOpenShift: its constraints refuse no pod there. Elsewhere nobody fills in users and groups, and those
+// that have to write to a volume have fixed ones, which OpenShift would refuse.
+func TestSite_LeavesUsersToOpenShift(t *testing.T) {
+	image := pod.OperatorImage{Image: "heliostat"}
+	containers := map[string]bool{}
+	for name, spec := range podsOf(desired.Site{Image: image, AssignsUsers: true}) {
+		for _, refusal := range constrained(spec) {
+			t.Errorf("%s: restricted-v2 refuses %s", name, refusal)
+		}
+		for _, container := range slices.Concat(spec.InitContainers, spec.Containers) {
+			containers[container.Name] = true
+		}
+	}
+	for _, name := range []string{"ray", v1alpha1.ContainerAutoscaler, v1alpha1.ContainerCertificates, v1alpha1.ContainerEncryption, "redis"} {
+		if !containers[name] {
+			t.Errorf("no pod has a container %s", name)
+		}
+	}
+	elsewhere := podsOf(desired.Site{Image: image})
+	for name, fixed := range map[string]int{
+		"head with an embedded store and an autoscaler": 1, "head with encryption": 0, "worker with encryption": 0, "managed Redis": 2,
+	} {
+		if refusals := constrained(elsewhere[name]); len(refusals) != fixed {
+			t.Errorf("%s: elsewhere it has %v, want %d", name, refusals, fixed)
+		}
+	}
+}
