@@ -113,7 +113,7 @@ import json, sys, urllib.error, urllib.request
 token = open("/var/run/secrets/heliostat.dev/token/auth_token").read()
 codes = []
 for path in json.loads(sys.argv[1]):
-    request = urllib.request.Request("http://127.0.0.1:8265/" + path, headers={"Authorization": "Bearer " + token})
+    request = urllib.request.Request("http://localhost:8265/" + path, headers={"Authorization": "Bearer " + token})
     try:
         codes.append(urllib.request.urlopen(request).status)
     except urllib.error.HTTPError as e:

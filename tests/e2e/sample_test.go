@@ -37,7 +37,7 @@ var _ = Describe("the sample", Ordered, func() {
 		head := demo.head(ctx)
 		exec(ctx, &head, "python3", "-c", "import sys; open('/tmp/program.py', 'w').write(sys.argv[1])", string(program))
 		begin := time.Now()
-		out := exec(ctx, &head, "ray", "job", "submit", "--address", "http://127.0.0.1:8265", "--", "python3", "/tmp/program.py")
+		out := exec(ctx, &head, "ray", "job", "submit", "--address", "http://localhost:8265", "--", "python3", "/tmp/program.py")
 		told("ray job submit", begin)
 		for _, worker := range demo.workers(ctx, 2) {
 			Expect(out).To(ContainSubstring(worker.Name))
