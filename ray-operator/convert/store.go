@@ -85,7 +85,8 @@ func redisAddress(address string) string {
 		address = "redis://" + address
 	}
 	address = strings.TrimSuffix(address, "/")
-	if _, host, _ := strings.Cut(address, "://"); !strings.Contains(host, ":") {
+	_, host, _ := strings.Cut(address, "://")
+	if after := host[strings.LastIndexByte(host, ']')+1:]; !strings.Contains(after, ":") { // brackets are around IPv6
 		address += ":6379"
 	}
 	return address

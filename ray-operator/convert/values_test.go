@@ -313,6 +313,22 @@ func TestObject_KeepsIPFamilies(t *testing.T) {
 	}
 }
 
+// TestObject_GivesARedisItsPort: Redis' own, where an address names none. Colons between brackets are those of IPv6.
+func TestObject_GivesARedisItsPort(t *testing.T) {
+	for given, want := range map[string]string{
+		"redis": "redis://redis:6379", "rediss://redis:1/": "rediss://redis:1",
+		"redis://[fd00::7]": "redis://[fd00::7]:6379", "[fd00::7]:1": "redis://[fd00::7]:1",
+	} {
+		object := rayio.Base(cluster)
+		rayio.Set(object.Object, store+".redisAddress", given)
+		result := convert.Object(object, convert.Options{})
+		have, _, err := unstructured.NestedString(result.Objects[0].Object, "spec", "controlStore", "redis", "address")
+		if err != nil || have != want {
+			t.Errorf("%s becomes %q, want %q (%v)", given, have, want, err)
+		}
+	}
+}
+
 // TestObject_TellsWhatIsNotOfRay: other kinds pass, other versions and groups do not.
 func TestObject_TellsWhatIsNotOfRay(t *testing.T) {
 	for name, c := range map[string]struct {
