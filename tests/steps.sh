@@ -265,12 +265,12 @@ step_localkube() {
   AGAIN=1 gotest localkube tests/localkube ". ./internal/realtest" -count=1 -p 1 -timeout 15m
 }
 
-# nodes NAME: an instance with two nodes that hold the images of Ray, the operator and Redis.
+# nodes NAME: an instance with two nodes that hold the images of Ray, the operator and Redis, and with both families of addresses.
 nodes() {
   local name=$1 images=() tar
   bin/images build ray operator redis >"$LOGS/$name.images"
   while read -r tar; do images+=(--image "$tar"); done <"$LOGS/$name.images"
-  instance "$name" --nodes 2 --gpus 2 "${images[@]}"
+  instance "$name" --nodes 2 --gpus 2 --ip-families ipv4,ipv6 "${images[@]}"
 }
 
 # build_specs: links the specs on real Ray once for all steps that run them. Go does nothing where it is up to date.

@@ -20,7 +20,7 @@ import (
 func instance() string { return cmp.Or(os.Getenv("INSTANCE"), "accept") }
 
 // onNodes plays a scenario on a fresh local Kubernetes with two nodes that hold the
-// images of Ray, the operator and Redis, and devices as in make test. Options are further ones of localkube up.
+// images of Ray, the operator and Redis, and devices and address families as in make test. Options are further ones of localkube up.
 func onNodes(ctx context.Context, options []string, play func(kubeconfig string) (Outcome, error)) (outcome Outcome, err error) {
 	images, err := exec.CommandContext(ctx, "bin/images", "build", "ray", "operator", "redis").Output()
 	if err != nil {
@@ -30,7 +30,7 @@ func onNodes(ctx context.Context, options []string, play func(kubeconfig string)
 		down := context.WithoutCancel(ctx) // also after an interrupt
 		err = errors.Join(err, command(down, nil, "bin/localkube", "down", "--name", instance()))
 	}()
-	up := append([]string{"up", "--name", instance(), "--nodes", "2", "--gpus", "2"}, options...)
+	up := append([]string{"up", "--name", instance(), "--nodes", "2", "--gpus", "2", "--ip-families", "ipv4,ipv6"}, options...)
 	for _, image := range strings.Fields(string(images)) {
 		up = append(up, "--image", image)
 	}

@@ -201,32 +201,37 @@ func entered(ctx context.Context) corev1.Pod {
 	return pod
 }
 
-// reached are the ports of a pod that another pod's packets come to: someone answers,
-// were it to say that nobody listens. What a policy forbids is dropped.
+// reached are the ports of a pod that another pod's packets come to, at each of its addresses: someone answers,
+// were it to say that nobody listens. What a policy forbids is dropped. A port that is reached at some addresses alone
+// comes with them.
 func reached(ctx context.Context, from, to *corev1.Pod) []string {
 	GinkgoHelper()
 	wanted, err := json.Marshal(ports)
 	Expect(err).NotTo(HaveOccurred())
-	out := exec(ctx, from, "python3", "-c", attempts, to.Status.PodIP, string(wanted))
+	addresses, err := json.Marshal(to.Status.PodIPs)
+	Expect(err).NotTo(HaveOccurred())
+	out := exec(ctx, from, "python3", "-c", attempts, string(addresses), string(wanted))
 	var names []string
 	Expect(json.Unmarshal([]byte(out), &names)).To(Succeed(), out)
 	return names
 }
 
-// attempts tries all ports of an address at once, for a second.
+// attempts tries all ports of some addresses at once, for a second.
 const attempts = `
 import concurrent.futures, json, socket, sys
-def reaches(port):
+def reaches(address, port):
     try:
-        socket.create_connection((sys.argv[1], port), timeout=1).close()
+        socket.create_connection((address, port), timeout=1).close()
     except ConnectionRefusedError:
         pass
     except OSError:
         return False
     return True
-ports = json.loads(sys.argv[2])
-with concurrent.futures.ThreadPoolExecutor(len(ports)) as pool:
-    print(json.dumps([name for name, ok in zip(ports, pool.map(reaches, ports.values())) if ok]))`
+addresses, ports = [one["ip"] for one in json.loads(sys.argv[1])], json.loads(sys.argv[2])
+with concurrent.futures.ThreadPoolExecutor(len(addresses) * len(ports)) as pool:
+    tried = {name: [pool.submit(reaches, address, port) for address in addresses] for name, port in ports.items()}
+reached = {name: [address for address, one in zip(addresses, all) if one.result()] for name, all in tried.items()}
+print(json.dumps([name if at == addresses else f"{name} at {at}" for name, at in reached.items() if at]))`
 
 // eventuallyReached waits until an edit of a policy has come to the nodes.
 func eventuallyReached(ctx context.Context, from, to *corev1.Pod, on ...string) {
