@@ -96,7 +96,8 @@ func startScript(d *draft) string {
 	if d.isHead() && !EncryptionRequired(d.cluster) {
 		six += " --dashboard-host=::"
 	}
-	return raiseFiles + giveHome + giveName + "ip=${" + variableAddresses + `%%,*}; case "$ip" in *:*) set -- "$@" ` + six + ` ;; esac; exec ray start "$@"`
+	followAddress := "ip=${" + variableAddresses + `%%,*}; case "$ip" in *:*) set -- "$@" ` + six + ` ;; esac; `
+	return raiseFiles + giveHome + giveName + followAddress + `exec ray start "$@"`
 }
 
 // IsIPv6 reports whether a pod is reached by IPv6: its first address counts.
