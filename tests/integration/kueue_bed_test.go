@@ -116,10 +116,16 @@ func (q quota) set(t *testing.T) {
 	must(t, shared.Patch(t.Context(), node, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"kueue-flavor":"tests"}}}`))))
 }
 
-// apply makes objects, and deletes those that are in no namespace when the test ends.
+// apply makes objects of the quota, until the test ends.
 func (q quota) apply(t *testing.T, text string) {
 	t.Helper()
-	objects, err := live.Decode([]byte(strings.NewReplacer("NAME", q.namespace, "CPUS", fmt.Sprint(q.cpus)).Replace(text)))
+	applyObjects(t, strings.NewReplacer("NAME", q.namespace, "CPUS", fmt.Sprint(q.cpus)).Replace(text))
+}
+
+// applyObjects makes objects, and deletes those that are in no namespace when the test ends.
+func applyObjects(t *testing.T, text string) {
+	t.Helper()
+	objects, err := live.Decode([]byte(text))
 	must(t, err)
 	for _, object := range objects {
 		eventually(t, object.GetKind()+" to be taken", func(ctx context.Context) error { return shared.ApplyObject(ctx, object) })
