@@ -66,11 +66,11 @@ var _ = Describe("an example", func() {
 		index := packageIndex(ctx, "tabulate", "0.9.0", "def tabulate(rows):\n    return '\\n'.join(' is '.join(map(str, row)) for row in rows)\n")
 		host, _, err := net.SplitHostPort(index)
 		Expect(err).NotTo(HaveOccurred())
-		o := example(ctx, "pip", func(object *unstructured.Unstructured) {
+		o := example(ctx, "pip", map[string]func(*unstructured.Unstructured){"ClusterJob": func(object *unstructured.Unstructured) {
 			Expect(unstructured.SetNestedSlice(object.Object, []any{
 				map[string]any{"name": "PIP_INDEX_URL", "value": "http://" + index + "/simple"}, map[string]any{"name": "PIP_TRUSTED_HOST", "value": host},
 			}, "spec", "clusterTemplate", "spec", "podDefaults", "env")).To(Succeed())
-		})
+		}})
 		Expect(last(o.job("table").is(ctx, v1alpha1.PhaseSucceeded)).LastLines).To(ContainElements("head is 1", "workers is 0"))
 	}, SpecTimeout(2*limit))
 })
@@ -86,9 +86,9 @@ func epochs(lines []string) int {
 	return count
 }
 
-// example applies an example in a namespace of its own, as kubectl apply -k does, its jobs
-// after a change.
-func example(ctx context.Context, name string, change func(*unstructured.Unstructured)) *office {
+// example applies an example in a namespace of its own, as kubectl apply -k does, its jobs and clusters after changes by their
+// kinds.
+func example(ctx context.Context, name string, changes map[string]func(*unstructured.Unstructured)) *office {
 	GinkgoHelper()
 	o := &office{namespace: fresh(ctx)}
 	directory := filepath.Join(root, "examples", name)
@@ -117,7 +117,7 @@ func example(ctx context.Context, name string, change func(*unstructured.Unstruc
 		Expect(err).NotTo(HaveOccurred())
 		for _, object := range objects {
 			object.SetNamespace(o.namespace)
-			if change != nil && object.GetKind() == "ClusterJob" {
+			if change := changes[object.GetKind()]; change != nil {
 				change(object)
 			}
 			Expect(kubernetes.ApplyObject(ctx, object)).To(Succeed())

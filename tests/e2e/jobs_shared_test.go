@@ -30,7 +30,7 @@ var _ = Describe("jobs on a shared cluster", Ordered, ContinueOnFailure, Label(l
 	BeforeAll(func(ctx SpecContext) {
 		o = opened(ctx)
 		shared = &env{o.named("shared")}
-		shared.apply(ctx, aHead+"\nworkerGroups: ["+aWorker+"]\n")
+		shared.apply(ctx, anyUser(aHead+"\nworkerGroups: ["+aWorker+"]\n"))
 		for name, spec := range together {
 			jobs[name] = o.submit(ctx, name, onShared+spec)
 		}
@@ -50,7 +50,7 @@ var _ = Describe("jobs on a shared cluster", Ordered, ContinueOnFailure, Label(l
 		}
 		Expect(json.Unmarshal([]byte(exec(ctx, &o.clerk, "cat", "/ledger/words")), &have)).To(Succeed())
 		Expect(have.Words).To(Equal(words))
-		Expect(have.Driver).To(Equal(map[string]string{"LITERAL": `a "literal" $ $5 $$ $(id)`, "GIVEN": "to Ray in /home/ray", "HELIOSTAT_JOB_NAME": "words", "HELIOSTAT_JOB_ATTEMPT": "1"}))
+		Expect(have.Driver).To(Equal(map[string]string{"LITERAL": `a "literal" $ $5 $$ $(id)`, "GIVEN": "to Ray in /tmp/home", "USER OF": "ray", "HELIOSTAT_JOB_NAME": "words", "HELIOSTAT_JOB_ATTEMPT": "1"}))
 		Expect(have.Task).To(Equal(have.Driver))
 		Expect(have.Place).To(Equal(shared.workers(ctx, 1)[0].Name))
 	}, SpecTimeout(limit))
@@ -129,10 +129,12 @@ var words = []string{"", "a b", `it's "quoted"`, "two\nlines", "tab\there", "gr√
 
 // look writes down what reached a driver and a task.
 const look = `
-import json, os, ray, socket, sys
+import getpass, json, os, ray, socket, sys
 ray.init()
 names = ["LITERAL", "GIVEN", "HELIOSTAT_JOB_NAME", "HELIOSTAT_JOB_ATTEMPT"]
-of = lambda: {name: os.environ.get(name) for name in names}
+def of():
+    os.makedirs(os.path.expanduser("~/ray_results"), exist_ok=True)
+    return {"USER OF": getpass.getuser(), **{name: os.environ.get(name) for name in names}}
 place, task = ray.get(ray.remote(lambda: (socket.gethostname(), of())).remote())
 json.dump({"Words": sys.argv[1:], "Driver": of(), "Task": task, "Place": place}, open("/ledger/words", "w"))
 print("said at the end")`

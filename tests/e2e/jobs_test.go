@@ -43,6 +43,16 @@ const (
 	ownPair = "clusterTemplate: {spec: {rayVersion: " + release + ", " + aHead + ", workerGroups: [" + aWorker + "]}}\n"
 )
 
+// assigned is a security context as OpenShift gives it to pods: a user whom no image knows, with group 0.
+const assigned = "{runAsUser: 1000680000, runAsGroup: 0, fsGroup: 1000680000}"
+
+// anyUser has the pods of a spec run under an assigned user.
+func anyUser(spec string) string {
+	const open = "template: {spec: {"
+	ExpectWithOffset(1, spec).To(ContainSubstring(open))
+	return strings.ReplaceAll(spec, open, open+"securityContext: "+assigned+", ")
+}
+
 // office is a namespace with jobs in it, and a volume that what they run writes to.
 type office struct {
 	namespace string

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/tests/live"
@@ -30,6 +31,7 @@ var cells = []struct{ code, says string }{
 		"def loop():\n    import tempfile; from ray import train\n" +
 		"    report({'workers': train.get_context().get_world_size()}, checkpoint=Checkpoint.from_directory(tempfile.mkdtemp()))\n" +
 		"print(DataParallelTrainer(loop, scaling_config=ScalingConfig(num_workers=2)).fit().metrics['workers'])", "2"},
+	{"import getpass, os; print(getpass.getuser(), os.listdir(os.path.expanduser('~/ray_results')) != [])", "ray True"},
 	{"from ray import tune; print(tune.Tuner(lambda c: {'y': c['x']}, param_space={'x': tune.grid_search([1, 3])}).fit().get_best_result('y', 'max').metrics['y'])", "3"},
 	{"from ray.util.state import list_nodes; print(len(list_nodes()))", "2"},
 	{"import dask; from ray.util.dask import ray_dask_get\n" +
@@ -41,15 +43,16 @@ var cells = []struct{ code, says string }{
 		"print(await serve.run(D.bind(), name='d', route_prefix=None).remote(41))", "42"},
 }
 
-var _ = It("opens a notebook in which all of Ray works", Label(localkubeLabel, live.JobExamplesLabel, live.AcceptLabel), func(ctx SpecContext) {
+var _ = It("opens a notebook in which all of Ray works, under any user", Label(localkubeLabel, live.JobExamplesLabel, live.AcceptLabel), func(ctx SpecContext) {
 	packages := []string{"jupyterlab==4.4.3", "dask==2026.8.0", "joblib==1.6.0"}
 	wheels := wheelsOf(ctx, packages...)
-	o := example(ctx, "notebook", func(object *unstructured.Unstructured) {
+	inAJob := func(object *unstructured.Unstructured) {
 		options := []any{"--no-index", "--find-links=http://" + wheels + "/", "--trusted-host=" + strings.Split(wheels, ":")[0]}
 		pip := map[string]any{"pip_install_options": options}
 		Expect(unstructured.SetNestedField(object.Object, pip, "spec", "runtimeEnv", "pip")).To(Succeed())
 		Expect(unstructured.SetNestedStringSlice(object.Object, packages, "spec", "runtimeEnv", "pip", "packages")).To(Succeed())
-	})
+	}
+	o := example(ctx, "notebook", map[string]func(*unstructured.Unstructured){"ClusterJob": inAJob, "ComputeCluster": underAnyUser})
 	o.job("notebook").is(ctx, v1alpha1.PhaseRunning)
 	worker := (&env{types.NamespacedName{Namespace: o.namespace, Name: "lab"}}).workers(ctx, 1)[0]
 	kernel := startKernel(ctx, client.ObjectKeyFromObject(&worker), exec(ctx, &worker, "cat", "/var/run/secrets/heliostat.dev/token/auth_token"))
@@ -57,6 +60,20 @@ var _ = It("opens a notebook in which all of Ray works", Label(localkubeLabel, l
 		Expect(kernel.run(ctx, cell.code)).To(ContainSubstring(cell.says), cell.code)
 	}
 }, SpecTimeout(4*limit))
+
+// underAnyUser has the pods of a cluster run under an assigned user.
+func underAnyUser(cluster *unstructured.Unstructured) {
+	var security map[string]any
+	Expect(yaml.Unmarshal([]byte(assigned), &security)).To(Succeed())
+	template := func() map[string]any { return map[string]any{"spec": map[string]any{"securityContext": security}} }
+	Expect(unstructured.SetNestedMap(cluster.Object, template(), "spec", "head", "template")).To(Succeed())
+	groups, _, err := unstructured.NestedSlice(cluster.Object, "spec", "workerGroups")
+	Expect(err).NotTo(HaveOccurred())
+	for _, group := range groups {
+		Expect(unstructured.SetNestedMap(group.(map[string]any), template(), "template")).To(Succeed())
+	}
+	Expect(unstructured.SetNestedSlice(cluster.Object, groups, "spec", "workerGroups")).To(Succeed())
+}
 
 // wheelsOf serves packages for Ray's Python with all that they need, from PyPI, to pip in the pods.
 func wheelsOf(ctx context.Context, requirements ...string) (address string) {

@@ -38,7 +38,7 @@ var _ = Describe("services on a shared cluster", Ordered, Label(serviceLabel, lo
 	BeforeAll(func(ctx SpecContext) {
 		t = serviced(ctx)
 		shelf = &env{types.NamespacedName{Namespace: t.namespace, Name: "shelf"}}
-		shelf.apply(ctx, codeHead+"\n"+codeWorkers+"\n")
+		shelf.apply(ctx, anyUser(codeHead+"\n"+codeWorkers+"\n"))
 		shelf.ready(ctx)
 		left = t.applies(ctx, "left", echoing("left", "/left")+onShelf)
 		left.serves(ctx)
