@@ -109,7 +109,7 @@ target() {
     accept) echo "accept AREA=$AREA" ;;
     unit-few | chart-few | lint-changed) echo check ;;
     unit-root | chart-alerts) echo check-root ;;
-    e2e-clusters | e2e-services) echo e2e ;;
+    e2e-clusters | e2e-services | e2e-ipv6) echo e2e ;;
     plan | rights) echo test ;; # they need what a whole run leaves
     *) echo "$1" ;;
   esac
@@ -145,7 +145,7 @@ has_left_out() { grep -qs '"leftOutSpecs"' $TIMES/plan.json; }
 lane_of() {
   case $1 in
     unit*) echo units ;;
-    e2e-clusters | localkube | web) echo clusters ;;
+    e2e-clusters | e2e-ipv6 | localkube | web) echo clusters ;;
     integration | e2e-services) echo services ;;
     chart* | scan | verify | lint*) echo static ;;
     *) echo alone ;;
@@ -195,7 +195,7 @@ mkdir -p $TIMES
 WHOLE=
 [ $# -gt 0 ] || { WHOLE=1; set -- unit chart integration web e2e localkube verify lint scan rights; }
 steps=()
-for name in "$@"; do [ "$name" = e2e ] && steps+=(e2e-clusters e2e-services) || steps+=("$name"); done
+for name in "$@"; do [ "$name" = e2e ] && steps+=(e2e-clusters e2e-services e2e-ipv6) || steps+=("$name"); done
 [ "${steps[*]}" != build ] || steps=(deps build)
 for name in "${steps[@]}"; do
   [ -n "${TITLE[$name]:-}" ] || { echo "there is no step $name; there are: ${!TITLE[*]}" >&2; exit 2; }

@@ -17,6 +17,7 @@ declare -A TITLE=(
   [localkube]="local Kubernetes: up, down, killed in between, devices, policies"
   [e2e-clusters]="real kubelets, real Ray: clusters, jobs, autoscaling"
   [e2e-services]="real kubelets, real Ray: services and control stores"
+  [e2e-ipv6]="real kubelets, real Ray: a job where there is IPv6 alone"
   [e2e-existing]="real Ray on the Kubernetes that KUBECONFIG names"
   [plan]="the order of the specs, and what a slow machine leaves out"
   [rights]="the operator and the server used every right that they have, and no other"
@@ -265,12 +266,14 @@ step_localkube() {
   AGAIN=1 gotest localkube tests/localkube ". ./internal/realtest" -count=1 -p 1 -timeout 15m
 }
 
-# nodes NAME: an instance with two nodes that hold the images of Ray, the operator and Redis, and with both families of addresses.
+# nodes NAME OPTIONS...: an instance with two nodes that hold the images of Ray, the operator and Redis, and with both families
+# of addresses, unless an option says otherwise.
 nodes() {
   local name=$1 images=() tar
+  shift
   bin/images build ray operator redis >"$LOGS/$name.images"
   while read -r tar; do images+=(--image "$tar"); done <"$LOGS/$name.images"
-  instance "$name" --nodes 2 --gpus 2 --ip-families ipv4,ipv6 "${images[@]}"
+  instance "$name" --nodes 2 --gpus 2 --ip-families ipv4,ipv6 "${images[@]}" "$@"
 }
 
 # build_specs: links the specs on real Ray once for all steps that run them. Go does nothing where it is up to date.
@@ -324,6 +327,12 @@ specs_on_nodes() {
 # The lanes are to end at about the same time, so the stores that the operator makes are with the clusters.
 step_e2e_clusters() { specs_on_nodes "!service && (!store || managed-store)"; }
 step_e2e_services() { specs_on_nodes "service || store && !managed-store"; }
+
+# step_e2e_ipv6: what needs no second node, where pods have no other address.
+step_e2e_ipv6() {
+  nodes "$STEP" --nodes 1 --ip-families ipv6
+  specs "$STEP" ipv6-test || specs_again "$STEP" ipv6-test
+}
 
 step_e2e_existing() {
   [ -n "${KUBECONFIG:-}" ] || { echo "Which Kubernetes? make e2e-existing KUBECONFIG=FILE"; return 1; }

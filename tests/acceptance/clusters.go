@@ -44,10 +44,13 @@ var leftBehind = passing(live.LeftBehindLabel, "a worker that must leave stays f
 // passing makes a scenario of specs with a label that pass.
 func passing(label, promise string) scenario {
 	return scenario{name: label, promise: promise, play: func(ctx context.Context, state string) (Outcome, error) {
-		return shown(ctx, state, label, 1, func(ran []types.SpecReport) (Outcome, error) {
-			return Outcome{Measured: fmt.Sprintf("%d specs played", len(ran)), Kept: len(ran) > 0}, nil
-		})
+		return shown(ctx, state, label, 1, countPlayed)
 	}}
+}
+
+// countPlayed is the outcome of specs that pass.
+func countPlayed(ran []types.SpecReport) (Outcome, error) {
+	return Outcome{Measured: fmt.Sprintf("%d specs played", len(ran)), Kept: len(ran) > 0}, nil
 }
 
 // within makes a scenario of specs with a label that report seconds.
@@ -120,7 +123,12 @@ const failedSpecs = "; specs failed"
 
 // shown runs specs in full, and gives what became of their report.
 func shown(ctx context.Context, state, label string, rounds int, read func([]types.SpecReport) (Outcome, error)) (Outcome, error) {
-	return onNodes(ctx, nil, func(kubeconfig string) (Outcome, error) {
+	return shownOn(ctx, nil, state, label, rounds, read)
+}
+
+// shownOn does so on a local Kubernetes with options of its own.
+func shownOn(ctx context.Context, options []string, state, label string, rounds int, read func([]types.SpecReport) (Outcome, error)) (Outcome, error) {
+	return onNodes(ctx, options, func(kubeconfig string) (Outcome, error) {
 		ran, failed := specs(ctx, kubeconfig, state, label, "-full", "-judge", fmt.Sprintf("-rounds=%d", rounds))
 		outcome, err := read(ran)
 		if err != nil {

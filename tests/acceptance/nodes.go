@@ -20,7 +20,8 @@ import (
 func instance() string { return cmp.Or(os.Getenv("INSTANCE"), "accept") }
 
 // onNodes plays a scenario on a fresh local Kubernetes with two nodes that hold the
-// images of Ray, the operator and Redis, and devices and address families as in make test. Options are further ones of localkube up.
+// images of Ray, the operator and Redis, and devices and address families as in make test. Options are further ones of
+// localkube up, or replace these.
 func onNodes(ctx context.Context, options []string, play func(kubeconfig string) (Outcome, error)) (outcome Outcome, err error) {
 	images, err := exec.CommandContext(ctx, "bin/images", "build", "ray", "operator", "redis").Output()
 	if err != nil {

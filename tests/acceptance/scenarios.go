@@ -60,7 +60,8 @@ var areas = map[string][]scenario{
 	"autoscaling": {
 		decisions, elasticRolls, decisionTime, demand, givenBack, churn, autoscalerTrouble, apiAway, anew, quiet, selected, slice, elasticRolling, neverStart,
 	},
-	"jobs": {jobTime, jobCost, headLost, freed, jobStop, jobExamples, submissions, manySubmissions},
+	"families": {ipv6Alone},
+	"jobs":     {jobTime, jobCost, headLost, freed, jobStop, jobExamples, submissions, manySubmissions},
 }
 
 // tables make Markdown of a scenario's samples.

@@ -42,7 +42,7 @@ var _ = Describe("a cluster that scales by itself", Ordered, func() {
 
 	It("has workers while tasks wait, and none when they are done", func(ctx SpecContext) {
 		team.bursts(ctx)
-	}, SpecTimeout(limit))
+	}, Label(live.IPv6Label), SpecTimeout(limit))
 
 	It("takes the group whose labels a task selects, from zero", Label(localkubeLabel, live.SelectedLabel), func(ctx SpecContext) {
 		for range *rounds {

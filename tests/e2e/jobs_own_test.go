@@ -47,7 +47,7 @@ command: [python, -c, "import os, ray; ray.init(); print('from a task:', ray.get
 		now := int32(0)
 		job.edit(ctx, func(spec *v1alpha1.ClusterJobSpec) { spec.TTLSecondsAfterFinished = &now })
 		job.gone(ctx)
-	}, SpecTimeout(limit))
+	}, Label(live.IPv6Label, live.IPv6TestLabel), SpecTimeout(limit))
 
 	It("brings the files of a directory of the user's machine", func(ctx SpecContext) {
 		o := opened(ctx)

@@ -70,9 +70,9 @@ var _ = Describe("who reaches whom", Ordered, func() {
 		} {
 			Expect(reached(ctx, row.from, row.to)).To(ConsistOf(row.on), row.who)
 		}
-	}, SpecTimeout(limit))
+	}, Label(live.IPv6Label), SpecTimeout(limit))
 
-	It("is the server for portals on the dashboard alone, and nobody beside it", Label(live.PortalNetworkLabel), func(ctx SpecContext) {
+	It("is the server for portals on the dashboard alone, and nobody beside it", Label(live.PortalNetworkLabel, live.IPv6Label), func(ctx SpecContext) {
 		heads := []*corev1.Pod{&head, &other}
 		if *full {
 			remote := &env{types.NamespacedName{Namespace: stranger.Namespace, Name: "remote"}}

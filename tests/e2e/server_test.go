@@ -198,5 +198,5 @@ func served(setting func() (*office, *env), jobs map[string]task) {
 			g.Expect(seen.Line.Code).To(Equal(reason.Stopped.Code))
 			g.Expect(seen.Why).NotTo(BeEmpty())
 		}).WithContext(ctx).Within(limit).Should(Succeed())
-	}, SpecTimeout(limit))
+	}, Label(live.IPv6Label), SpecTimeout(limit))
 }

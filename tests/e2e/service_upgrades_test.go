@@ -201,7 +201,9 @@ var _ = Describe("a service under load", Ordered, Label(serviceLabel, localkubeL
 
 	for _, c := range changes {
 		labels := Label(live.ServeUpgradesLabel(c.name))
-		if !c.inTest {
+		if c.inTest {
+			labels = append(labels, live.IPv6Label)
+		} else {
 			labels = append(labels, live.AcceptLabel)
 		}
 		It("loses no request through a change of sort "+c.name, func(ctx SpecContext) {

@@ -10,10 +10,10 @@ import (
 
 // steps stands in for tests/steps.sh: steps that cost nothing, and print what tests print.
 const steps = `
-declare -A TITLE=([lint]=- [unit]=- [integration]=- [e2e-clusters]=- [e2e-services]=- [rights]=- [plan]=- [broken]=-
+declare -A TITLE=([lint]=- [unit]=- [integration]=- [e2e-clusters]=- [e2e-services]=- [e2e-ipv6]=- [rights]=- [plan]=- [broken]=-
   [chart]=- [web]=- [localkube]=- [verify]=- [scan]=-)
 needs_programs() { return 1; }
-for name in lint integration rights chart web localkube verify scan; do eval "step_$name() { :; }"; done
+for name in lint integration rights chart web e2e_ipv6 localkube verify scan; do eval "step_$name() { :; }"; done
 step_unit() { echo "--- PASS: TestA"; }
 step_broken() { echo "--- FAIL: TestB"; return 1; }
 step_plan() { [ -z "${PLAN:-}" ] || echo "$PLAN" >"$TIMES/plan.json"; [ "${PLAN:-}" != none ]; }
