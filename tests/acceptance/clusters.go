@@ -121,7 +121,7 @@ func count(rolls []live.Roll) (Outcome, error) {
 // failedSpecs is recorded where specs failed. Which ones is on the screen: the error has paths of the machine.
 const failedSpecs = "; specs failed"
 
-// shown runs specs in full, and gives what became of their report.
+// shown runs specs in full, and returns what read makes of their report.
 func shown(ctx context.Context, state, label string, rounds int, read func([]types.SpecReport) (Outcome, error)) (Outcome, error) {
 	return shownOn(ctx, nil, state, label, rounds, read)
 }
