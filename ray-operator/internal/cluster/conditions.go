@@ -360,11 +360,11 @@ func hasLostHead(t *statusDraft) bool {
 // rayWithIPv6 is the first minor version of Ray 2 that works where pods have an IPv6 address alone.
 const rayWithIPv6 = 56
 
-// findMissingIPv6 returns a finding where the cluster's Ray cannot work at the address of a pod, which nobody knows before
-// the pod runs. A pod that is ready, or leaves, has none.
+// findMissingIPv6 returns a finding where the cluster's Ray ended in a pod at whose address it cannot work, which nobody knows
+// before the pod runs. A pod that is ready, or leaves, has none.
 func findMissingIPv6(cluster *v1alpha1.ComputeCluster, p Pod) *reason.Finding {
 	version := cluster.Spec.RayVersion
-	if p.isReady() || p.isTerminating() || !pod.IsIPv6(p.Pod) || !naming.IsRayBefore(version, rayWithIPv6) {
+	if p.isReady() || p.isTerminating() || restarts(p) == 0 || !pod.IsIPv6(p.Pod) || !naming.IsRayBefore(version, rayWithIPv6) {
 		return nil
 	}
 	found := reason.IPv6Unsupported.Of(p.Status.PodIP, version, fmt.Sprintf("2.%d", rayWithIPv6))

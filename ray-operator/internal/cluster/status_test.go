@@ -188,18 +188,20 @@ func TestReady_NamesARayWithoutIPv6(t *testing.T) {
 		change           func(*corev1.Pod)
 		want             bool
 	}{
-		"an old Ray on IPv6":       {"2.52.1", "fd00::7", unreadyPod, true},
-		"an old Ray on IPv4":       {"2.52.1", "10.0.0.7", unreadyPod, false},
-		"no address yet":           {"2.52.1", "", unreadyPod, false},
-		"a new Ray on IPv6":        {"2.60.0", "fd00::7", unreadyPod, false},
-		"a Ray without a number":   {"nightly", "fd00::7", unreadyPod, false},
-		"an old Ray that is ready": {"2.52.1", "fd00::7", func(*corev1.Pod) {}, false},
+		"an old Ray on IPv6":          {"2.52.1", "fd00::7", unreadyPod, true},
+		"an old Ray on IPv4":          {"2.52.1", "10.0.0.7", unreadyPod, false},
+		"an old Ray that never ended": {"2.52.1", "fd00::7", func(p *corev1.Pod) { unreadyPod(p); p.Status.ContainerStatuses[0].RestartCount = 0 }, false},
+		"no address yet":              {"2.52.1", "", unreadyPod, false},
+		"a new Ray on IPv6":           {"2.60.0", "fd00::7", unreadyPod, false},
+		"a Ray without a number":      {"nightly", "fd00::7", unreadyPod, false},
+		"an old Ray that is ready":    {"2.52.1", "fd00::7", func(*corev1.Pod) {}, false},
 	} {
 		of := demo()
 		of.Spec.RayVersion = c.version
 		seen := given(1)
 		for _, p := range seen.Pods {
 			p.Status.PodIP = c.address
+			p.Status.ContainerStatuses[0].RestartCount = 1
 			c.change(p.Pod)
 		}
 		conditions := told(of, seen, nil).Conditions

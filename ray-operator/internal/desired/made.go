@@ -13,7 +13,7 @@ func (s Site) HeadPod(cluster *v1alpha1.ComputeCluster, epoch int64) *corev1.Pod
 	laid := s.Under(cluster)
 	head := pod.Head(laid, epoch)
 	if !s.AssignsUsers {
-		pod.OwnStore(head)
+		pod.GrantStore(laid, head)
 	}
 	return s.complete(head, cluster, laid, "")
 }

@@ -78,6 +78,16 @@ func TestStart_FollowsTheAddressOfThePod(t *testing.T) {
 	}
 }
 
+// TestStart_KeepsTheHomeOfATemplate: a directory that the user names may be made later.
+func TestStart_KeepsTheHomeOfATemplate(t *testing.T) {
+	t.Parallel()
+	cluster := testkit.Cluster("demo", testkit.Group("g", 1))
+	cluster.Spec.PodDefaults = &v1alpha1.PodDefaults{Env: []corev1.EnvVar{{Name: "HOME", Value: "/later"}}}
+	if script := worker(cluster).Spec.Containers[0].Command[2]; strings.Contains(script, "HOME") {
+		t.Errorf("the script of a pod with a home of its own is %s", script)
+	}
+}
+
 // TestStart_GivesUnknownUsersAHomeAndAName: what the image has stays where it works.
 func TestStart_GivesUnknownUsersAHomeAndAName(t *testing.T) {
 	t.Parallel()

@@ -79,8 +79,9 @@ const raiseFiles = "n=${RAY_START_ULIMIT_OPEN_FILES:-65536}; s=`ulimit -Sn`; " +
 	`if [ "$s" != unlimited ] && [ "$s" -lt "$n" ]; then ulimit -Sn "$n" 2>/dev/null || ` + "ulimit -Sn `ulimit -Hn`; fi; "
 
 // giveHome gives a user who cannot write to the image's home directory another one, as a user whom the image does not know:
-// Ray Train writes to ~/ray_results, pip and JupyterLab to their caches.
-const giveHome = `[ -w "$HOME" ] || { h=${TMPDIR:-/tmp}/home; mkdir -p "$h" 2>/dev/null && export HOME="$h"; }; `
+// Ray Train writes to ~/ray_results, pip and JupyterLab to their caches. A directory of somebody else is not taken: Python
+// loads packages from its home.
+const giveHome = `[ -w "$HOME" ] || { h=${TMPDIR:-/tmp}/home; mkdir -p -m 700 "$h" 2>/dev/null && [ -O "$h" ] && [ -w "$h" ] && export HOME="$h"; }; `
 
 // giveName gives a user whom the image does not know a name, without which Python's getpass.getuser fails.
 const giveName = `id -un >/dev/null 2>&1 || export USER="${USER:-ray}" LOGNAME="${LOGNAME:-ray}"; `
@@ -97,7 +98,11 @@ func startScript(d *draft) string {
 		six += " --dashboard-host=::"
 	}
 	followAddress := "ip=${" + variableAddresses + `%%,*}; case "$ip" in *:*) set -- "$@" ` + six + ` ;; esac; `
-	return raiseFiles + giveHome + giveName + followAddress + `exec ray start "$@"`
+	home := giveHome
+	if hasVariable(d.ray, "HOME") { // the user's own
+		home = ""
+	}
+	return raiseFiles + home + giveName + followAddress + `exec ray start "$@"`
 }
 
 // IsIPv6 reports whether a pod is reached by IPv6: its first address counts.

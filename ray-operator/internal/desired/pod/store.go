@@ -234,11 +234,11 @@ func (d *draft) embedded() {
 	d.ray.VolumeMounts = append(d.ray.VolumeMounts, corev1.VolumeMount{Name: VolumeStore, MountPath: PathStore})
 }
 
-// OwnStore gives a head with an embedded store a group that lets a user who is not root write to its volume, where the
-// template names none, and returns the head. The volume's files change their group only where its root has another one, so
+// GrantStore gives a cluster's head with an embedded store a group that lets a user who is not root write to its volume, where
+// the template names none, and returns the head. The volume's files change their group only where its root has another one, so
 // that what Ray keeps for its user alone stays so.
-func OwnStore(head *corev1.Pod) *corev1.Pod {
-	isEmbedded := slices.ContainsFunc(head.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == VolumeStore })
+func GrantStore(cluster *v1alpha1.ComputeCluster, head *corev1.Pod) *corev1.Pod {
+	isEmbedded := cluster.Spec.ControlStore != nil && cluster.Spec.ControlStore.Embedded != nil
 	if security := head.Spec.SecurityContext; isEmbedded && security.FSGroup == nil { // the step security has filled it in
 		security.FSGroup = new(int64(storeGroup))
 		fillPointer(&security.FSGroupChangePolicy, corev1.FSGroupChangeOnRootMismatch)

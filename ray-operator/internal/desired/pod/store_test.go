@@ -260,7 +260,7 @@ func TestEmbeddedIsWritable(t *testing.T) {
 			cluster.Spec.Head.Template = testkit.Template()
 			cluster.Spec.Head.Template.Spec.SecurityContext = test.said.DeepCopy()
 		}
-		have := pod.OwnStore(pod.Head(cluster, 1)).Spec.SecurityContext
+		have := pod.GrantStore(cluster, pod.Head(cluster, 1)).Spec.SecurityContext
 		if !reflect.DeepEqual(have.FSGroup, test.group) || !reflect.DeepEqual(have.FSGroupChangePolicy, test.policy) {
 			t.Errorf("%s: %+v", name, have)
 		}
