@@ -223,10 +223,7 @@ func followsItsAdmission(t *testing.T) {
 		}
 	}
 	eventually(t, "Kueue to know that it is ready", q.says(name, func(workload *unstructured.Unstructured) bool { return holds(workload, "PodsReady") }))
-	policyInForce(t, q.namespace)
-	workload, err := q.workload(t.Context(), name)
-	must(t, err)
-	refuseCopies(t, tenant(t, q.namespace), workload, "workloads")
+	q.refuseCopies(t, name)
 
 	q.label(t, name, priorityLabel, q.namespace+"-high")
 	eventually(t, "it to have its priority", q.says(name, func(workload *unstructured.Unstructured) bool {
@@ -260,6 +257,15 @@ func followsItsAdmission(t *testing.T) {
 		}
 		return errors.New("its Workload is there")
 	})
+}
+
+// refuseCopies tries copies of a cluster's Workload.
+func (q quota) refuseCopies(t *testing.T, of types.NamespacedName) {
+	t.Helper()
+	policyInForce(t, q.namespace)
+	workload, err := q.workload(t.Context(), of)
+	must(t, err)
+	refuseCopies(t, tenant(t, q.namespace), workload, "workloads")
 }
 
 // says asks whether something holds of a cluster's Workload.

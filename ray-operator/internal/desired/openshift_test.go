@@ -16,39 +16,50 @@ import (
 // firstID and countIDs are the users and groups that OpenShift gives a namespace.
 const firstID, countIDs = 1000680000, 10000
 
-// constrained returns why OpenShift's restricted-v2 refuses a pod, by the rules that its documentation lists.
-func constrained(spec *corev1.PodSpec) (refusals []string) {
-	refuse := func(is bool, format string, args ...any) {
-		if is {
-			refusals = append(refusals, fmt.Sprintf(format, args...))
-		}
+// refusals are why OpenShift's restricted-v2 refuses a pod, by the rules that its documentation lists.
+type refusals []string
+
+func (r *refusals) add(is bool, format string, args ...any) {
+	if is {
+		*r = append(*r, fmt.Sprintf(format, args...))
 	}
-	outside := func(id *int64) bool { return id != nil && (*id < firstID || *id >= firstID+countIDs) }
+}
+
+// constrained returns why a pod is refused.
+func constrained(spec *corev1.PodSpec) refusals {
+	var all refusals
 	security := spec.SecurityContext
-	refuse(spec.HostNetwork || spec.HostPID || spec.HostIPC, "namespaces of the host")
-	refuse(outside(security.RunAsUser), "user %v", security.RunAsUser)
-	refuse(outside(security.FSGroup), "group %v of volumes", security.FSGroup)
-	refuse(security.SELinuxOptions != nil, "SELinux options")
-	refuse(!isRuntimeDefault(security.SeccompProfile), "seccomp profile of the pod")
+	all.add(spec.HostNetwork || spec.HostPID || spec.HostIPC, "namespaces of the host")
+	all.add(isOutside(security.RunAsUser), "user %v", security.RunAsUser)
+	all.add(isOutside(security.FSGroup), "group %v of volumes", security.FSGroup)
+	all.add(security.SELinuxOptions != nil, "SELinux options")
+	all.add(!isRuntimeDefault(security.SeccompProfile), "seccomp profile of the pod")
 	for _, volume := range spec.Volumes {
 		has := volume.VolumeSource
 		allowed := has.ConfigMap != nil || has.CSI != nil || has.DownwardAPI != nil || has.EmptyDir != nil || has.Ephemeral != nil ||
 			has.PersistentVolumeClaim != nil || has.Projected != nil || has.Secret != nil
-		refuse(!allowed, "volume %s", volume.Name)
+		all.add(!allowed, "volume %s", volume.Name)
 	}
 	for _, container := range slices.Concat(spec.InitContainers, spec.Containers) {
-		name, own := container.Name, container.SecurityContext
-		refuse(outside(own.RunAsUser), "user %v of %s", own.RunAsUser, name)
-		refuse(own.Privileged != nil && *own.Privileged, "privileges of %s", name)
-		refuse(own.AllowPrivilegeEscalation == nil || *own.AllowPrivilegeEscalation, "escalation of %s", name)
-		refuse(own.Capabilities == nil || !slices.Contains(own.Capabilities.Drop, "ALL"), "capabilities of %s", name)
-		refuse(own.Capabilities != nil && slices.ContainsFunc(own.Capabilities.Add, func(c corev1.Capability) bool { return c != "NET_BIND_SERVICE" }), "added capabilities of %s", name)
-		refuse(own.SELinuxOptions != nil, "SELinux options of %s", name)
-		refuse(own.SeccompProfile != nil && !isRuntimeDefault(own.SeccompProfile), "seccomp profile of %s", name)
-		refuse(slices.ContainsFunc(container.Ports, func(p corev1.ContainerPort) bool { return p.HostPort != 0 }), "ports of the host of %s", name)
+		all.constrain(&container)
 	}
-	return refusals
+	return all
 }
+
+// constrain adds why a container is refused.
+func (r *refusals) constrain(container *corev1.Container) {
+	name, own := container.Name, container.SecurityContext
+	r.add(isOutside(own.RunAsUser), "user %v of %s", own.RunAsUser, name)
+	r.add(own.Privileged != nil && *own.Privileged, "privileges of %s", name)
+	r.add(own.AllowPrivilegeEscalation == nil || *own.AllowPrivilegeEscalation, "escalation of %s", name)
+	r.add(own.Capabilities == nil || !slices.Contains(own.Capabilities.Drop, "ALL"), "capabilities of %s", name)
+	r.add(own.Capabilities != nil && slices.ContainsFunc(own.Capabilities.Add, func(c corev1.Capability) bool { return c != "NET_BIND_SERVICE" }), "added capabilities of %s", name)
+	r.add(own.SELinuxOptions != nil, "SELinux options of %s", name)
+	r.add(own.SeccompProfile != nil && !isRuntimeDefault(own.SeccompProfile), "seccomp profile of %s", name)
+	r.add(slices.ContainsFunc(container.Ports, func(p corev1.ContainerPort) bool { return p.HostPort != 0 }), "ports of the host of %s", name)
+}
+
+func isOutside(id *int64) bool { return id != nil && (*id < firstID || *id >= firstID+countIDs) }
 
 func isRuntimeDefault(profile *corev1.SeccompProfile) bool {
 	return profile != nil && profile.Type == corev1.SeccompProfileTypeRuntimeDefault

@@ -304,23 +304,27 @@ func TestTheKernelDoesWhatTheRulesSay(t *testing.T) {
 	}
 }
 
+// leaveHalf returns the commands that leave what a killed attempt leaves: a half-filled twin of a set, and an unknown chain.
+func leaveHalf(set Set) [][]string {
+	twin := set.Name + "t"
+	commands := [][]string{
+		{"ipset", "create", twin, string(AddressSet), "family", ofSets[set.Family]},
+		{"ipset", "add", twin, in(set.Family, "192.0.2.1")},
+		{"ipset", "create", "other-set", "hash:ip"},
+	}
+	for _, filter := range filters {
+		commands = append(commands, []string{filter, "-t", "mangle", "-N", "LK-I-stale"}, []string{filter, "-t", "mangle", "-A", "LK-I-stale", "-j", "DROP"},
+			[]string{filter, "-t", "mangle", "-N", "OTHER"}, []string{filter, "-t", "mangle", "-A", "FORWARD", "-j", "OTHER"})
+	}
+	return commands
+}
+
 func TestApplyingAgainLeavesNothingOld(t *testing.T) {
 	w := newWire(t)
 	first := Compile(cluster(policies(t, mixed)), "north", families...)
 	second := Compile(cluster(policies(t, `{podSelector: {matchLabels: {role: db}}, ingress: [{from: [{podSelector: {}}]}]}`)), "north", families...)
 	w.in(node, func() error {
-		// What a killed attempt leaves: a half-filled twin, an unknown chain.
-		leftover := second.Sets[0].Name + "t"
-		setup := [][]string{
-			{"ipset", "create", leftover, string(AddressSet), "family", ofSets[second.Sets[0].Family]},
-			{"ipset", "add", leftover, in(second.Sets[0].Family, "192.0.2.1")},
-			{"ipset", "create", "other-set", "hash:ip"},
-		}
-		for _, filter := range filters {
-			setup = append(setup, []string{filter, "-t", "mangle", "-N", "LK-I-stale"}, []string{filter, "-t", "mangle", "-A", "LK-I-stale", "-j", "DROP"},
-				[]string{filter, "-t", "mangle", "-N", "OTHER"}, []string{filter, "-t", "mangle", "-A", "FORWARD", "-j", "OTHER"})
-		}
-		for _, command := range setup {
+		for _, command := range leaveHalf(second.Sets[0]) {
 			if _, err := run(context.Background(), "", command[0], command[1:]...); err != nil {
 				return err
 			}
