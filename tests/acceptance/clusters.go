@@ -123,12 +123,12 @@ const failedSpecs = "; specs failed"
 
 // shown runs specs in full, and returns what read makes of their report.
 func shown(ctx context.Context, state, label string, rounds int, read func([]types.SpecReport) (Outcome, error)) (Outcome, error) {
-	return shownOn(ctx, nil, state, label, rounds, read)
+	return onNodes(ctx, nil, showSpecs(ctx, state, label, rounds, read))
 }
 
-// shownOn does so on a local Kubernetes with options of its own.
-func shownOn(ctx context.Context, options []string, state, label string, rounds int, read func([]types.SpecReport) (Outcome, error)) (Outcome, error) {
-	return onNodes(ctx, options, func(kubeconfig string) (Outcome, error) {
+// showSpecs returns a function that runs specs in full where a kubeconfig leads, and returns what read makes of their report.
+func showSpecs(ctx context.Context, state, label string, rounds int, read func([]types.SpecReport) (Outcome, error)) func(string) (Outcome, error) {
+	return func(kubeconfig string) (Outcome, error) {
 		ran, failed := specs(ctx, kubeconfig, state, label, "-full", "-judge", fmt.Sprintf("-rounds=%d", rounds))
 		outcome, err := read(ran)
 		if err != nil {
@@ -138,5 +138,5 @@ func shownOn(ctx context.Context, options []string, state, label string, rounds 
 			outcome.Kept, outcome.Measured = false, outcome.Measured+failedSpecs
 		}
 		return outcome, nil
-	})
+	}
 }

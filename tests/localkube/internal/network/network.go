@@ -46,9 +46,13 @@ func (n Network) of(address func(plan.Addresses) netip.Addr) []netip.Addr {
 	return all
 }
 
-// Host, ControlPlane and Node are their addresses, one of each family.
-func (n Network) Host() []netip.Addr         { return n.of(plan.Addresses.Host) }
+// Host returns the host's addresses, one of each family.
+func (n Network) Host() []netip.Addr { return n.of(plan.Addresses.Host) }
+
+// ControlPlane returns the addresses of the control plane, one of each family.
 func (n Network) ControlPlane() []netip.Addr { return n.of(plan.Addresses.ControlPlane) }
+
+// Node returns the addresses of a node, one of each family.
 func (n Network) Node(i int) []netip.Addr {
 	return n.of(func(a plan.Addresses) netip.Addr { return a.Node(i) })
 }
