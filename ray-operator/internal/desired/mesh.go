@@ -9,10 +9,10 @@ import (
 )
 
 // Mesh is what NetworkPolicies must know of a service mesh, whose proxies change ports and addresses before a policy is
-// judged. The zero value is none.
+// judged. The zero value stands for an installation without a mesh.
 type Mesh struct {
 	// TunnelPort is the port at which the mesh's tunnels arrive in pods, whatever port they lead to: 15008 with Istio's ambient
-	// mode, 4143 with Linkerd. 0 is none.
+	// mode, 4143 with Linkerd. 0 stands for no tunnel.
 	TunnelPort int32
 	// ProbesFrom are the addresses from which the mesh sends on the probes of kubelets.
 	ProbesFrom []netip.Prefix
@@ -33,8 +33,11 @@ func isTCP(given networkingv1.NetworkPolicyPort) bool {
 
 // isTunnel reports whether a port of a rule is the tunnel's, or a range with it.
 func (m Mesh) isTunnel(given networkingv1.NetworkPolicyPort) bool {
-	if !isTCP(given) || given.Port == nil {
-		return isTCP(given)
+	if !isTCP(given) {
+		return false
+	}
+	if given.Port == nil { // all ports
+		return true
 	}
 	first := given.Port.IntVal
 	last := first

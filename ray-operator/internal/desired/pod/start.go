@@ -78,12 +78,12 @@ func headHost(cluster *v1alpha1.ComputeCluster) string {
 const raiseFiles = "n=${RAY_START_ULIMIT_OPEN_FILES:-65536}; s=`ulimit -Sn`; " +
 	`if [ "$s" != unlimited ] && [ "$s" -lt "$n" ]; then ulimit -Sn "$n" 2>/dev/null || ` + "ulimit -Sn `ulimit -Hn`; fi; "
 
-// giveHome gives a user who cannot write to the image's home directory another one, as a user whom the image does not know:
+// giveHome sets HOME where the user cannot write to the image's home directory, such as a user ID without an entry in /etc/passwd:
 // Ray Train writes to ~/ray_results, pip and JupyterLab to their caches. A directory of somebody else is not taken: Python
 // loads packages from its home.
 const giveHome = `[ -w "$HOME" ] || { h=${TMPDIR:-/tmp}/home; mkdir -p -m 700 "$h" 2>/dev/null && [ -O "$h" ] && [ -w "$h" ] && export HOME="$h"; }; `
 
-// giveName gives a user whom the image does not know a name, without which Python's getpass.getuser fails.
+// giveName sets USER and LOGNAME where the user ID has no entry in /etc/passwd. Python's getpass.getuser fails without them.
 const giveName = `id -un >/dev/null 2>&1 || export USER="${USER:-ray}" LOGNAME="${LOGNAME:-ray}"; `
 
 // variableAddresses is the variable that has the addresses of a pod, with commas between them.
