@@ -30,8 +30,8 @@ func constrained(spec *corev1.PodSpec) refusals {
 	var all refusals
 	security := spec.SecurityContext
 	all.add(spec.HostNetwork || spec.HostPID || spec.HostIPC, "namespaces of the host")
-	all.add(isOutside(security.RunAsUser), "user %v", security.RunAsUser)
-	all.add(isOutside(security.FSGroup), "group %v of volumes", security.FSGroup)
+	all.add(isOutside(security.RunAsUser), "user of the pod")
+	all.add(isOutside(security.FSGroup), "group of volumes")
 	all.add(security.SELinuxOptions != nil, "SELinux options")
 	all.add(!isRuntimeDefault(security.SeccompProfile), "seccomp profile of the pod")
 	for _, volume := range spec.Volumes {
@@ -49,7 +49,7 @@ func constrained(spec *corev1.PodSpec) refusals {
 // constrain adds why a container is refused.
 func (r *refusals) constrain(container *corev1.Container) {
 	name, own := container.Name, container.SecurityContext
-	r.add(isOutside(own.RunAsUser), "user %v of %s", own.RunAsUser, name)
+	r.add(isOutside(own.RunAsUser), "user of %s", name)
 	r.add(own.Privileged != nil && *own.Privileged, "privileges of %s", name)
 	r.add(own.AllowPrivilegeEscalation == nil || *own.AllowPrivilegeEscalation, "escalation of %s", name)
 	r.add(own.Capabilities == nil || !slices.Contains(own.Capabilities.Drop, "ALL"), "capabilities of %s", name)

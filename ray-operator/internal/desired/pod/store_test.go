@@ -240,6 +240,16 @@ func TestReconnect(t *testing.T) {
 
 // TestEmbeddedIsWritable for a user who is not root, unless the template says who owns it;
 // no other head's volumes change hands.
+// TestGrantStore_LeavesVolumesOfUsers: one of them may have the name of the embedded store's.
+func TestGrantStore_LeavesVolumesOfUsers(t *testing.T) {
+	cluster := testkit.Cluster("demo")
+	cluster.Spec.Head.Template = testkit.Template()
+	cluster.Spec.Head.Template.Spec.Volumes = []corev1.Volume{{Name: pod.VolumeStore}}
+	if group := pod.GrantStore(cluster, pod.Head(cluster, 1)).Spec.SecurityContext.FSGroup; group != nil {
+		t.Errorf("a head without a store has the group %d", *group)
+	}
+}
+
 func TestEmbeddedIsWritable(t *testing.T) {
 	ray, own, once, always := int64(1000), int64(7), corev1.FSGroupChangeOnRootMismatch, corev1.FSGroupChangeAlways
 	for name, test := range map[string]struct {
