@@ -388,7 +388,7 @@ func TestObjects_AreReadAndWrittenAsTheCaller(t *testing.T) {
 		got = append(got, one.Method+" "+one.Path+" "+one.Header.Get("Impersonate-User")+" "+one.Header.Get("User-Agent"))
 	}
 	const who = " sso:ana@example.com heliostat-server"
-	path := "/apis/heliostat.dev/v1alpha1/namespaces/n/clusterjobs"
+	path := "/apis/heliostat.dev/v1beta1/namespaces/n/clusterjobs"
 	want := []string{"GET " + path + "/c" + who, "POST " + path + who, "PATCH " + path + "/c" + who}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/apiserver/problem"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // maxListed is how many events, presets or namespaces are read at once.
@@ -38,7 +38,7 @@ var ErrManyEvents = errors.New("the events about the object have more than 1 MiB
 
 // ErrManyPresets is that a namespace has more presets than are read.
 var ErrManyPresets = problem.New(http.StatusBadRequest, "TooManyPresets",
-	"the presets of the namespace have more than 2 MiB together", "remove some of its ConfigMaps with the label "+v1alpha1.LabelPreset)
+	"the presets of the namespace have more than 2 MiB together", "remove some of its ConfigMaps with the label "+v1beta1.LabelPreset)
 
 // dynamic returns a client over a transport for objects as JSON has them, so that no field is lost. What the API server warns
 // of goes to warned.
@@ -73,7 +73,7 @@ func (k *clients) objects(c *Caller, of ObjectName, warned *warnings) (dynamic.R
 	if err != nil {
 		return nil, err
 	}
-	return made.Resource(v1alpha1.GroupVersion.WithResource(of.Resource)).Namespace(of.Namespace), nil
+	return made.Resource(v1beta1.GroupVersion.WithResource(of.Resource)).Namespace(of.Namespace), nil
 }
 
 // FindObject returns an object of heliostat.dev as it is now, read as a caller.
@@ -146,7 +146,7 @@ func (k *clients) Namespaces(ctx context.Context, c *Caller) ([]string, error) {
 // Presets returns the ConfigMaps of a namespace that are labelled as presets, read as a caller.
 func (k *clients) Presets(ctx context.Context, c *Caller, namespace string) ([]*corev1.ConfigMap, error) {
 	found, err := k.list(ctx, bounded{k.Transport(c), maxPresets}, corev1.SchemeGroupVersion.WithResource("configmaps"), namespace,
-		metav1.ListOptions{LabelSelector: v1alpha1.LabelPreset})
+		metav1.ListOptions{LabelSelector: v1beta1.LabelPreset})
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
@@ -219,7 +219,7 @@ func convert[T any](all []unstructured.Unstructured) ([]*T, error) {
 
 // ReleasePresets returns the presets of the server's own namespace, which are for all users. They are read as the server.
 func (k *clients) ReleasePresets(ctx context.Context, namespace string) ([]*corev1.ConfigMap, error) {
-	found, err := k.listOwn(ctx, corev1.SchemeGroupVersion.WithResource("configmaps"), namespace, v1alpha1.LabelPreset)
+	found, err := k.listOwn(ctx, corev1.SchemeGroupVersion.WithResource("configmaps"), namespace, v1beta1.LabelPreset)
 	if err != nil {
 		return nil, fmt.Errorf("list presets of the server: %w", err)
 	}
@@ -232,7 +232,7 @@ func (k *clients) Revisions(
 	ctx context.Context, namespace, service string, uid types.UID,
 ) ([]*appsv1.ControllerRevision, error) {
 	found, err := k.listOwn(ctx, appsv1.SchemeGroupVersion.WithResource("controllerrevisions"), namespace,
-		v1alpha1.LabelService+"="+service)
+		v1beta1.LabelService+"="+service)
 	if err != nil {
 		return nil, fmt.Errorf("list versions of service %s: %w", service, err)
 	}

@@ -25,7 +25,7 @@ func TestCreateObject_IsSentOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	of := access.ObjectName{Resource: "clusterjobs", Namespace: "n", Name: "j"}
-	object := map[string]any{"apiVersion": "heliostat.dev/v1alpha1", "kind": "ClusterJob"}
+	object := map[string]any{"apiVersion": "heliostat.dev/v1beta1", "kind": "ClusterJob"}
 	if _, _, err := kubernetes.CreateObject(t.Context(), caller, of, object, false); err == nil {
 		t.Error("a create that was not answered is no error")
 	}

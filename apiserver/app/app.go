@@ -35,7 +35,7 @@ import (
 	"github.com/heliostat-dev/heliostat/apiserver/places"
 	"github.com/heliostat-dev/heliostat/apiserver/rest"
 	"github.com/heliostat-dev/heliostat/dashboard-proxy/web"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // Config is what can be set about the server.
@@ -189,7 +189,7 @@ func serving(server *http.Server) func(ctx context.Context, listener net.Listene
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme), eventsv1.AddToScheme(scheme),
-		v1alpha1.AddToScheme(scheme)); err != nil {
+		v1beta1.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("build the scheme: %w", err)
 	}
 	return scheme, nil

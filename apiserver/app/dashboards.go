@@ -23,7 +23,7 @@ import (
 	"github.com/heliostat-dev/heliostat/dashboard-proxy/proxy"
 	"github.com/heliostat-dev/heliostat/dashboard-proxy/route"
 	services "github.com/heliostat-dev/heliostat/dashboard-proxy/serve"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // Dashboards says where clusters and services are served.
@@ -269,14 +269,14 @@ type reads struct {
 }
 
 // FindService implements serve.Reader.
-func (r reads) FindService(namespace, name string) (*v1alpha1.ClusterService, bool) {
+func (r reads) FindService(namespace, name string) (*v1beta1.ClusterService, bool) {
 	object, _, _ := r.found.view.Find(view.Key{Kind: view.Services, Namespace: namespace, Name: name})
-	service, is := object.(*v1alpha1.ClusterService)
+	service, is := object.(*v1beta1.ClusterService)
 	return service, is
 }
 
 // ClustersOf implements serve.Reader.
-func (r reads) ClustersOf(namespace, service string) []*v1alpha1.ComputeCluster {
+func (r reads) ClustersOf(namespace, service string) []*v1beta1.ComputeCluster {
 	return r.found.view.ClustersOf(view.Key{Kind: view.Services, Namespace: namespace, Name: service})
 }
 

@@ -22,16 +22,16 @@ import (
 	"github.com/heliostat-dev/heliostat/apiserver/heads/headstest"
 	"github.com/heliostat-dev/heliostat/apiserver/view"
 	"github.com/heliostat-dev/heliostat/dashboard-proxy/route"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // stopped is a cluster that is suspended.
-func stopped() *v1alpha1.ComputeCluster {
-	cluster := headstest.New().PutCluster("demo", func(c *v1alpha1.ComputeCluster) {
+func stopped() *v1beta1.ComputeCluster {
+	cluster := headstest.New().PutCluster("demo", func(c *v1beta1.ComputeCluster) {
 		c.Spec.Suspend, c.ResourceVersion = true, "4"
-		c.TypeMeta = metav1.TypeMeta{APIVersion: "heliostat.dev/v1alpha1", Kind: "ComputeCluster"}
-		c.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionSuspended, Status: metav1.ConditionTrue, Reason: "SuspendedBySpec", LastTransitionTime: metav1.Unix(0, 0)}}
+		c.TypeMeta = metav1.TypeMeta{APIVersion: "heliostat.dev/v1beta1", Kind: "ComputeCluster"}
+		c.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionSuspended, Status: metav1.ConditionTrue, Reason: "SuspendedBySpec", LastTransitionTime: metav1.Unix(0, 0)}}
 	})
 	return cluster
 }
@@ -231,7 +231,7 @@ func TestLabels_FollowTheView(t *testing.T) {
 		t.Errorf("nobody's label is %q", got)
 	}
 	put(view.Clusters, stopped())
-	service := &v1alpha1.ClusterService{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "sort", UID: "s", ResourceVersion: "6"}}
+	service := &v1beta1.ClusterService{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "sort", UID: "s", ResourceVersion: "6"}}
 	put(view.Services, service)
 	if got := find("demo--team"); got != "" {
 		t.Errorf("labels are read again at once: %q", got)

@@ -23,7 +23,7 @@ import (
 	"github.com/heliostat-dev/heliostat/apiserver/access/accesstest"
 )
 
-const at = "/apis/heliostat.dev/v1alpha1/namespaces/n/computeclusters"
+const at = "/apis/heliostat.dev/v1beta1/namespaces/n/computeclusters"
 
 // lines is a log that tests read.
 type lines struct {
@@ -124,11 +124,11 @@ func fine(w http.ResponseWriter, _ *http.Request) {
 
 // routes are those that pass, with a method that each has, and one that it has not; of the kinds it has all.
 var routes = map[string][2]string{
-	at: {"GET", ""}, at + "/c": {"DELETE", ""}, at + "/c/status": {"PATCH", ""}, "/apis/heliostat.dev/v1alpha1/clusterjobs": {"POST", ""},
-	"/apis/heliostat.dev/v1alpha1/clusterservices": {"PUT", ""},
+	at: {"GET", ""}, at + "/c": {"DELETE", ""}, at + "/c/status": {"PATCH", ""}, "/apis/heliostat.dev/v1beta1/clusterjobs": {"POST", ""},
+	"/apis/heliostat.dev/v1beta1/clusterservices": {"PUT", ""},
 	"/api": {"GET", "POST"}, "/api/v1": {"GET", "PUT"}, "/apis": {"GET", "DELETE"}, "/version": {"GET", "PATCH"},
-	"/apis/heliostat.dev": {"GET", "POST"}, "/apis/heliostat.dev/v1alpha1": {"GET", "POST"}, "/apis/events.k8s.io": {"GET", "POST"},
-	"/apis/events.k8s.io/v1": {"GET", "POST"}, "/openapi/v3": {"GET", "POST"}, "/openapi/v3/apis/heliostat.dev/v1alpha1": {"GET", "POST"},
+	"/apis/heliostat.dev": {"GET", "POST"}, "/apis/heliostat.dev/v1beta1": {"GET", "POST"}, "/apis/events.k8s.io": {"GET", "POST"},
+	"/apis/events.k8s.io/v1": {"GET", "POST"}, "/openapi/v3": {"GET", "POST"}, "/openapi/v3/apis/heliostat.dev/v1beta1": {"GET", "POST"},
 	"/api/v1/events": {"GET", "POST"}, "/api/v1/namespaces/n/events": {"GET", "DELETE"}, "/apis/events.k8s.io/v1/events": {"GET", "POST"},
 	"/apis/events.k8s.io/v1/namespaces/n/events":             {"GET", "PATCH"},
 	"/apis/authentication.k8s.io/v1/selfsubjectreviews":      {"POST", "GET"},
@@ -153,7 +153,7 @@ func TestFront_AnswersEachRoute(t *testing.T) {
 		for path, method := range routes {
 			b.checkRoute(t, client, path, method)
 		}
-		for path, want := range map[string]int{"/api/v1/namespaces/n/secrets": 404, "/metrics": 404, "/healthz": 404, "/apis//x": 400, "/apis/heliostat.dev/v1alpha1/a%2fb": 400} {
+		for path, want := range map[string]int{"/api/v1/namespaces/n/secrets": 404, "/metrics": 404, "/healthz": 404, "/apis//x": 400, "/apis/heliostat.dev/v1beta1/a%2fb": 400} {
 			b.isRefused(t, client, "GET "+path, want)
 			if code, _, _ := b.send(t, client, "GET", path); code != http.StatusUnauthorized {
 				t.Errorf("GET %s without a token: %d", path, code)

@@ -16,7 +16,7 @@ import (
 	"github.com/heliostat-dev/heliostat/apiserver/logs"
 	"github.com/heliostat-dev/heliostat/apiserver/rest"
 	"github.com/heliostat-dev/heliostat/apiserver/view"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 )
 
@@ -72,16 +72,16 @@ func (p *portal) run(ctx context.Context) error {
 type found struct{ view *view.View }
 
 // FindCluster implements heads.Clusters.
-func (f found) FindCluster(namespace, name string) (*v1alpha1.ComputeCluster, bool) {
+func (f found) FindCluster(namespace, name string) (*v1beta1.ComputeCluster, bool) {
 	object, _, _ := f.view.Find(view.Key{Kind: view.Clusters, Namespace: namespace, Name: name})
-	cluster, is := object.(*v1alpha1.ComputeCluster)
+	cluster, is := object.(*v1beta1.ComputeCluster)
 	return cluster, is
 }
 
 // FindJob implements logs.Jobs.
-func (f found) FindJob(namespace, name string) (*v1alpha1.ClusterJob, bool) {
+func (f found) FindJob(namespace, name string) (*v1beta1.ClusterJob, bool) {
 	object, _, _ := f.view.Find(view.Key{Kind: view.Jobs, Namespace: namespace, Name: name})
-	job, is := object.(*v1alpha1.ClusterJob)
+	job, is := object.(*v1beta1.ClusterJob)
 	return job, is
 }
 
@@ -95,7 +95,7 @@ type reader struct {
 func (r reader) HeadPods(_ string, owner types.UID) []*corev1.Pod {
 	var all []*corev1.Pod
 	for _, pod := range r.view.PodsOwnedBy(owner) {
-		if pod.Labels[v1alpha1.LabelRole] == v1alpha1.RoleHead {
+		if pod.Labels[v1beta1.LabelRole] == v1beta1.RoleHead {
 			all = append(all, pod)
 		}
 	}

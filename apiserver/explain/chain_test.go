@@ -17,7 +17,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/apiserver/explain"
 	"github.com/heliostat-dev/heliostat/apiserver/view"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -30,15 +30,15 @@ var (
 )
 
 func isReady(finding reason.Finding) metav1.Condition {
-	return condition(v1alpha1.ConditionReady, metav1.ConditionTrue, finding, 1)
+	return condition(v1beta1.ConditionReady, metav1.ConditionTrue, finding, 1)
 }
 
-func group(name string, finding reason.Finding) v1alpha1.GroupStatus {
-	return v1alpha1.GroupStatus{Name: name, Reason: finding.Code, Message: finding.Text}
+func group(name string, finding reason.Finding) v1beta1.GroupStatus {
+	return v1beta1.GroupStatus{Name: name, Reason: finding.Code, Message: finding.Text}
 }
 
 // managed is a cluster without a status that a controller manages.
-func managed(by string) *v1alpha1.ComputeCluster {
+func managed(by string) *v1beta1.ComputeCluster {
 	cluster := clusterOf("demo")
 	cluster.Spec.ManagedBy = by
 	return cluster
@@ -52,7 +52,7 @@ var headlines = map[string]struct {
 }{
 	"a status of the schema's": {
 		clusterOf("demo", metav1.Condition{
-			Type: v1alpha1.ConditionReady, Status: metav1.ConditionUnknown, Reason: explain.CodePending, Message: schemaText,
+			Type: v1beta1.ConditionReady, Status: metav1.ConditionUnknown, Reason: explain.CodePending, Message: schemaText,
 		}), "Pending: Waiting for the operator (If this stays, check that the Heliostat operator runs)", born,
 	},
 	"no status": {
@@ -65,37 +65,37 @@ var headlines = map[string]struct {
 		clusterOf("demo", unready(reason.Finding{Code: "Unheard", Text: "a. B"})), "Unheard: a. B ()", born.Add(time.Minute),
 	},
 	"Stalled where Ready is not there": {
-		clusterOf("demo", condition(v1alpha1.ConditionStalled, metav1.ConditionTrue, crash, 2)),
+		clusterOf("demo", condition(v1beta1.ConditionStalled, metav1.ConditionTrue, crash, 2)),
 		"CrashLoop: container ray ended with exit code 1 (Check its log: kubectl logs --previous)", born.Add(2 * time.Minute),
 	},
 	"Reconciling where it is there alone": {
-		clusterOf("demo", condition(v1alpha1.ConditionReconciling, metav1.ConditionTrue, crash, 2)),
+		clusterOf("demo", condition(v1beta1.ConditionReconciling, metav1.ConditionTrue, crash, 2)),
 		"CrashLoop: container ray ended with exit code 1 (Check its log: kubectl logs --previous)", born.Add(2 * time.Minute),
 	},
 	"not before it was made": {
-		clusterOf("demo", condition(v1alpha1.ConditionReady, metav1.ConditionFalse, crash, -9)),
+		clusterOf("demo", condition(v1beta1.ConditionReady, metav1.ConditionFalse, crash, -9)),
 		"CrashLoop: container ray ended with exit code 1 (Check its log: kubectl logs --previous)", born,
 	},
 	"words of others beside the schema's code": {
 		clusterOf("demo", unready(reason.Finding{Code: explain.CodePending, Text: "a"})), "Pending: a ()", born.Add(time.Minute),
 	},
 	"no status, of this operator by name": {
-		managed(v1alpha1.ManagedByOperator), "Pending: Waiting for the operator (If this stays, check that the Heliostat operator runs)", born,
+		managed(v1beta1.ManagedByOperator), "Pending: Waiting for the operator (If this stays, check that the Heliostat operator runs)", born,
 	},
 	"not a condition that does not hold": {
-		clusterOf("demo", condition(v1alpha1.ConditionStalled, metav1.ConditionFalse, crash, 2)),
+		clusterOf("demo", condition(v1beta1.ConditionStalled, metav1.ConditionFalse, crash, 2)),
 		"Pending: Waiting for the operator (If this stays, check that the Heliostat operator runs)", born,
 	},
 	"since the youngest condition that says so": {
-		clusterOf("demo", unready(crash), condition(v1alpha1.ConditionWorkersReady, metav1.ConditionFalse, crash, 7),
-			condition(v1alpha1.ConditionHeadReady, metav1.ConditionFalse, noRoom, 9)),
+		clusterOf("demo", unready(crash), condition(v1beta1.ConditionWorkersReady, metav1.ConditionFalse, crash, 7),
+			condition(v1beta1.ConditionHeadReady, metav1.ConditionFalse, noRoom, 9)),
 		"CrashLoop: container ray ended with exit code 1 (Check its log: kubectl logs --previous)", born.Add(7 * time.Minute),
 	},
 	"nothing for a pod":           {&corev1.Pod{}, ":  ()", time.Time{}},
 	"nothing for nothing":         {nil, ":  ()", time.Time{}},
-	"nothing for a nil cluster":   {(*v1alpha1.ComputeCluster)(nil), ":  ()", time.Time{}},
-	"nothing for a nil job":       {(*v1alpha1.ClusterJob)(nil), ":  ()", time.Time{}},
-	"nothing for a nil service":   {(*v1alpha1.ClusterService)(nil), ":  ()", time.Time{}},
+	"nothing for a nil cluster":   {(*v1beta1.ComputeCluster)(nil), ":  ()", time.Time{}},
+	"nothing for a nil job":       {(*v1beta1.ClusterJob)(nil), ":  ()", time.Time{}},
+	"nothing for a nil service":   {(*v1beta1.ClusterService)(nil), ":  ()", time.Time{}},
 	"no time where there is none": {clusterOf("demo", metav1.Condition{Type: "Ready", Reason: "A"}), "A:  ()", time.Time{}},
 }
 
@@ -134,11 +134,11 @@ type story struct {
 }
 
 // short is a cluster that lacks both workers of a group, and what is told of it.
-func short() (cluster *v1alpha1.ComputeCluster, pods []*corev1.Pod, told []string) {
+func short() (cluster *v1beta1.ComputeCluster, pods []*corev1.Pod, told []string) {
 	few := noRoom.About("2 of 2 workers of cpu")
-	head := condition(v1alpha1.ConditionHeadReady, metav1.ConditionTrue, reason.HeadReady.Of("demo-head"), 1)
-	cluster = clusterOf("demo", unready(few), head, condition(v1alpha1.ConditionWorkersReady, metav1.ConditionFalse, few, 1))
-	cluster.Status.Groups = []v1alpha1.GroupStatus{group("cpu", few)}
+	head := condition(v1beta1.ConditionHeadReady, metav1.ConditionTrue, reason.HeadReady.Of("demo-head"), 1)
+	cluster = clusterOf("demo", unready(few), head, condition(v1beta1.ConditionWorkersReady, metav1.ConditionFalse, few, 1))
+	cluster.Status.Groups = []v1beta1.GroupStatus{group("cpu", few)}
 	pods = []*corev1.Pod{
 		ready(podOf(cluster, "demo-head", "")), unschedulable(podOf(cluster, "demo-cpu-1", "cpu")), nil,
 		unschedulable(podOf(cluster, "demo-cpu-0", "cpu")), unschedulable(podOf(clusterOf("other"), "other-head", "")),
@@ -155,11 +155,11 @@ func clusterStories() map[string]story {
 	cluster, pods, told := short()
 	store := reason.StoreSlow.Of("redis:6379", "5s")
 	lame := clusterOf("demo", unready(reason.HeadMissing.Of()),
-		condition(v1alpha1.ConditionControlStoreReady, metav1.ConditionFalse, store, 1))
+		condition(v1beta1.ConditionControlStoreReady, metav1.ConditionFalse, store, 1))
 	soon := reason.IdleSoon.Of("10:00", "suspended", "11:00")
-	idle := clusterOf("demo", isReady(allReady), condition(v1alpha1.ConditionSuspended, metav1.ConditionFalse, soon, 1))
+	idle := clusterOf("demo", isReady(allReady), condition(v1beta1.ConditionSuspended, metav1.ConditionFalse, soon, 1))
 	young := clusterOf("demo", unready(reason.HeadStarting.Of("demo-head")),
-		condition(v1alpha1.ConditionWorkersReady, metav1.ConditionFalse, reason.WorkersStarting.Of(0, 1), 1))
+		condition(v1beta1.ConditionWorkersReady, metav1.ConditionFalse, reason.WorkersStarting.Of(0, 1), 1))
 	youngPods := []*corev1.Pod{starting(podOf(young, "demo-cpu-0", "cpu")), starting(podOf(young, "demo-head", ""))}
 	return map[string]story{
 		"a cluster leads to one pod of a group": {explain.Input{Object: cluster, Pods: pods}, told},
@@ -195,15 +195,15 @@ func userStories() map[string]story {
 	over := job.DeepCopy()
 	over.Status.EndTime = new(at(9))
 	retried := jobOf("train", unready(reason.Retrying.Of(1, "DriverLost", "10:00")))
-	retried.Status.Attempts = []v1alpha1.JobAttempt{{Number: 1, Reason: "DriverLost", Message: reason.DriverLost.Of("its node died").Text}}
+	retried.Status.Attempts = []v1beta1.JobAttempt{{Number: 1, Reason: "DriverLost", Message: reason.DriverLost.Of("its node died").Text}}
 	service := serviceOf("serve", isReady(reason.UpgradePreparing.Of("2", "demo", "x")))
-	service.Status.Active = &v1alpha1.ServiceVersion{ClusterName: "former"}
-	service.Status.Candidate = &v1alpha1.ServiceVersion{ClusterName: "demo"}
+	service.Status.Active = &v1beta1.ServiceVersion{ClusterName: "former"}
+	service.Status.Candidate = &v1beta1.ServiceVersion{ClusterName: "demo"}
 	serviceTold := "ClusterService team/serve UpgradePreparing: version 2 is getting ready on ComputeCluster demo: x ()"
 	owner := serviceOf("serve", unready(reason.ServeClusterStarting.Of("demo", "x")))
 	owner.Status.Retiring = []string{"former"}
 	owned, retiring := cluster.DeepCopy(), clusterOf("former", unready(reason.HeadMissing.Of()))
-	for _, of := range []*v1alpha1.ComputeCluster{owned, retiring} {
+	for _, of := range []*v1beta1.ComputeCluster{owned, retiring} {
 		of.OwnerReferences = []metav1.OwnerReference{{UID: owner.UID, Controller: new(true)}}
 	}
 	former := clusterOf("former", isReady(allReady))
@@ -211,7 +211,7 @@ func userStories() map[string]story {
 	spare.Status.Groups = cluster.Status.Groups
 	elsewhere := cluster.DeepCopy()
 	elsewhere.Namespace = "other"
-	in := func(object runtime.Object, clusters ...*v1alpha1.ComputeCluster) explain.Input {
+	in := func(object runtime.Object, clusters ...*v1beta1.ComputeCluster) explain.Input {
 		return explain.Input{Object: object, Pods: pods, Clusters: clusters}
 	}
 	return map[string]story{
@@ -281,8 +281,8 @@ func TestExplain(t *testing.T) {
 func TestExplain_FormerHead(t *testing.T) {
 	cluster := clusterOf("demo", unready(reason.HeadMissing.Of()))
 	former, current := ready(podOf(cluster, "demo-head-a", "")), starting(podOf(cluster, "demo-head-b", ""))
-	current.Labels[v1alpha1.LabelEpoch] = "10"
-	former.Labels[v1alpha1.LabelEpoch] = "9"
+	current.Labels[v1beta1.LabelEpoch] = "10"
+	former.Labels[v1beta1.LabelEpoch] = "9"
 	former.DeletionTimestamp, former.DeletionGracePeriodSeconds = new(at(5)), new(int64(30))
 	chain := explain.Explain(explain.Input{Object: cluster, Pods: []*corev1.Pod{former, current}, Now: now})
 	if have := strings.Join(lines(chain[1:]), "\n"); have != "Pod team/demo-head-b Starting: container ray is starting ()\n"+
@@ -298,7 +298,7 @@ func TestExplain_FormerHead(t *testing.T) {
 // TestExplain_StatusIsBehind: what a pod says itself, where it is worse than what the status says.
 func TestExplain_StatusIsBehind(t *testing.T) {
 	said := reason.ImagePulling.Of("ray:1", "node1").About("head pod demo-head")
-	cluster := clusterOf("demo", unready(said), condition(v1alpha1.ConditionHeadReady, metav1.ConditionFalse, said, 1))
+	cluster := clusterOf("demo", unready(said), condition(v1beta1.ConditionHeadReady, metav1.ConditionFalse, said, 1))
 	pod := starting(podOf(cluster, "demo-head", ""))
 	for name, test := range map[string]struct {
 		state corev1.ContainerState

@@ -11,18 +11,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
 // isOver reports whether an object waits for nothing any more: a job that came to its end.
 func isOver(object runtime.Object) bool {
-	job, ok := object.(*v1alpha1.ClusterJob)
+	job, ok := object.(*v1beta1.ClusterJob)
 	if !ok {
 		return false
 	}
 	for _, condition := range job.Status.Conditions {
-		isEnd := condition.Type == v1alpha1.ConditionComplete || condition.Type == v1alpha1.ConditionFailed
+		isEnd := condition.Type == v1beta1.ConditionComplete || condition.Type == v1beta1.ConditionFailed
 		if isEnd && condition.Status == metav1.ConditionTrue {
 			return true
 		}
@@ -41,11 +41,11 @@ type claim struct {
 // claimOf is false for what uses no clusters.
 func claimOf(object runtime.Object) (claim, bool) {
 	switch o := object.(type) {
-	case *v1alpha1.ClusterJob:
+	case *v1beta1.ClusterJob:
 		return claim{&o.ObjectMeta, []string{o.Status.ClusterName, nameOf(o.Spec.ClusterRef)}, nil}, true
-	case *v1alpha1.ClusterService:
+	case *v1beta1.ClusterService:
 		var names []string
-		for _, version := range []*v1alpha1.ServiceVersion{o.Status.Active, o.Status.Candidate} {
+		for _, version := range []*v1beta1.ServiceVersion{o.Status.Active, o.Status.Candidate} {
 			if version != nil {
 				names = append(names, version.ClusterName)
 			}
@@ -56,7 +56,7 @@ func claimOf(object runtime.Object) (claim, bool) {
 	}
 }
 
-func nameOf(reference *v1alpha1.ClusterReference) string {
+func nameOf(reference *v1beta1.ClusterReference) string {
 	if reference == nil {
 		return ""
 	}
@@ -64,7 +64,7 @@ func nameOf(reference *v1alpha1.ClusterReference) string {
 }
 
 // place is where a cluster comes among those of the object; -1 is that it is none of them.
-func (c claim) place(cluster *v1alpha1.ComputeCluster) int {
+func (c claim) place(cluster *v1beta1.ComputeCluster) int {
 	if cluster == nil || cluster.Name == "" || cluster.Namespace != c.object.Namespace {
 		return -1
 	}
@@ -78,18 +78,18 @@ func (c claim) place(cluster *v1alpha1.ComputeCluster) int {
 }
 
 // clustersOf are the clusters that an object uses, the one that the status speaks of first.
-func clustersOf(in Input) []*v1alpha1.ComputeCluster {
+func clustersOf(in Input) []*v1beta1.ComputeCluster {
 	uses, ok := claimOf(in.Object)
 	if !ok {
 		return nil
 	}
-	var all []*v1alpha1.ComputeCluster
+	var all []*v1beta1.ComputeCluster
 	for _, cluster := range in.Clusters {
 		if uses.place(cluster) >= 0 {
 			all = append(all, cluster)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b *v1alpha1.ComputeCluster) int {
+	slices.SortStableFunc(all, func(a, b *v1beta1.ComputeCluster) int {
 		return cmp.Or(cmp.Compare(uses.place(a), uses.place(b)), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 	})
 	return all
@@ -111,16 +111,16 @@ type member struct {
 }
 
 // membersOf are a cluster's pods that are not as they should be, heads first, the newest in front.
-func (c *chain) membersOf(cluster *v1alpha1.ComputeCluster) []member {
+func (c *chain) membersOf(cluster *v1beta1.ComputeCluster) []member {
 	var all []member
 	for _, pod := range c.pods {
 		if pod == nil || pod.Namespace != cluster.Namespace || !isOwnedBy(pod.OwnerReferences, cluster.UID) {
 			continue
 		}
 		if finding, found := waiting(pod, c.now); found {
-			epoch, _ := strconv.ParseInt(pod.Labels[v1alpha1.LabelEpoch], 10, 64) // 0 without one
-			isHead := pod.Labels[v1alpha1.LabelRole] == v1alpha1.RoleHead
-			all = append(all, member{pod, isHead, pod.Labels[v1alpha1.LabelGroup], epoch, finding})
+			epoch, _ := strconv.ParseInt(pod.Labels[v1beta1.LabelEpoch], 10, 64) // 0 without one
+			isHead := pod.Labels[v1beta1.LabelRole] == v1beta1.RoleHead
+			all = append(all, member{pod, isHead, pod.Labels[v1beta1.LabelGroup], epoch, finding})
 		}
 	}
 	first := func(isIt bool) int {
@@ -140,7 +140,7 @@ func (c *chain) membersOf(cluster *v1alpha1.ComputeCluster) []member {
 
 // addPods adds the pods that a cluster waits for: one for each cause of the head and of each group. What is on its way
 // by itself is told of the current head, and of workers once the head is ready: they wait for it.
-func (c *chain) addPods(cluster *v1alpha1.ComputeCluster, isReady bool) {
+func (c *chain) addPods(cluster *v1beta1.ComputeCluster, isReady bool) {
 	type kind struct {
 		isHead      bool
 		group, code string
@@ -182,7 +182,7 @@ func countWorkers(all []member) map[string]int {
 
 // better is what the cluster's status says of a pod, where it is certain that it speaks of this one and says no less:
 // the operator knows the pod's events too. So many workers of the group are not as they should be.
-func better(cluster *v1alpha1.ComputeCluster, m member, count int) reason.Finding {
+func better(cluster *v1beta1.ComputeCluster, m member, count int) reason.Finding {
 	told, ok := toldOfGroup(cluster, m.group)
 	isCertain := count == 1
 	if m.isHead {
@@ -198,9 +198,9 @@ func better(cluster *v1alpha1.ComputeCluster, m member, count int) reason.Findin
 }
 
 // toldOfHead is what the status says of a head, without its name in front.
-func toldOfHead(cluster *v1alpha1.ComputeCluster, name string) (reason.Finding, bool) {
+func toldOfHead(cluster *v1beta1.ComputeCluster, name string) (reason.Finding, bool) {
 	about, _ := subjectOf(cluster)
-	condition := about.condition(v1alpha1.ConditionHeadReady)
+	condition := about.condition(v1beta1.ConditionHeadReady)
 	if condition == nil || condition.Status == metav1.ConditionTrue {
 		return reason.Finding{}, false
 	}
@@ -209,7 +209,7 @@ func toldOfHead(cluster *v1alpha1.ComputeCluster, name string) (reason.Finding, 
 }
 
 // toldOfGroup is what the status says of workers, without their number in front.
-func toldOfGroup(cluster *v1alpha1.ComputeCluster, name string) (reason.Finding, bool) {
+func toldOfGroup(cluster *v1beta1.ComputeCluster, name string) (reason.Finding, bool) {
 	for i := range cluster.Status.Groups {
 		if group := &cluster.Status.Groups[i]; group.Name == name && group.Reason != "" {
 			_, text, ok := strings.Cut(group.Message, " workers of "+name+": ")

@@ -9,7 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -109,7 +109,7 @@ func (c container) ended(how *corev1.ContainerStateTerminated) reason.Finding {
 	switch {
 	case c.isInit:
 		entry = reason.InitFailed
-	case c.spec.Name != v1alpha1.ContainerRay:
+	case c.spec.Name != v1beta1.ContainerRay:
 		entry = reason.SidecarFailed
 	}
 	code, tail := "unknown", ""
@@ -127,7 +127,7 @@ func (c container) outOfMemory() reason.Finding {
 	switch {
 	case !hasLimit:
 		return reason.OutOfMemory.In("node").Of(c.spec.Name, " on its node", c.restarts())
-	case c.spec.Name != v1alpha1.ContainerRay:
+	case c.spec.Name != v1beta1.ContainerRay:
 		return reason.OutOfMemory.In("template").Of(c.spec.Name, " at its limit of "+limit.String(), c.restarts())
 	default:
 		return reason.OutOfMemory.Of(c.spec.Name, " at its limit of "+limit.String(), c.restarts())

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -46,7 +46,7 @@ type Input struct {
 	// Object is a ComputeCluster, a ClusterJob, a ClusterService or a ClusterJobSchedule.
 	Object runtime.Object
 	// Clusters are those of a job or a service. Others among them are left out.
-	Clusters []*v1alpha1.ComputeCluster
+	Clusters []*v1beta1.ComputeCluster
 	// Pods are those of the cluster, or of those clusters. Others among them are left out.
 	Pods []*corev1.Pod
 	Now  time.Time
@@ -79,9 +79,9 @@ func Explain(in Input) []Cause {
 	}
 	c := chain{now: in.Now, pods: in.Pods, told: map[Cause]bool{}}
 	switch object := in.Object.(type) {
-	case *v1alpha1.ComputeCluster:
+	case *v1beta1.ComputeCluster:
 		c.addCluster(object, true)
-	case *v1alpha1.ClusterJob:
+	case *v1beta1.ClusterJob:
 		c.add(about.headline())
 		c.addAttempt(object)
 		c.addNotes(about)
@@ -117,7 +117,7 @@ func (c *chain) add(cause Cause) {
 
 // addCluster adds what a cluster waits for. Of one that is ready and only used by the object, what does not come is
 // told: a job may wait for a worker that the cluster can do without.
-func (c *chain) addCluster(cluster *v1alpha1.ComputeCluster, isRoot bool) {
+func (c *chain) addCluster(cluster *v1beta1.ComputeCluster, isRoot bool) {
 	about, _ := subjectOf(cluster)
 	isReady := about.ready() == metav1.ConditionTrue
 	switch {
@@ -125,7 +125,7 @@ func (c *chain) addCluster(cluster *v1alpha1.ComputeCluster, isRoot bool) {
 		c.add(about.headline())
 		c.addNotes(about)
 	default:
-		c.addNote(about, v1alpha1.ConditionAutoscaling)
+		c.addNote(about, v1beta1.ConditionAutoscaling)
 	}
 	for i := range cluster.Status.Groups {
 		group := &cluster.Status.Groups[i]
@@ -139,10 +139,10 @@ func (c *chain) addCluster(cluster *v1alpha1.ComputeCluster, isRoot bool) {
 // notes are the conditions that may say more than Ready does, in the order in which they are told.
 func notes() []string {
 	return []string{
-		v1alpha1.ConditionNameConflict, v1alpha1.ConditionInvalidSpec, v1alpha1.ConditionHeadReady, v1alpha1.ConditionControlStoreReady,
-		v1alpha1.ConditionWorkersReady, v1alpha1.ConditionVersionMismatch, v1alpha1.ConditionAutoscaling,
-		v1alpha1.ConditionUpToDate, v1alpha1.ConditionRolledBack, v1alpha1.ConditionUpgrading,
-		v1alpha1.ConditionGatewayProgrammed, v1alpha1.ConditionSuspended,
+		v1beta1.ConditionNameConflict, v1beta1.ConditionInvalidSpec, v1beta1.ConditionHeadReady, v1beta1.ConditionControlStoreReady,
+		v1beta1.ConditionWorkersReady, v1beta1.ConditionVersionMismatch, v1beta1.ConditionAutoscaling,
+		v1beta1.ConditionUpToDate, v1beta1.ConditionRolledBack, v1beta1.ConditionUpgrading,
+		v1beta1.ConditionGatewayProgrammed, v1beta1.ConditionSuspended,
 	}
 }
 
@@ -167,7 +167,7 @@ func (c *chain) addNote(about subject, kind string) {
 }
 
 // addAttempt adds why the last attempt of a job ended, where the job itself says something else.
-func (c *chain) addAttempt(job *v1alpha1.ClusterJob) {
+func (c *chain) addAttempt(job *v1beta1.ClusterJob) {
 	if len(job.Status.Attempts) == 0 {
 		return
 	}

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/heliostat-dev/heliostat/apiserver/explain"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -41,36 +41,36 @@ func condition(kind string, status metav1.ConditionStatus, finding reason.Findin
 }
 
 func unready(finding reason.Finding) metav1.Condition {
-	return condition(v1alpha1.ConditionReady, metav1.ConditionFalse, finding, 1)
+	return condition(v1beta1.ConditionReady, metav1.ConditionFalse, finding, 1)
 }
 
-func clusterOf(name string, conditions ...metav1.Condition) *v1alpha1.ComputeCluster {
-	cluster := &v1alpha1.ComputeCluster{ObjectMeta: objectMeta(name)}
+func clusterOf(name string, conditions ...metav1.Condition) *v1beta1.ComputeCluster {
+	cluster := &v1beta1.ComputeCluster{ObjectMeta: objectMeta(name)}
 	cluster.Status.Conditions = conditions
 	return cluster
 }
 
-func jobOf(name string, conditions ...metav1.Condition) *v1alpha1.ClusterJob {
-	job := &v1alpha1.ClusterJob{ObjectMeta: objectMeta(name)}
+func jobOf(name string, conditions ...metav1.Condition) *v1beta1.ClusterJob {
+	job := &v1beta1.ClusterJob{ObjectMeta: objectMeta(name)}
 	job.Status.Conditions = conditions
 	return job
 }
 
-func serviceOf(name string, conditions ...metav1.Condition) *v1alpha1.ClusterService {
-	service := &v1alpha1.ClusterService{ObjectMeta: objectMeta(name)}
+func serviceOf(name string, conditions ...metav1.Condition) *v1beta1.ClusterService {
+	service := &v1beta1.ClusterService{ObjectMeta: objectMeta(name)}
 	service.Status.Conditions = conditions
 	return service
 }
 
 // podOf is a pod of a cluster; without a group it is its head.
-func podOf(cluster *v1alpha1.ComputeCluster, name, group string) *corev1.Pod {
+func podOf(cluster *v1beta1.ComputeCluster, name, group string) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: objectMeta(name)}
-	pod.Labels = map[string]string{v1alpha1.LabelRole: v1alpha1.RoleHead, v1alpha1.LabelEpoch: "1"}
+	pod.Labels = map[string]string{v1beta1.LabelRole: v1beta1.RoleHead, v1beta1.LabelEpoch: "1"}
 	if group != "" {
-		pod.Labels = map[string]string{v1alpha1.LabelRole: v1alpha1.RoleWorker, v1alpha1.LabelGroup: group, v1alpha1.LabelEpoch: "1"}
+		pod.Labels = map[string]string{v1beta1.LabelRole: v1beta1.RoleWorker, v1beta1.LabelGroup: group, v1beta1.LabelEpoch: "1"}
 	}
 	pod.OwnerReferences = []metav1.OwnerReference{{Kind: explain.KindCluster, Name: cluster.Name, UID: cluster.UID, Controller: new(true)}}
-	pod.Spec.Containers = []corev1.Container{{Name: v1alpha1.ContainerRay, Image: "ray:1"}}
+	pod.Spec.Containers = []corev1.Container{{Name: v1beta1.ContainerRay, Image: "ray:1"}}
 	return pod
 }
 
@@ -87,7 +87,7 @@ func unschedulable(pod *corev1.Pod) *corev1.Pod {
 func starting(pod *corev1.Pod) *corev1.Pod {
 	pod.Spec.NodeName = "node1"
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
-		Name: v1alpha1.ContainerRay, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(now)}},
+		Name: v1beta1.ContainerRay, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(now)}},
 	}}
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: at(3)}}
 	return pod
@@ -155,25 +155,25 @@ type recorded struct {
 }
 
 // statusOf is a cluster with a cause, as the operator tells of it: of the head in HeadReady, of workers in their group.
-func (r recorded) statusOf() *v1alpha1.ComputeCluster {
+func (r recorded) statusOf() *v1beta1.ComputeCluster {
 	finding := reason.Finding{Code: r.Reason, Text: r.Message}
-	cluster := clusterOf("solo", unready(finding), condition(v1alpha1.ConditionReconciling, metav1.ConditionTrue, finding, 1))
+	cluster := clusterOf("solo", unready(finding), condition(v1beta1.ConditionReconciling, metav1.ConditionTrue, finding, 1))
 	add := func(kind string, finding reason.Finding) {
 		cluster.Status.Conditions = append(cluster.Status.Conditions, condition(kind, metav1.ConditionFalse, finding, 1))
 	}
 	switch r.Of {
-	case v1alpha1.RoleHead:
-		add(v1alpha1.ConditionHeadReady, finding)
-		add(v1alpha1.ConditionWorkersReady, reason.WorkersStarting.Of(0, 1))
-	case v1alpha1.RoleWorker:
-		add(v1alpha1.ConditionWorkersReady, finding)
-		cluster.Status.Groups = []v1alpha1.GroupStatus{{Name: "cpu", Reason: r.Reason, Message: r.Message}}
+	case v1beta1.RoleHead:
+		add(v1beta1.ConditionHeadReady, finding)
+		add(v1beta1.ConditionWorkersReady, reason.WorkersStarting.Of(0, 1))
+	case v1beta1.RoleWorker:
+		add(v1beta1.ConditionWorkersReady, finding)
+		cluster.Status.Groups = []v1beta1.GroupStatus{{Name: "cpu", Reason: r.Reason, Message: r.Message}}
 	}
 	return cluster
 }
 
 // podOf is the pod that a cause is of, if there is one yet, as a kubelet that says nothing has it.
-func (r recorded) podOf(cluster *v1alpha1.ComputeCluster) *corev1.Pod {
+func (r recorded) podOf(cluster *v1beta1.ComputeCluster) *corev1.Pod {
 	switch name, _, ok := strings.Cut(strings.TrimPrefix(r.Message, "head pod "), ": "); {
 	case strings.HasPrefix(r.Message, "head pod ") && ok:
 		return starting(podOf(cluster, name, ""))

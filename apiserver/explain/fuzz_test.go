@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/heliostat-dev/heliostat/apiserver/explain"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -32,7 +32,7 @@ func FuzzExplain(f *testing.F) {
 	job := jobOf("train", unready(reason.ClusterStarting.Of("demo", "x")))
 	job.Status.ClusterName = "demo"
 	service := serviceOf("serve", unready(reason.ServeSilent.Of("demo", "10:00", "x")))
-	service.Status.Active = &v1alpha1.ServiceVersion{ClusterName: "demo"}
+	service.Status.Active = &v1beta1.ServiceVersion{ClusterName: "demo"}
 	encode := func(value any) []byte {
 		content, err := json.Marshal(value)
 		if err != nil {
@@ -47,10 +47,10 @@ func FuzzExplain(f *testing.F) {
 	}
 	f.Add([]byte(`{"status": {"conditions": [null, {}], "groups": [{}], "attempts": [{}], "active": {}}}`), []byte("{}"), []byte("{}"))
 	f.Fuzz(func(t *testing.T, object, cluster, pod []byte) {
-		in := explain.Input{Clusters: []*v1alpha1.ComputeCluster{{}}, Pods: []*corev1.Pod{{}}, Now: now}
+		in := explain.Input{Clusters: []*v1beta1.ComputeCluster{{}}, Pods: []*corev1.Pod{{}}, Now: now}
 		_ = json.Unmarshal(cluster, in.Clusters[0]) // what could be read counts
 		_ = json.Unmarshal(pod, in.Pods[0])
-		for _, kind := range []runtime.Object{&v1alpha1.ComputeCluster{}, &v1alpha1.ClusterJob{}, &v1alpha1.ClusterService{}} {
+		for _, kind := range []runtime.Object{&v1beta1.ComputeCluster{}, &v1beta1.ClusterJob{}, &v1beta1.ClusterService{}} {
 			_ = json.Unmarshal(object, kind)
 			in.Object = kind
 			chain := explain.Explain(in)

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -18,7 +18,7 @@ var idle = []string{reason.IdleSoon.Code, reason.IdleKept.Code, reason.IdleLimit
 // IdleSince returns since when nobody uses a cluster, by the text of its condition: the status has it nowhere else. It is
 // zero where its idle policy does not ask, and where nobody knows.
 func IdleSince(conditions []metav1.Condition) time.Time {
-	condition := meta.FindStatusCondition(conditions, v1alpha1.ConditionSuspended)
+	condition := meta.FindStatusCondition(conditions, v1beta1.ConditionSuspended)
 	if condition == nil || !slices.Contains(idle, condition.Reason) {
 		return time.Time{}
 	}

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/heliostat-dev/heliostat/apiserver/explain"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -26,7 +26,7 @@ func TestIdleSince_ReadsTheCondition(t *testing.T) {
 		"a condition that says nothing yet": {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			conditions := []metav1.Condition{{Type: v1alpha1.ConditionSuspended, Reason: c.code, Message: c.text}}
+			conditions := []metav1.Condition{{Type: v1beta1.ConditionSuspended, Reason: c.code, Message: c.text}}
 			since := explain.IdleSince(conditions)
 			if want := time.Date(2026, 11, 26, 11, 0, 0, 0, time.UTC); since.Equal(want) != c.isKnown || since.IsZero() == c.isKnown {
 				t.Errorf("it is idle since %v", since)

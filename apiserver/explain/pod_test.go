@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/heliostat-dev/heliostat/apiserver/explain"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -33,7 +33,7 @@ func inState(state corev1.ContainerState, last *corev1.ContainerStateTerminated,
 	return func(pod *corev1.Pod) {
 		placed(pod)
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
-			Name: v1alpha1.ContainerRay, State: state, RestartCount: restarts,
+			Name: v1beta1.ContainerRay, State: state, RestartCount: restarts,
 			LastTerminationState: corev1.ContainerState{Terminated: last},
 		}}
 	}
@@ -247,22 +247,22 @@ func TestExplain_PodsThatLeave(t *testing.T) {
 
 // TestExplain_Attempts: of a job's last attempt what is not told yet.
 func TestExplain_Attempts(t *testing.T) {
-	lost := v1alpha1.JobAttempt{Reason: "DriverLost", Message: "x", EndTime: new(at(7))}
+	lost := v1beta1.JobAttempt{Reason: "DriverLost", Message: "x", EndTime: new(at(7))}
 	for name, test := range map[string]struct {
 		ready   metav1.Condition
-		attempt v1alpha1.JobAttempt
+		attempt v1beta1.JobAttempt
 		want    int
 	}{
 		"why it ended":                 {unready(reason.Retrying.Of(1, "DriverLost", "10:00")), lost, 2},
 		"not twice":                    {unready(reason.DriverLost.Of("y")), lost, 1},
 		"not of a job that succeeded":  {isReady(reason.JobSucceeded.Of(2)), lost, 1},
-		"not without words":            {unready(reason.Retrying.Of(1, "DriverLost", "10:00")), v1alpha1.JobAttempt{Reason: "DriverLost"}, 1},
-		"not what is no trouble":       {unready(reason.JobRunning.Of(1, "demo")), v1alpha1.JobAttempt{Reason: "JobRunning", Message: "x"}, 1},
-		"nothing of one that goes on":  {unready(reason.JobRunning.Of(1, "demo")), v1alpha1.JobAttempt{}, 1},
-		"the code without a catalogue": {unready(reason.JobRunning.Of(1, "demo")), v1alpha1.JobAttempt{Reason: "Unheard", Message: "x"}, 2},
+		"not without words":            {unready(reason.Retrying.Of(1, "DriverLost", "10:00")), v1beta1.JobAttempt{Reason: "DriverLost"}, 1},
+		"not what is no trouble":       {unready(reason.JobRunning.Of(1, "demo")), v1beta1.JobAttempt{Reason: "JobRunning", Message: "x"}, 1},
+		"nothing of one that goes on":  {unready(reason.JobRunning.Of(1, "demo")), v1beta1.JobAttempt{}, 1},
+		"the code without a catalogue": {unready(reason.JobRunning.Of(1, "demo")), v1beta1.JobAttempt{Reason: "Unheard", Message: "x"}, 2},
 	} {
 		job := jobOf("train", test.ready)
-		job.Status.Attempts = []v1alpha1.JobAttempt{{Reason: "ClusterGone", Message: "a former one"}, test.attempt}
+		job.Status.Attempts = []v1beta1.JobAttempt{{Reason: "ClusterGone", Message: "a former one"}, test.attempt}
 		chain := explain.Explain(explain.Input{Object: job, Now: now})
 		if len(chain) != test.want {
 			t.Errorf("%s: %v", name, lines(chain))
@@ -276,10 +276,10 @@ func TestExplain_Attempts(t *testing.T) {
 func TestExplain_Notes(t *testing.T) {
 	warning, progress := reason.StoreFull.Of("a", "b"), reason.WorkersStarting.Of(0, 1)
 	for _, kind := range []string{
-		v1alpha1.ConditionNameConflict, v1alpha1.ConditionInvalidSpec, v1alpha1.ConditionHeadReady, v1alpha1.ConditionControlStoreReady,
-		v1alpha1.ConditionWorkersReady,
-		v1alpha1.ConditionVersionMismatch, v1alpha1.ConditionAutoscaling, v1alpha1.ConditionUpToDate, v1alpha1.ConditionRolledBack,
-		v1alpha1.ConditionUpgrading, v1alpha1.ConditionGatewayProgrammed, v1alpha1.ConditionSuspended,
+		v1beta1.ConditionNameConflict, v1beta1.ConditionInvalidSpec, v1beta1.ConditionHeadReady, v1beta1.ConditionControlStoreReady,
+		v1beta1.ConditionWorkersReady,
+		v1beta1.ConditionVersionMismatch, v1beta1.ConditionAutoscaling, v1beta1.ConditionUpToDate, v1beta1.ConditionRolledBack,
+		v1beta1.ConditionUpgrading, v1beta1.ConditionGatewayProgrammed, v1beta1.ConditionSuspended,
 	} {
 		for finding, want := range map[reason.Finding]int{warning: 2, progress: 1, allReady: 1, {}: 1} {
 			condition := condition(kind, metav1.ConditionFalse, finding, 1)
@@ -302,15 +302,15 @@ func TestExplain_EndedJobs(t *testing.T) {
 		condition metav1.Condition
 		want      int
 	}{
-		"complete":     {condition(v1alpha1.ConditionComplete, metav1.ConditionTrue, allReady, 1), 1},
-		"failed":       {condition(v1alpha1.ConditionFailed, metav1.ConditionTrue, crash, 1), 1},
-		"not complete": {condition(v1alpha1.ConditionComplete, metav1.ConditionFalse, allReady, 1), 2},
-		"not failed":   {condition(v1alpha1.ConditionFailed, metav1.ConditionFalse, crash, 1), 2},
-		"another one":  {condition(v1alpha1.ConditionReconciling, metav1.ConditionTrue, crash, 1), 2},
+		"complete":     {condition(v1beta1.ConditionComplete, metav1.ConditionTrue, allReady, 1), 1},
+		"failed":       {condition(v1beta1.ConditionFailed, metav1.ConditionTrue, crash, 1), 1},
+		"not complete": {condition(v1beta1.ConditionComplete, metav1.ConditionFalse, allReady, 1), 2},
+		"not failed":   {condition(v1beta1.ConditionFailed, metav1.ConditionFalse, crash, 1), 2},
+		"another one":  {condition(v1beta1.ConditionReconciling, metav1.ConditionTrue, crash, 1), 2},
 	} {
 		job := jobOf("train", unready(reason.JobRunning.Of(1, "demo")), test.condition)
-		job.Spec.ClusterRef = &v1alpha1.ClusterReference{Name: "demo"}
-		chain := explain.Explain(explain.Input{Object: job, Clusters: []*v1alpha1.ComputeCluster{cluster}, Now: now})
+		job.Spec.ClusterRef = &v1beta1.ClusterReference{Name: "demo"}
+		chain := explain.Explain(explain.Input{Object: job, Clusters: []*v1beta1.ComputeCluster{cluster}, Now: now})
 		if len(chain) != test.want {
 			t.Errorf("%s: %v", name, lines(chain))
 		}
@@ -320,9 +320,9 @@ func TestExplain_EndedJobs(t *testing.T) {
 // TestExplain_OrderOfClusters: the version that serves comes before the one on its way, and before what is only owned.
 func TestExplain_OrderOfClusters(t *testing.T) {
 	service := serviceOf("serve", unready(reason.ServeSilent.Of("a", "b", "c")))
-	service.Status.Active = &v1alpha1.ServiceVersion{ClusterName: "z"}
-	service.Status.Candidate = &v1alpha1.ServiceVersion{ClusterName: "y"}
-	var clusters []*v1alpha1.ComputeCluster
+	service.Status.Active = &v1beta1.ServiceVersion{ClusterName: "z"}
+	service.Status.Candidate = &v1beta1.ServiceVersion{ClusterName: "y"}
+	var clusters []*v1beta1.ComputeCluster
 	for _, name := range []string{"b", "a", "y", "z", "foreign"} {
 		cluster := clusterOf(name, unready(crash))
 		if name != "foreign" {
@@ -347,9 +347,9 @@ func TestExplain_UsedClusters(t *testing.T) {
 	job := jobOf("train", unready(reason.JobPending.Of("x")))
 	job.Status.ClusterName = "demo"
 	cluster := clusterOf("demo", isReady(allReady),
-		condition(v1alpha1.ConditionAutoscaling, metav1.ConditionTrue, reason.Infeasible.Of("1 × GPU"), 1),
-		condition(v1alpha1.ConditionUpToDate, metav1.ConditionFalse, reason.PodsOutdated.Of(1, 2, "x"), 1))
-	chain := explain.Explain(explain.Input{Object: job, Clusters: []*v1alpha1.ComputeCluster{cluster}, Now: now})
+		condition(v1beta1.ConditionAutoscaling, metav1.ConditionTrue, reason.Infeasible.Of("1 × GPU"), 1),
+		condition(v1beta1.ConditionUpToDate, metav1.ConditionFalse, reason.PodsOutdated.Of(1, 2, "x"), 1))
+	chain := explain.Explain(explain.Input{Object: job, Clusters: []*v1beta1.ComputeCluster{cluster}, Now: now})
 	if len(chain) != 2 || chain[1].Code != reason.Infeasible.Code || chain[1].Name != "demo" {
 		t.Error(lines(chain))
 	}

@@ -6,7 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/heliostat-dev/heliostat/apiserver/explain"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 func TestPhaseOfSchedule_FollowsFromItsStatus(t *testing.T) {
@@ -16,14 +16,14 @@ func TestPhaseOfSchedule_FollowsFromItsStatus(t *testing.T) {
 		active     int32
 		deleted    *metav1.Time
 	}{
-		v1alpha1.PhasePending:   {},
-		v1alpha1.PhaseReady:     {conditions: []string{v1alpha1.ConditionReady}},
-		v1alpha1.PhaseRunning:   {conditions: []string{v1alpha1.ConditionReady}, active: 1},
-		v1alpha1.PhaseSuspended: {conditions: []string{v1alpha1.ConditionSuspended}, active: 1},
-		v1alpha1.PhaseFailed:    {conditions: []string{v1alpha1.ConditionStalled}, active: 1},
-		v1alpha1.PhaseDeleting:  {conditions: []string{v1alpha1.ConditionStalled}, deleted: &now},
+		v1beta1.PhasePending:   {},
+		v1beta1.PhaseReady:     {conditions: []string{v1beta1.ConditionReady}},
+		v1beta1.PhaseRunning:   {conditions: []string{v1beta1.ConditionReady}, active: 1},
+		v1beta1.PhaseSuspended: {conditions: []string{v1beta1.ConditionSuspended}, active: 1},
+		v1beta1.PhaseFailed:    {conditions: []string{v1beta1.ConditionStalled}, active: 1},
+		v1beta1.PhaseDeleting:  {conditions: []string{v1beta1.ConditionStalled}, deleted: &now},
 	} {
-		schedule := &v1alpha1.ClusterJobSchedule{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: row.deleted}}
+		schedule := &v1beta1.ClusterJobSchedule{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: row.deleted}}
 		schedule.Status.ActiveJobs = row.active
 		for _, condition := range row.conditions {
 			schedule.Status.Conditions = append(schedule.Status.Conditions, metav1.Condition{Type: condition, Status: metav1.ConditionTrue})

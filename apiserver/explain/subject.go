@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -37,19 +37,19 @@ type subject struct {
 // subjectOf reads an object; ok is false where it is none of ours.
 func subjectOf(object runtime.Object) (about subject, ok bool) {
 	switch o := object.(type) {
-	case *v1alpha1.ComputeCluster:
+	case *v1beta1.ComputeCluster:
 		if o != nil {
 			return subject{KindCluster, &o.ObjectMeta, o.Status.Conditions, o.Spec.ManagedBy}, true
 		}
-	case *v1alpha1.ClusterJob:
+	case *v1beta1.ClusterJob:
 		if o != nil {
 			return subject{KindJob, &o.ObjectMeta, o.Status.Conditions, o.Spec.ManagedBy}, true
 		}
-	case *v1alpha1.ClusterService:
+	case *v1beta1.ClusterService:
 		if o != nil {
 			return subject{KindService, &o.ObjectMeta, o.Status.Conditions, o.Spec.ManagedBy}, true
 		}
-	case *v1alpha1.ClusterJobSchedule:
+	case *v1beta1.ClusterJobSchedule:
 		if o != nil {
 			return subject{KindSchedule, &o.ObjectMeta, o.Status.Conditions, ""}, true
 		}
@@ -63,13 +63,13 @@ func (s subject) condition(kind string) *metav1.Condition {
 
 // ready is the status of the condition Ready.
 func (s subject) ready() metav1.ConditionStatus {
-	if ready := s.condition(v1alpha1.ConditionReady); ready != nil {
+	if ready := s.condition(v1beta1.ConditionReady); ready != nil {
 		switch ready.Status {
 		case metav1.ConditionTrue, metav1.ConditionFalse:
 			return ready.Status
 		}
 	}
-	if suspended := s.condition(v1alpha1.ConditionSuspended); suspended != nil && suspended.Status == metav1.ConditionTrue {
+	if suspended := s.condition(v1beta1.ConditionSuspended); suspended != nil && suspended.Status == metav1.ConditionTrue {
 		return metav1.ConditionFalse // what is suspended has no condition Ready
 	}
 	return metav1.ConditionUnknown
@@ -77,13 +77,13 @@ func (s subject) ready() metav1.ConditionStatus {
 
 // headline is what the status says first: Ready, with what it is at. What is suspended lacks it, and a status of others may.
 func (s subject) headline() Cause {
-	kinds := []string{v1alpha1.ConditionReady, v1alpha1.ConditionSuspended, v1alpha1.ConditionStalled, v1alpha1.ConditionReconciling}
+	kinds := []string{v1beta1.ConditionReady, v1beta1.ConditionSuspended, v1beta1.ConditionStalled, v1beta1.ConditionReconciling}
 	for _, kind := range kinds {
 		condition := s.condition(kind)
 		if condition == nil || condition.Reason == "" {
 			continue
 		}
-		if kind != v1alpha1.ConditionReady && condition.Status != metav1.ConditionTrue {
+		if kind != v1beta1.ConditionReady && condition.Status != metav1.ConditionTrue {
 			continue
 		}
 		if condition.Reason == CodePending && condition.Message == pendingMessage+"; "+pendingRemedy {
@@ -97,7 +97,7 @@ func (s subject) headline() Cause {
 // pending is an object of which its controller has said nothing yet.
 func (s subject) pending() Cause {
 	message, remedy := pendingMessage, strings.ToUpper(pendingRemedy[:1])+pendingRemedy[1:]
-	if s.managedBy != "" && s.managedBy != v1alpha1.ManagedByOperator {
+	if s.managedBy != "" && s.managedBy != v1beta1.ManagedByOperator {
 		message = "Waiting for " + s.managedBy + ", which manages it"
 		remedy = "If this stays, check that its controller runs"
 	}

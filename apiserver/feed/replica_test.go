@@ -15,7 +15,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/apiserver/access"
 	"github.com/heliostat-dev/heliostat/apiserver/view"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // deed is a change that the API server made known.
@@ -37,11 +37,11 @@ func newStore() *store {
 
 func kindOf(object view.Object) string {
 	switch object.(type) {
-	case *v1alpha1.ComputeCluster:
+	case *v1beta1.ComputeCluster:
 		return view.Clusters
-	case *v1alpha1.ClusterJob:
+	case *v1beta1.ClusterJob:
 		return view.Jobs
-	case *v1alpha1.ClusterService:
+	case *v1beta1.ClusterService:
 		return view.Services
 	}
 	return view.Pods
@@ -140,11 +140,11 @@ func meta(namespace, name, uid string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(uid)}
 }
 
-func newCluster(namespace, name, phase string) *v1alpha1.ComputeCluster {
-	return &v1alpha1.ComputeCluster{ObjectMeta: meta(namespace, name, "c-"+name), Status: v1alpha1.ComputeClusterStatus{Phase: phase}}
+func newCluster(namespace, name, phase string) *v1beta1.ComputeCluster {
+	return &v1beta1.ComputeCluster{ObjectMeta: meta(namespace, name, "c-"+name), Status: v1beta1.ComputeClusterStatus{Phase: phase}}
 }
 
-func newPod(of *v1alpha1.ComputeCluster, name string, gpus int64) *corev1.Pod {
+func newPod(of *v1beta1.ComputeCluster, name string, gpus int64) *corev1.Pod {
 	yes := true
 	one := &corev1.Pod{ObjectMeta: meta(of.Namespace, name, "p-"+name)}
 	one.OwnerReferences = []metav1.OwnerReference{{Kind: "ComputeCluster", Name: of.Name, UID: of.UID, Controller: &yes}}
@@ -161,13 +161,13 @@ func (s *store) change(random *rand.Rand) {
 	number := random.IntN(3)
 	own := newCluster(namespace, fmt.Sprint("x", number), phase)
 	own.UID = types.UID(fmt.Sprint(namespace, "-c", number, "-", random.IntN(2)))
-	owner := &v1alpha1.ClusterJob{ObjectMeta: meta(namespace, fmt.Sprint("x", number), fmt.Sprint(namespace, "-j", number)), Status: v1alpha1.ClusterJobStatus{Phase: phase}}
+	owner := &v1beta1.ClusterJob{ObjectMeta: meta(namespace, fmt.Sprint("x", number), fmt.Sprint(namespace, "-j", number)), Status: v1beta1.ClusterJobStatus{Phase: phase}}
 	var object view.Object
 	switch random.IntN(5) {
 	case 0:
 		object = owner
 	case 1:
-		object = &v1alpha1.ClusterService{ObjectMeta: meta(namespace, "s", namespace+"-s"), Status: v1alpha1.ClusterServiceStatus{Phase: phase}}
+		object = &v1beta1.ClusterService{ObjectMeta: meta(namespace, "s", namespace+"-s"), Status: v1beta1.ClusterServiceStatus{Phase: phase}}
 	case 2:
 		object = newPod(own, fmt.Sprint("p", random.IntN(4)), int64(random.IntN(3)))
 	default:

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -44,7 +44,7 @@ func (h *Heads) Converse(ctx context.Context, head Head) (*Conversation, error) 
 
 // Way is how the dashboard of a head is reached. It may be used by many goroutines.
 type Way struct {
-	cluster *v1alpha1.ComputeCluster
+	cluster *v1beta1.ComputeCluster
 	pod     *corev1.Pod
 	address string
 	token   string
@@ -132,9 +132,9 @@ func (w *Way) Explain(err error) error {
 
 // token reads the token of a cluster; it is empty where the cluster has none. One that is not what the pod was started
 // with is not given: the head would refuse it, and who reads that would not learn why.
-func (h *Heads) token(ctx context.Context, cluster *v1alpha1.ComputeCluster, pod *corev1.Pod) (string, error) {
+func (h *Heads) token(ctx context.Context, cluster *v1beta1.ComputeCluster, pod *corev1.Pod) (string, error) {
 	wanted := cluster.Spec.Authentication
-	if wanted != nil && wanted.Mode == v1alpha1.AuthenticationDisabled {
+	if wanted != nil && wanted.Mode == v1beta1.AuthenticationDisabled {
 		return "", nil
 	}
 	name, isOwn := naming.TokenSecret(cluster.Name), true
@@ -150,11 +150,11 @@ func (h *Heads) token(ctx context.Context, cluster *v1alpha1.ComputeCluster, pod
 	case err != nil:
 		return "", fmt.Errorf("read Secret %s/%s: %w", cluster.Namespace, name, err)
 	}
-	token := string(secret.Data[v1alpha1.TokenKey])
+	token := string(secret.Data[v1beta1.TokenKey])
 	if token == "" {
-		return "", of(reason.TokenSecretInvalid.Of(name, "has no key "+v1alpha1.TokenKey))
+		return "", of(reason.TokenSecretInvalid.Of(name, "has no key "+v1beta1.TokenKey))
 	}
-	if started := pod.Annotations[v1alpha1.AnnotationToken]; started != "" && started != naming.TokenHash(token) {
+	if started := pod.Annotations[v1beta1.AnnotationToken]; started != "" && started != naming.TokenHash(token) {
 		return "", &Unavailable{
 			Code:    reason.TokenChanged.Code,
 			Message: fmt.Sprintf("the token in Secret %s is not the one that head pod %s was started with", name, pod.Name),
@@ -172,7 +172,7 @@ func (t trust) Config(context.Context) (*tls.Config, error) { return t.config, n
 
 // authority reads the certificate authority of a cluster, which its head's certificate must be of. The server shows no
 // certificate of its own: the token proves who asks.
-func (h *Heads) authority(ctx context.Context, cluster *v1alpha1.ComputeCluster) (headclient.Trust, error) {
+func (h *Heads) authority(ctx context.Context, cluster *v1beta1.ComputeCluster) (headclient.Trust, error) {
 	name := naming.AuthoritySecret(cluster.Name)
 	secret, err := h.settings.Reader.Secret(ctx, cluster.Namespace, name)
 	switch {
@@ -182,7 +182,7 @@ func (h *Heads) authority(ctx context.Context, cluster *v1alpha1.ComputeCluster)
 		return nil, fmt.Errorf("read Secret %s/%s: %w", cluster.Namespace, name, err)
 	}
 	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(secret.Data[v1alpha1.AuthorityCertificateKey]) {
+	if !roots.AppendCertsFromPEM(secret.Data[v1beta1.AuthorityCertificateKey]) {
 		return nil, of(reason.CAMissing.Of(name))
 	}
 	return trust{&tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}}, nil

@@ -17,7 +17,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/heliostat-dev/heliostat/apiserver/heads/headstest"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient/fakehead"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
@@ -64,7 +64,7 @@ func encrypted(t *testing.T) (b *bed, ca []byte) {
 		tls.NewListener(listener, &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}}))
 	t.Cleanup(b.fake.Close)
 	b.fake.SetToken(headstest.Token)
-	b.pod.Annotations[v1alpha1.AnnotationEncryption] = v1alpha1.EncryptionRequired
+	b.pod.Annotations[v1beta1.AnnotationEncryption] = v1beta1.EncryptionRequired
 	b.PutPod(b.pod)
 	return b, ca
 }
@@ -73,19 +73,19 @@ func TestConverse_Encrypted(t *testing.T) {
 	b, ca := encrypted(t)
 	name := naming.AuthoritySecret("demo")
 	unavailable(t, b.asked(t.Context()), "CAMissing")
-	b.PutSecret(headstest.Secret(b.cluster, name, v1alpha1.AuthorityCertificateKey, "nonsense"))
+	b.PutSecret(headstest.Secret(b.cluster, name, v1beta1.AuthorityCertificateKey, "nonsense"))
 	unavailable(t, b.asked(t.Context()), "CAMissing")
-	foreign := headstest.Secret(b.cluster, name, v1alpha1.AuthorityCertificateKey, string(ca))
+	foreign := headstest.Secret(b.cluster, name, v1beta1.AuthorityCertificateKey, string(ca))
 	foreign.OwnerReferences[0].UID = "other"
 	b.PutSecret(foreign)
 	unavailable(t, b.asked(t.Context()), "CAMissing")
 	another, _ := authority(t)
-	b.PutSecret(headstest.Secret(b.cluster, name, v1alpha1.AuthorityCertificateKey, string(another)))
+	b.PutSecret(headstest.Secret(b.cluster, name, v1beta1.AuthorityCertificateKey, string(another)))
 	unavailable(t, b.asked(t.Context()), "HeadUnreachable")
 	if b.fake.Calls("GET /api/version") != 0 {
 		t.Error("it was asked before it was known")
 	}
-	b.PutSecret(headstest.Secret(b.cluster, name, v1alpha1.AuthorityCertificateKey, string(ca)))
+	b.PutSecret(headstest.Secret(b.cluster, name, v1beta1.AuthorityCertificateKey, string(ca)))
 	if err := b.asked(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -16,13 +16,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 )
 
 // Clusters is where clusters are found: a cache.
 type Clusters interface {
-	FindCluster(namespace, name string) (*v1alpha1.ComputeCluster, bool)
+	FindCluster(namespace, name string) (*v1beta1.ComputeCluster, bool)
 }
 
 // Reader reads what a head is found by. Its objects are not changed.
@@ -95,14 +95,14 @@ func (h *Heads) FindHead(of Reference) (Head, error) {
 }
 
 // cluster finds a cluster that this operator manages.
-func (h *Heads) cluster(of Reference) (*v1alpha1.ComputeCluster, error) {
+func (h *Heads) cluster(of Reference) (*v1beta1.ComputeCluster, error) {
 	cluster, found := h.settings.Clusters.FindCluster(of.Namespace, of.Name)
 	switch {
 	case !found:
 		return nil, missing(of)
 	case of.UID != "" && cluster.UID != of.UID:
 		return nil, replaced(of)
-	case cluster.Spec.ManagedBy != "" && cluster.Spec.ManagedBy != v1alpha1.ManagedByOperator:
+	case cluster.Spec.ManagedBy != "" && cluster.Spec.ManagedBy != v1beta1.ManagedByOperator:
 		return nil, foreign(cluster)
 	default:
 		return cluster, nil

@@ -13,7 +13,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/apiserver/heads"
 	"github.com/heliostat-dev/heliostat/apiserver/heads/headstest"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient/fakehead"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
@@ -26,13 +26,13 @@ type bed struct {
 	*headstest.Site
 	network *headstest.Network
 	heads   *heads.Heads
-	cluster *v1alpha1.ComputeCluster
+	cluster *v1beta1.ComputeCluster
 	pod     *corev1.Pod
 	fake    *fakehead.Head
 	on      heads.Reference
 }
 
-func newBed(t *testing.T, change func(*v1alpha1.ComputeCluster)) *bed {
+func newBed(t *testing.T, change func(*v1beta1.ComputeCluster)) *bed {
 	t.Helper()
 	b := &bed{Site: headstest.New(), network: headstest.NewNetwork(), on: heads.Reference{Namespace: headstest.Namespace, Name: "demo"}}
 	b.cluster = b.PutCluster("demo", change)
@@ -90,17 +90,17 @@ func TestFindHead_TakesWhatTheClusterOwns(t *testing.T) {
 		"none without an owner":      {func(p *corev1.Pod) { p.OwnerReferences = nil }, 1},
 		"none that is not led by it": {func(p *corev1.Pod) { p.OwnerReferences[0].Controller = nil }, 1},
 		"none of another name":       {func(p *corev1.Pod) { p.Name = "demo-head" }, 1},
-		"none that is a worker":      {func(p *corev1.Pod) { p.Labels[v1alpha1.LabelRole] = v1alpha1.RoleWorker }, 1},
-		"none without an epoch":      {func(p *corev1.Pod) { delete(p.Labels, v1alpha1.LabelEpoch) }, 1},
+		"none that is a worker":      {func(p *corev1.Pod) { p.Labels[v1beta1.LabelRole] = v1beta1.RoleWorker }, 1},
+		"none without an epoch":      {func(p *corev1.Pod) { delete(p.Labels, v1beta1.LabelEpoch) }, 1},
 		"none of an epoch to come": {func(p *corev1.Pod) {
-			p.Labels[v1alpha1.LabelEpoch] = "9"
+			p.Labels[v1beta1.LabelEpoch] = "9"
 			p.Name = naming.Pod("demo", "uid-of-demo", naming.Place{Epoch: 9})
 		}, 1},
 		"none that has failed": {func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, 1},
 		"none that is going":   {func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBed(t, func(c *v1alpha1.ComputeCluster) { c.Status.Epoch = 2 })
+			b := newBed(t, func(c *v1beta1.ComputeCluster) { c.Status.Epoch = 2 })
 			pod := headstest.Head(b.cluster, 2, "10.1.0.2")
 			c.change(pod)
 			b.PutPod(pod)
@@ -114,14 +114,14 @@ func TestFindHead_TakesWhatTheClusterOwns(t *testing.T) {
 
 func TestFindHead_SaysWhyThereIsNone(t *testing.T) {
 	since := metav1.NewTime(time.Date(2031, 5, 6, 7, 8, 9, 0, time.UTC))
-	condition := func(kind, reason, message string, status metav1.ConditionStatus) func(*v1alpha1.ComputeCluster) {
-		return func(c *v1alpha1.ComputeCluster) {
+	condition := func(kind, reason, message string, status metav1.ConditionStatus) func(*v1beta1.ComputeCluster) {
+		return func(c *v1beta1.ComputeCluster) {
 			c.Status.Conditions = []metav1.Condition{{Type: kind, Status: status, Reason: reason, Message: message, LastTransitionTime: since}}
 		}
 	}
 	const resume = "POST /v1/namespaces/team/clusters/demo:resume"
 	for name, c := range map[string]struct {
-		change func(*v1alpha1.ComputeCluster)
+		change func(*v1beta1.ComputeCluster)
 		code   string
 		says   string
 		passes bool
@@ -129,10 +129,10 @@ func TestFindHead_SaysWhyThereIsNone(t *testing.T) {
 		"not made yet":      {nil, "HeadMissing", "no head pod", true},
 		"suspended by spec": {condition("Suspended", "SuspendedBySpec", "", "True"), "SuspendedBySpec", "since 2031-05-06T07:08:09Z. Resume it with " + resume, false},
 		"suspended idle":    {condition("Suspended", "SuspendedIdle", "", "True"), "SuspendedIdle", "by its idle policy, since 2031-05-06T07:08:09Z", false},
-		"about to suspend":  {func(c *v1alpha1.ComputeCluster) { c.Spec.Suspend = true }, "SuspendedBySpec", resume, false},
+		"about to suspend":  {func(c *v1beta1.ComputeCluster) { c.Spec.Suspend = true }, "SuspendedBySpec", resume, false},
 		"to be suspended":   {condition("Suspended", "IdleSoon", "", "False"), "HeadMissing", "no head pod", true},
-		"being deleted":     {func(c *v1alpha1.ComputeCluster) { c.DeletionTimestamp = &since }, "ClusterDeleting", "is being deleted", false},
-		"another's":         {func(c *v1alpha1.ComputeCluster) { c.Spec.ManagedBy = "example.com/x" }, "ClusterForeign", "managed by example.com/x", false},
+		"being deleted":     {func(c *v1beta1.ComputeCluster) { c.DeletionTimestamp = &since }, "ClusterDeleting", "is being deleted", false},
+		"another's":         {func(c *v1beta1.ComputeCluster) { c.Spec.ManagedBy = "example.com/x" }, "ClusterForeign", "managed by example.com/x", false},
 		"without a node": {
 			condition("HeadReady", "Unschedulable", "cannot be scheduled: 3 nodes, too full. Free resources, add nodes, or request less", "False"),
 			"HeadMissing", "no head pod now: cannot be scheduled: 3 nodes, too full. Free resources", true,
@@ -216,24 +216,24 @@ func TestConverse_ByAnAddressOfTheNewProtocol(t *testing.T) {
 
 func TestConverse_Token(t *testing.T) {
 	own := naming.TokenSecret("demo")
-	given := func(c *v1alpha1.ComputeCluster) { c.Spec.Authentication = &v1alpha1.Authentication{SecretName: "mine"} }
+	given := func(c *v1beta1.ComputeCluster) { c.Spec.Authentication = &v1beta1.Authentication{SecretName: "mine"} }
 	for name, c := range map[string]struct {
-		spec  func(*v1alpha1.ComputeCluster)
+		spec  func(*v1beta1.ComputeCluster)
 		setup func(b *bed)
 		code  string
 	}{
 		"of the operator": {nil, func(*bed) {}, ""},
-		"of no cluster":   {func(c *v1alpha1.ComputeCluster) { c.Spec.Authentication = &v1alpha1.Authentication{Mode: "Disabled"} }, func(b *bed) { b.fake.SetToken("") }, ""},
+		"of no cluster":   {func(c *v1beta1.ComputeCluster) { c.Spec.Authentication = &v1beta1.Authentication{Mode: "Disabled"} }, func(b *bed) { b.fake.SetToken("") }, ""},
 		"missing":         {nil, func(b *bed) { b.RemoveSecret(own) }, "TokenMissing"},
 		"of another": {nil, func(b *bed) {
-			b.PutSecret(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: own}, Data: map[string][]byte{v1alpha1.TokenKey: []byte(headstest.Token)}})
+			b.PutSecret(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: own}, Data: map[string][]byte{v1beta1.TokenKey: []byte(headstest.Token)}})
 		}, "TokenMissing"},
 		"empty":             {nil, func(b *bed) { b.PutSecret(headstest.Secret(b.cluster, own, "other", "x")) }, "TokenSecretInvalid"},
-		"changed":           {nil, func(b *bed) { b.PutSecret(headstest.Secret(b.cluster, own, v1alpha1.TokenKey, "new")) }, "TokenChanged"},
+		"changed":           {nil, func(b *bed) { b.PutSecret(headstest.Secret(b.cluster, own, v1beta1.TokenKey, "new")) }, "TokenChanged"},
 		"not the head's":    {nil, func(b *bed) { b.fake.SetToken("other") }, "HeadUnauthorized"},
 		"a user's, missing": {given, func(*bed) {}, "TokenSecretInvalid"},
 		"a user's": {given, func(b *bed) {
-			b.PutSecret(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "mine"}, Data: map[string][]byte{v1alpha1.TokenKey: []byte(headstest.Token)}})
+			b.PutSecret(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "mine"}, Data: map[string][]byte{v1beta1.TokenKey: []byte(headstest.Token)}})
 		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

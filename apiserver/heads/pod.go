@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
@@ -19,7 +19,7 @@ const (
 
 // epoch is the number of a head, from 1; 0 of a pod that has none.
 func epoch(pod *corev1.Pod) int64 {
-	number, err := strconv.ParseInt(pod.Labels[v1alpha1.LabelEpoch], 10, 64)
+	number, err := strconv.ParseInt(pod.Labels[v1beta1.LabelEpoch], 10, 64)
 	if err != nil {
 		return 0
 	}
@@ -28,10 +28,10 @@ func epoch(pod *corev1.Pod) int64 {
 
 // isHead reports whether a pod is a head that the operator made for a cluster. Every author of pods can set labels, so
 // the owner counts, the name that follows from cluster and epoch, and that the cluster has come to that epoch.
-func isHead(cluster *v1alpha1.ComputeCluster, pod *corev1.Pod) bool {
+func isHead(cluster *v1beta1.ComputeCluster, pod *corev1.Pod) bool {
 	number := epoch(pod)
 	return pod.Namespace == cluster.Namespace && naming.IsOwned(pod, cluster.UID) &&
-		pod.Labels[v1alpha1.LabelRole] == v1alpha1.RoleHead && number > 0 &&
+		pod.Labels[v1beta1.LabelRole] == v1beta1.RoleHead && number > 0 &&
 		(cluster.Status.Epoch == 0 || number <= cluster.Status.Epoch) &&
 		pod.Name == naming.Pod(cluster.Name, cluster.UID, naming.Place{Epoch: number})
 }
@@ -44,7 +44,7 @@ func isOver(pod *corev1.Pod) bool {
 // runsRay reports whether the Ray container of a pod runs.
 func runsRay(pod *corev1.Pod) bool {
 	for i := range pod.Status.ContainerStatuses {
-		if pod.Status.ContainerStatuses[i].Name == v1alpha1.ContainerRay {
+		if pod.Status.ContainerStatuses[i].Name == v1beta1.ContainerRay {
 			return pod.Status.ContainerStatuses[i].State.Running != nil
 		}
 	}
@@ -63,7 +63,7 @@ func isReady(pod *corev1.Pod) bool {
 
 // isEncrypted reports whether a pod was made with encryption.
 func isEncrypted(pod *corev1.Pod) bool {
-	return pod.Annotations[v1alpha1.AnnotationEncryption] == v1alpha1.EncryptionRequired
+	return pod.Annotations[v1beta1.AnnotationEncryption] == v1beta1.EncryptionRequired
 }
 
 // address is the host:port of a head's dashboard; false while it has none, or one that is never a pod's.

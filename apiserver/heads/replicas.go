@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 )
 
@@ -28,7 +28,7 @@ type Replica struct {
 func (r Replica) HasLog() bool { return r.Log != (headclient.Log{}) }
 
 // ListDeployments returns the deployments of a service on each cluster that it has now, by cluster, application and name.
-func (h *Heads) ListDeployments(ctx context.Context, service *v1alpha1.ClusterService) ([]Deployment, error) {
+func (h *Heads) ListDeployments(ctx context.Context, service *v1beta1.ClusterService) ([]Deployment, error) {
 	var all []Deployment
 	for _, cluster := range ClustersOf(service) {
 		err := h.ask(ctx, Reference{Namespace: service.Namespace, Name: cluster}, func(c *Conversation) error {
@@ -44,7 +44,7 @@ func (h *Heads) ListDeployments(ctx context.Context, service *v1alpha1.ClusterSe
 }
 
 // ClustersOf returns the names of the clusters that a service has now: that of the active version first.
-func ClustersOf(service *v1alpha1.ClusterService) []string {
+func ClustersOf(service *v1beta1.ClusterService) []string {
 	var names []string
 	for _, version := range versionsOf(service) {
 		if version.ClusterName != "" && !slices.Contains(names, version.ClusterName) {
@@ -65,7 +65,7 @@ func ReplicasOf(deployments []Deployment) []Replica {
 
 // IsDeployed reports whether Serve knows the deployments of each application that a service has now. It does not while it
 // builds one.
-func IsDeployed(service *v1alpha1.ClusterService, deployments []Deployment) bool {
+func IsDeployed(service *v1beta1.ClusterService, deployments []Deployment) bool {
 	for _, version := range versionsOf(service) {
 		for _, application := range version.Applications {
 			isIts := func(one Deployment) bool {
@@ -80,7 +80,7 @@ func IsDeployed(service *v1alpha1.ClusterService, deployments []Deployment) bool
 }
 
 // DeploymentsOf returns the deployments of a service by what Serve says on one of its clusters. Other services may share that.
-func DeploymentsOf(service *v1alpha1.ClusterService, cluster string, serving headclient.Serving) []Deployment {
+func DeploymentsOf(service *v1beta1.ClusterService, cluster string, serving headclient.Serving) []Deployment {
 	isOurs := map[string]bool{}
 	for _, version := range versionsOf(service) {
 		for _, application := range version.Applications {
@@ -103,7 +103,7 @@ func DeploymentsOf(service *v1alpha1.ClusterService, cluster string, serving hea
 	return all
 }
 
-func versionsOf(service *v1alpha1.ClusterService) []*v1alpha1.ServiceVersion {
-	both := []*v1alpha1.ServiceVersion{service.Status.Active, service.Status.Candidate}
-	return slices.DeleteFunc(both, func(version *v1alpha1.ServiceVersion) bool { return version == nil })
+func versionsOf(service *v1beta1.ClusterService) []*v1beta1.ServiceVersion {
+	both := []*v1beta1.ServiceVersion{service.Status.Active, service.Status.Candidate}
+	return slices.DeleteFunc(both, func(version *v1beta1.ServiceVersion) bool { return version == nil })
 }

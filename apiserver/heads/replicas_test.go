@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/heliostat-dev/heliostat/apiserver/heads"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 )
 
@@ -20,15 +20,15 @@ func TestReplicasOf_AreThoseOfTheService(t *testing.T) {
 		"next":   {Deployments: []headclient.Deployment{{Name: "Model", Replicas: []headclient.Replica{replica("n1")}}}},
 		"theirs": {Deployments: []headclient.Deployment{{Name: "Model", Replicas: []headclient.Replica{replica("t1")}}}},
 	}}
-	version := func(cluster string, names ...string) *v1alpha1.ServiceVersion {
-		v := &v1alpha1.ServiceVersion{ClusterName: cluster}
+	version := func(cluster string, names ...string) *v1beta1.ServiceVersion {
+		v := &v1beta1.ServiceVersion{ClusterName: cluster}
 		for _, name := range names {
-			v.Applications = append(v.Applications, v1alpha1.ApplicationStatus{Name: name})
+			v.Applications = append(v.Applications, v1beta1.ApplicationStatus{Name: name})
 		}
 		return v
 	}
 	for name, c := range map[string]struct {
-		active, candidate *v1alpha1.ServiceVersion
+		active, candidate *v1beta1.ServiceVersion
 		clusters, want    []string
 	}{
 		"none":                     {nil, nil, nil, nil},
@@ -38,7 +38,7 @@ func TestReplicasOf_AreThoseOfTheService(t *testing.T) {
 		"one without a cluster":    {version("x", "a"), version("", "next"), []string{"x"}, []string{"a/Front/a1"}},
 		"what Serve does not know": {version("x", "none"), nil, []string{"x"}, nil},
 	} {
-		service := &v1alpha1.ClusterService{}
+		service := &v1beta1.ClusterService{}
 		service.Status.Active, service.Status.Candidate = c.active, c.candidate
 		var got []string
 		for _, one := range heads.ReplicasOf(heads.DeploymentsOf(service, "x", serving)) {

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -77,15 +77,15 @@ func replaced(of Reference) *Unavailable {
 	}
 }
 
-func foreign(cluster *v1alpha1.ComputeCluster) *Unavailable {
+func foreign(cluster *v1beta1.ComputeCluster) *Unavailable {
 	u := of(reason.ClusterForeign.Of(cluster.Name, cluster.Spec.ManagedBy))
 	u.Remedy = "Ask where that controller works"
 	return u
 }
 
 // absent is why a cluster has no head.
-func absent(cluster *v1alpha1.ComputeCluster) *Unavailable {
-	suspended := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionSuspended)
+func absent(cluster *v1beta1.ComputeCluster) *Unavailable {
+	suspended := meta.FindStatusCondition(cluster.Status.Conditions, v1beta1.ConditionSuspended)
 	switch {
 	case cluster.DeletionTimestamp != nil:
 		u := of(reason.ClusterDeleting.Of(cluster.Name))
@@ -103,7 +103,7 @@ func absent(cluster *v1alpha1.ComputeCluster) *Unavailable {
 }
 
 // asleep is for a cluster that is suspended, by its spec or by its idle policy.
-func asleep(cluster *v1alpha1.ComputeCluster, condition *metav1.Condition) *Unavailable {
+func asleep(cluster *v1beta1.ComputeCluster, condition *metav1.Condition) *Unavailable {
 	u := &Unavailable{
 		Code: reason.SuspendedBySpec.Code, Message: fmt.Sprintf("ComputeCluster %s is suspended by its spec", cluster.Name),
 		Remedy: fmt.Sprintf("Resume it with POST /v1/namespaces/%s/clusters/%s:resume, and call again", cluster.Namespace, cluster.Name),
@@ -118,15 +118,15 @@ func asleep(cluster *v1alpha1.ComputeCluster, condition *metav1.Condition) *Unav
 }
 
 // starting is for a head that is there, and does not answer yet.
-func starting(cluster *v1alpha1.ComputeCluster, pod *corev1.Pod) *Unavailable {
+func starting(cluster *v1beta1.ComputeCluster, pod *corev1.Pod) *Unavailable {
 	u := passing(reason.HeadStarting.Of(pod.Name), retryStarting)
 	tell(u, cluster)
 	return u
 }
 
 // tell adds what the operator says of the head, where that is more than that it starts.
-func tell(u *Unavailable, cluster *v1alpha1.ComputeCluster) {
-	condition := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionHeadReady)
+func tell(u *Unavailable, cluster *v1beta1.ComputeCluster) {
+	condition := meta.FindStatusCondition(cluster.Status.Conditions, v1beta1.ConditionHeadReady)
 	known := []string{reason.HeadMissing.Code, reason.HeadStarting.Code, reason.HeadReady.Code}
 	if condition == nil || condition.Status == metav1.ConditionTrue || slices.Contains(known, condition.Reason) {
 		return

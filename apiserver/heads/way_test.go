@@ -8,7 +8,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/apiserver/heads"
 	"github.com/heliostat-dev/heliostat/apiserver/heads/headstest"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
@@ -28,7 +28,7 @@ func (b *bed) way(t *testing.T) *heads.Way {
 func TestWay_LeadsToTheHead(t *testing.T) {
 	plain := newBed(t, nil)
 	over, ca := encrypted(t)
-	over.PutSecret(headstest.Secret(over.cluster, naming.AuthoritySecret("demo"), v1alpha1.AuthorityCertificateKey, string(ca)))
+	over.PutSecret(headstest.Secret(over.cluster, naming.AuthoritySecret("demo"), v1beta1.AuthorityCertificateKey, string(ca)))
 	for _, c := range []struct {
 		bed  *bed
 		want string

@@ -15,7 +15,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/apiserver/heads"
 	"github.com/heliostat-dev/heliostat/apiserver/heads/headstest"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient/fakehead"
 )
@@ -32,7 +32,7 @@ type bed struct {
 	network *headstest.Network
 	// listener is the fake head's, at the first address.
 	listener *headstest.Listener
-	cluster  *v1alpha1.ComputeCluster
+	cluster  *v1beta1.ComputeCluster
 	fake     *fakehead.Head
 	heads    *heads.Heads
 	logs     *Logs
@@ -46,7 +46,7 @@ func run(t *testing.T, test func(t *testing.T, b *bed)) {
 }
 
 // runWith is run with so much room for outputs, and a cluster of the test's choice.
-func runWith(t *testing.T, room int64, change func(*v1alpha1.ComputeCluster), test func(t *testing.T, b *bed)) {
+func runWith(t *testing.T, room int64, change func(*v1beta1.ComputeCluster), test func(t *testing.T, b *bed)) {
 	t.Helper()
 	directory := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -89,16 +89,16 @@ func (b *bed) submit(id, entrypoint string) {
 }
 
 // attempt is the first attempt of a job on the first head.
-func (b *bed) attempt(id string) v1alpha1.JobAttempt {
-	return v1alpha1.JobAttempt{
+func (b *bed) attempt(id string) v1beta1.JobAttempt {
+	return v1beta1.JobAttempt{
 		Number: 1, SubmissionID: id, ClusterName: "demo", ClusterUID: string(b.cluster.UID),
 		HeadName: "demo-head", HeadUID: "head-demo-1",
 	}
 }
 
 // putAttempts is what the status of job train says of its attempts.
-func (b *bed) putAttempts(attempts ...v1alpha1.JobAttempt) {
-	status := v1alpha1.ClusterJobStatus{Attempts: attempts}
+func (b *bed) putAttempts(attempts ...v1beta1.JobAttempt) {
+	status := v1beta1.ClusterJobStatus{Attempts: attempts}
 	if len(attempts) > 0 {
 		status.Attempt = attempts[len(attempts)-1].Number
 	}
@@ -106,9 +106,9 @@ func (b *bed) putAttempts(attempts ...v1alpha1.JobAttempt) {
 }
 
 // over is an attempt that has ended.
-func over(attempt v1alpha1.JobAttempt, reason string, exit *int32) v1alpha1.JobAttempt {
+func over(attempt v1beta1.JobAttempt, reason string, exit *int32) v1beta1.JobAttempt {
 	at := metav1.Now()
-	attempt.EndTime, attempt.Reason, attempt.ExitCode, attempt.LogState = &at, reason, exit, v1alpha1.LogLost
+	attempt.EndTime, attempt.Reason, attempt.ExitCode, attempt.LogState = &at, reason, exit, v1beta1.LogLost
 	return attempt
 }
 

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/apiserver/heads"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -67,7 +67,7 @@ func (l *Logs) ReadJob(ctx context.Context, of JobReference, options Options, si
 }
 
 // turn gives the reader what there is now of the attempt, and reports whether to look at the job again.
-func (r *reading) turn(ctx context.Context, job *v1alpha1.ClusterJob) (again bool, err error) {
+func (r *reading) turn(ctx context.Context, job *v1beta1.ClusterJob) (again bool, err error) {
 	attempt := r.attempt(job)
 	if attempt == nil {
 		return r.waits(ctx, job)
@@ -97,12 +97,12 @@ func (r *reading) turn(ctx context.Context, job *v1alpha1.ClusterJob) (again boo
 }
 
 // attempt finds the attempt that is read; nil where there is none of that number yet.
-func (r *reading) attempt(job *v1alpha1.ClusterJob) *v1alpha1.JobAttempt {
+func (r *reading) attempt(job *v1beta1.ClusterJob) *v1beta1.JobAttempt {
 	all := job.Status.Attempts
 	if r.of.Attempt == 0 && len(all) > 0 {
 		return &all[len(all)-1]
 	}
-	at := slices.IndexFunc(all, func(a v1alpha1.JobAttempt) bool { return a.Number == r.of.Attempt })
+	at := slices.IndexFunc(all, func(a v1beta1.JobAttempt) bool { return a.Number == r.of.Attempt })
 	if at < 0 {
 		return nil
 	}
@@ -110,7 +110,7 @@ func (r *reading) attempt(job *v1alpha1.ClusterJob) *v1alpha1.JobAttempt {
 }
 
 // waits is for a job that has no such attempt.
-func (r *reading) waits(ctx context.Context, job *v1alpha1.ClusterJob) (again bool, err error) {
+func (r *reading) waits(ctx context.Context, job *v1beta1.ClusterJob) (again bool, err error) {
 	code, message, remedy := saying(job)
 	isOver := job.Status.EndTime != nil
 	switch {
@@ -131,8 +131,8 @@ func (r *reading) waits(ctx context.Context, job *v1alpha1.ClusterJob) (again bo
 }
 
 // saying is what the operator says of a job.
-func saying(job *v1alpha1.ClusterJob) (code, message, remedy string) {
-	ready := meta.FindStatusCondition(job.Status.Conditions, v1alpha1.ConditionReady)
+func saying(job *v1beta1.ClusterJob) (code, message, remedy string) {
+	ready := meta.FindStatusCondition(job.Status.Conditions, v1beta1.ConditionReady)
 	if ready == nil {
 		return reason.Submitting.Code, "the operator has not looked at the job yet", ""
 	}
@@ -141,7 +141,7 @@ func saying(job *v1alpha1.ClusterJob) (code, message, remedy string) {
 }
 
 // misses handles that a head gives no output of the attempt. Of an attempt that is over nothing more will come.
-func (r *reading) misses(ctx context.Context, v verdict, attempt *v1alpha1.JobAttempt) (again bool, err error) {
+func (r *reading) misses(ctx context.Context, v verdict, attempt *v1beta1.JobAttempt) (again bool, err error) {
 	var unavailable *heads.Unavailable
 	isAway := errors.As(v.err, &unavailable)
 	isGone := isLost(v.err) || isAway && (unavailable.IsEnding() || unavailable.Code == reason.HeadLost.Code)
@@ -163,7 +163,7 @@ func (r *reading) misses(ctx context.Context, v verdict, attempt *v1alpha1.JobAt
 
 // unknown handles that Ray does not know an attempt which is not over: it was not submitted yet, or is lost, which the
 // operator will say.
-func (r *reading) unknown(ctx context.Context, err error, attempt *v1alpha1.JobAttempt) (again bool, failure error) {
+func (r *reading) unknown(ctx context.Context, err error, attempt *v1beta1.JobAttempt) (again bool, failure error) {
 	why := &heads.Unavailable{
 		Code: reason.Submitting.Code, Message: fmt.Sprintf("Ray does not know attempt %d yet", attempt.Number), Temporary: true, RetryAfter: lookEach,
 	}
@@ -183,7 +183,7 @@ func (r *reading) unknown(ctx context.Context, err error, attempt *v1alpha1.JobA
 
 // outlives ends the read of an attempt whose output is gone: with the last lines that the status kept, for a reader that
 // had nothing yet, and with how the attempt ended.
-func (r *reading) outlives(ctx context.Context, v verdict, attempt *v1alpha1.JobAttempt) (again bool, err error) {
+func (r *reading) outlives(ctx context.Context, v verdict, attempt *v1beta1.JobAttempt) (again bool, err error) {
 	now := r.logs.settings.Clock.Now()
 	if r.missed.IsZero() {
 		r.missed = now
@@ -221,7 +221,7 @@ func causeOf(err error) string {
 }
 
 // lines are the last lines of an attempt that the status kept, for a reader that has had nothing of the output.
-func (r *reading) lines(attempt *v1alpha1.JobAttempt) []string {
+func (r *reading) lines(attempt *v1beta1.JobAttempt) []string {
 	if r.hasData || r.options.Offset > 0 {
 		return nil
 	}
@@ -251,7 +251,7 @@ func (r *reading) explained(end End, isOver bool) End {
 }
 
 // ended is how an attempt ended, by its status.
-func ended(attempt *v1alpha1.JobAttempt) End {
+func ended(attempt *v1beta1.JobAttempt) End {
 	message, remedy := reason.Split(attempt.Reason, attempt.Message)
 	if message == "" {
 		message = fmt.Sprintf("attempt %d is over", attempt.Number)

@@ -10,13 +10,13 @@ import (
 
 	"github.com/heliostat-dev/heliostat/apiserver/heads"
 	"github.com/heliostat-dev/heliostat/apiserver/heads/headstest"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // ready is what a job's condition Ready says.
-func ready(reason, message string) v1alpha1.ClusterJobStatus {
-	return v1alpha1.ClusterJobStatus{Conditions: []metav1.Condition{
-		{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason, Message: message},
+func ready(reason, message string) v1beta1.ClusterJobStatus {
+	return v1beta1.ClusterJobStatus{Conditions: []metav1.Condition{
+		{Type: v1beta1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason, Message: message},
 	}}
 }
 
@@ -119,7 +119,7 @@ func TestReadJob_WhoseOutputIsGone(t *testing.T) {
 		"with its cluster": func(b *bed) { b.RemoveCluster("demo") },
 		"with its head":    func(b *bed) { b.PutPod(headstest.Head(b.cluster, 2, secondIP)) },
 		"in a suspension": func(b *bed) {
-			b.PutCluster("demo", func(c *v1alpha1.ComputeCluster) { c.Spec.Suspend = true })
+			b.PutCluster("demo", func(c *v1beta1.ComputeCluster) { c.Spec.Suspend = true })
 			b.RemovePod(headstest.Head(b.cluster, 1, "").Name)
 		},
 		"with its file": func(b *bed) { b.fake.RemoveOutput("train-1") },
@@ -133,7 +133,7 @@ func TestReadJob_WhoseOutputIsGone(t *testing.T) {
 				lose(b)
 				attempt := over(b.attempt("train-1"), "EntrypointFailed", exit(4))
 				attempt.Message = "the entrypoint ended with exit code 4. Check its last lines in status.attempts"
-				attempt.LastLines, attempt.LogState = []string{"7", "8", "9"}, v1alpha1.LogTruncated
+				attempt.LastLines, attempt.LogState = []string{"7", "8", "9"}, v1beta1.LogTruncated
 				b.putAttempts(attempt)
 				for _, c := range []struct {
 					options Options
@@ -229,7 +229,7 @@ func TestReadJob_WhoseTokenChanged(t *testing.T) {
 	run(t, func(t *testing.T, b *bed) {
 		b.submit("train-1", "echo one; hang")
 		b.putAttempts(b.attempt("train-1"))
-		b.PutSecret(headstest.Secret(b.cluster, "demo-token", v1alpha1.TokenKey, "new"))
+		b.PutSecret(headstest.Secret(b.cluster, "demo-token", v1beta1.TokenKey, "new"))
 		r := b.job(t.Context(), 0, Options{Follow: true})
 		var unavailable *heads.Unavailable
 		if <-r.done; !errors.As(r.err, &unavailable) || unavailable.Code != "TokenChanged" || unavailable.Remedy == "" {
@@ -283,7 +283,7 @@ func TestReadJob_ThatRayDoesNotKnow(t *testing.T) {
 			t.Errorf("the notices are %q", r.codes())
 		}
 		attempt = over(attempt, "RunNotFound", nil)
-		attempt.LogState = v1alpha1.LogLost
+		attempt.LogState = v1beta1.LogLost
 		b.putAttempts(attempt)
 		r.ends(t, Failed, "RunNotFound")
 	})
@@ -297,7 +297,7 @@ func TestReadJob_WhoseClusterIsSuspended(t *testing.T) {
 		pass(2 * time.Second)
 		r := b.job(t.Context(), 0, Options{Follow: true})
 		pass(2 * time.Second)
-		b.PutCluster("demo", func(c *v1alpha1.ComputeCluster) { c.Spec.Suspend = true })
+		b.PutCluster("demo", func(c *v1beta1.ComputeCluster) { c.Spec.Suspend = true })
 		b.RemovePod(headstest.Head(b.cluster, 1, "").Name)
 		b.network.Lead(firstIP+":8265", nil)
 		b.network.Break()

@@ -19,14 +19,14 @@ import (
 
 	"github.com/heliostat-dev/heliostat/apiserver/heads"
 	"github.com/heliostat-dev/heliostat/apiserver/places"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
 // Jobs is where ClusterJobs are found: a cache.
 type Jobs interface {
-	FindJob(namespace, name string) (*v1alpha1.ClusterJob, bool)
+	FindJob(namespace, name string) (*v1beta1.ClusterJob, bool)
 }
 
 // Settings are what Logs are made of.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/heliostat-dev/heliostat/apiserver/heads"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // replica deploys an application, and returns its one replica.
@@ -29,9 +29,9 @@ func (b *bed) replica() heads.Replica {
 		b.t.Fatal(err)
 	}
 	pass(time.Minute)
-	service := &v1alpha1.ClusterService{}
+	service := &v1beta1.ClusterService{}
 	service.Namespace = b.on.Namespace
-	service.Status.Active = &v1alpha1.ServiceVersion{ClusterName: "demo", Applications: []v1alpha1.ApplicationStatus{{Name: "first"}}}
+	service.Status.Active = &v1beta1.ServiceVersion{ClusterName: "demo", Applications: []v1beta1.ApplicationStatus{{Name: "first"}}}
 	deployments, err := b.heads.ListDeployments(b.t.Context(), service)
 	all := heads.ReplicasOf(deployments)
 	if err != nil || len(all) != 1 || all[0].Application != "first" || !all[0].HasLog() {

@@ -16,7 +16,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/apiserver/heads"
 	"github.com/heliostat-dev/heliostat/apiserver/heads/headstest"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient/fakehead"
 )
 
@@ -142,7 +142,7 @@ func TestReadSubmission_WhatCannotBegin(t *testing.T) {
 		if <-r.done; !errors.As(r.err, &refusal) || refusal.Sort != heads.NotFound || r.end != nil {
 			t.Errorf("no such job is %v", r.err)
 		}
-		b.PutCluster("demo", func(c *v1alpha1.ComputeCluster) { c.Spec.Suspend = true })
+		b.PutCluster("demo", func(c *v1beta1.ComputeCluster) { c.Spec.Suspend = true })
 		b.RemovePod(headstest.Head(b.cluster, 1, "").Name)
 		var unavailable *heads.Unavailable
 		r = b.submission(t.Context(), "a", Options{Follow: true})
@@ -190,7 +190,7 @@ func TestReadSubmission_LosesItsHead(t *testing.T) {
 }
 
 func TestReadSubmission_GoesOnWithTheNextHead(t *testing.T) {
-	withStore := func(c *v1alpha1.ComputeCluster) { c.Spec.ControlStore = &v1alpha1.ControlStore{} }
+	withStore := func(c *v1beta1.ComputeCluster) { c.Spec.ControlStore = &v1beta1.ControlStore{} }
 	runWith(t, 64<<20, withStore, func(t *testing.T, b *bed) {
 		b.submit("a", "seq 5000; sleep 30; seq 5000; sleep 30; echo last")
 		pass(2 * time.Second)

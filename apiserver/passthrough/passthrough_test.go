@@ -24,7 +24,7 @@ import (
 	"github.com/heliostat-dev/heliostat/apiserver/places"
 )
 
-const clusters = "/apis/heliostat.dev/v1alpha1/namespaces/n/computeclusters"
+const clusters = "/apis/heliostat.dev/v1beta1/namespaces/n/computeclusters"
 
 // bed is a proxy between a client and a stand-in for an API server.
 type bed struct {

@@ -9,7 +9,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // Names of routes, as metrics and logs have them.
@@ -24,7 +24,7 @@ const (
 )
 
 // ours is the path of the kinds, and paths below it.
-var ours = "/apis/" + v1alpha1.GroupVersion.String()
+var ours = "/apis/" + v1beta1.GroupVersion.String()
 
 // A route is what may pass at one path.
 type route struct{ name, method string }
@@ -37,16 +37,16 @@ var (
 
 // fixed are the paths that are served as they are. Discovery is about all groups of which something passes.
 var fixed = map[string]route{
-	"/api":                                 discovery,
-	"/api/v1":                              discovery,
-	"/apis":                                discovery,
-	"/apis/" + v1alpha1.GroupVersion.Group: discovery,
-	ours:                                   discovery,
-	"/apis/events.k8s.io":                  discovery,
-	"/apis/events.k8s.io/v1":               discovery,
-	"/version":                             discovery,
-	"/openapi/v3":                          openAPI,
-	"/openapi/v3" + ours:                   openAPI,
+	"/api":                                discovery,
+	"/api/v1":                             discovery,
+	"/apis":                               discovery,
+	"/apis/" + v1beta1.GroupVersion.Group: discovery,
+	ours:                                  discovery,
+	"/apis/events.k8s.io":                 discovery,
+	"/apis/events.k8s.io/v1":              discovery,
+	"/version":                            discovery,
+	"/openapi/v3":                         openAPI,
+	"/openapi/v3" + ours:                  openAPI,
 	"/apis/authentication.k8s.io/v1/selfsubjectreviews":      review,
 	"/apis/authorization.k8s.io/v1/selfsubjectaccessreviews": review,
 	"/apis/authorization.k8s.io/v1/selfsubjectrulesreviews":  review,
@@ -61,7 +61,7 @@ var eventSelectors = map[string]string{
 // methods are those that any path has.
 var methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
 
-const notServed = "this server serves the kinds of heliostat.dev/v1alpha1, lists and watches of events about them, discovery, " +
+const notServed = "this server serves the kinds of heliostat.dev/v1beta1, lists and watches of events about them, discovery, " +
 	"and the caller's reviews of itself: ask the API server of Kubernetes for anything else"
 
 // Request is what a request asks for, in the words of Kubernetes.
@@ -230,7 +230,7 @@ func readEvents(r *http.Request, query url.Values, request Request, field string
 		return none, refuse(http.StatusBadRequest, "the query has more than one fieldSelector: join them by commas")
 	}
 	// Ours comes first: one that ends with a backslash would take in what follows.
-	selector := field + "=" + v1alpha1.GroupVersion.String()
+	selector := field + "=" + v1beta1.GroupVersion.String()
 	if len(given) == 1 && given[0] != "" {
 		if _, err := fields.ParseSelector(given[0]); err != nil {
 			return none, refuse(http.StatusBadRequest, "the fieldSelector does not parse: write field=value, joined by commas")

@@ -22,7 +22,7 @@ func requestOf(t *testing.T, method, target string) *http.Request {
 
 // TestRead_KnowsEachRoute has a row for each path of the table and each form of an object's path.
 func TestRead_KnowsEachRoute(t *testing.T) {
-	const at = "/apis/heliostat.dev/v1alpha1"
+	const at = "/apis/heliostat.dev/v1beta1"
 	rows := map[string]string{
 		"GET " + at + "/computeclusters":                                                      "objects list computeclusters",
 		"GET " + at + "/namespaces/n/computeclusters":                                         "objects list computeclusters n",
@@ -78,17 +78,17 @@ func TestRead_RefusesAllElse(t *testing.T) {
 		"POST /api/v1/namespaces/n/pods/events/exec": 404, "GET /api/v1/namespaces/n/services/events/proxy": 404,
 		"GET /api/v1/proxy/namespaces/n/events": 404, "GET /api/v1/watch/events": 404, "GET /api/v1/watch/namespaces/n/events": 404,
 		"GET /api/v1/namespaces/events": 404, "GET /api/v1/namespaces/n/events/e": 404, "GET /api/v1/namespaces/n/events/e/x": 404,
-		"GET /apis/apps/v1/deployments": 404, "GET /apis/heliostat.dev/v1/computeclusters": 404, "GET /apis/heliostat.dev.evil/v1alpha1/x": 404,
-		"GET /apis/heliostat.dev/v1alpha1x": 404, "POST /apis/authorization.k8s.io/v1/subjectaccessreviews": 404,
+		"GET /apis/apps/v1/deployments": 404, "GET /apis/heliostat.dev/v1/computeclusters": 404, "GET /apis/heliostat.dev.evil/v1beta1/x": 404,
+		"GET /apis/heliostat.dev/v1beta1x": 404, "POST /apis/authorization.k8s.io/v1/subjectaccessreviews": 404,
 		"POST /apis/authentication.k8s.io/v1/tokenreviews": 404,
 		"POST /api/v1/namespaces/n/events":                 405, "DELETE /apis/events.k8s.io/v1/namespaces/n/events": 405, "POST /version": 405,
 		"GET /apis/authorization.k8s.io/v1/selfsubjectaccessreviews": 405,
 		"HEAD /version": 405, "OPTIONS /version": 405, "TRACE /version": 405, "get /version": 405,
-		"GET //version": 400, "GET /apis//heliostat.dev/v1alpha1": 400, "GET /version//": 400, "GET /apis/heliostat.dev/v1alpha1/../../../api/v1/secrets": 400,
-		"GET /apis/heliostat.dev/v1alpha1/./computeclusters": 400, "GET /apis/heliostat.dev/v1alpha1/..": 400,
-		"GET /apis/heliostat.dev/v1alpha1/%2e%2e/x": 400, "GET /apis/heliostat.dev/v1alpha1/a%2fb": 400, "GET /apis/heliostat.dev/v1alpha1/%61": 400,
-		"GET /apis/heliostat.dev/v1alpha1/a%00": 400, "GET /apis/heliostat.dev/v1alpha1/a%5cb": 400, "GET /apis/heliostat.dev/v1alpha1/a%3bb": 400,
-		"GET /apis/heliostat.dev/v1alpha1/a;b": 400, "GET /apis/heliostat.dev/v1alpha1/%C3%A4": 400, "GET /apis/heliostat.dev/v1alpha1/a%25b": 400,
+		"GET //version": 400, "GET /apis//heliostat.dev/v1beta1": 400, "GET /version//": 400, "GET /apis/heliostat.dev/v1beta1/../../../api/v1/secrets": 400,
+		"GET /apis/heliostat.dev/v1beta1/./computeclusters": 400, "GET /apis/heliostat.dev/v1beta1/..": 400,
+		"GET /apis/heliostat.dev/v1beta1/%2e%2e/x": 400, "GET /apis/heliostat.dev/v1beta1/a%2fb": 400, "GET /apis/heliostat.dev/v1beta1/%61": 400,
+		"GET /apis/heliostat.dev/v1beta1/a%00": 400, "GET /apis/heliostat.dev/v1beta1/a%5cb": 400, "GET /apis/heliostat.dev/v1beta1/a%3bb": 400,
+		"GET /apis/heliostat.dev/v1beta1/a;b": 400, "GET /apis/heliostat.dev/v1beta1/%C3%A4": 400, "GET /apis/heliostat.dev/v1beta1/a%25b": 400,
 		"GET http://evil/version": 400, "GET https://evil/apis": 400,
 		"GET /version?a=%zz": 400, "GET /version?a;b": 400,
 		"GET /api/v1/events?fieldSelector=a&fieldSelector=b": 400, "GET /api/v1/events?fieldSelector=a%3Db%5C": 400, "GET /api/v1/events?fieldSelector=a": 400,
@@ -105,10 +105,10 @@ func TestRead_RefusesAllElse(t *testing.T) {
 // TestRead_ConfinesEvents: whatever a caller selects, the API server selects among events about our kinds.
 func TestRead_ConfinesEvents(t *testing.T) {
 	for target, want := range map[string]string{
-		"/api/v1/events": "involvedObject.apiVersion=heliostat.dev/v1alpha1",
-		"/api/v1/namespaces/n/events?fieldSelector=":                            "involvedObject.apiVersion=heliostat.dev/v1alpha1",
-		"/apis/events.k8s.io/v1/events?fieldSelector=regarding.apiVersion%3Dv1": "regarding.apiVersion=heliostat.dev/v1alpha1,regarding.apiVersion=v1",
-		"/apis/events.k8s.io/v1/events?limit=5&fieldSelector=type!%3DNormal":    "regarding.apiVersion=heliostat.dev/v1alpha1,type!=Normal",
+		"/api/v1/events": "involvedObject.apiVersion=heliostat.dev/v1beta1",
+		"/api/v1/namespaces/n/events?fieldSelector=":                            "involvedObject.apiVersion=heliostat.dev/v1beta1",
+		"/apis/events.k8s.io/v1/events?fieldSelector=regarding.apiVersion%3Dv1": "regarding.apiVersion=heliostat.dev/v1beta1,regarding.apiVersion=v1",
+		"/apis/events.k8s.io/v1/events?limit=5&fieldSelector=type!%3DNormal":    "regarding.apiVersion=heliostat.dev/v1beta1,type!=Normal",
 	} {
 		request, refusal := Read(requestOf(t, http.MethodGet, target))
 		if refusal != nil {
@@ -128,8 +128,8 @@ func TestRead_ConfinesEvents(t *testing.T) {
 // FuzzRead: what passes is one of the paths that are served, reads the same to every reader, and is confined.
 func FuzzRead(f *testing.F) {
 	for _, seed := range []string{
-		"/apis/heliostat.dev/v1alpha1/namespaces/n/computeclusters?watch=1", "/api/v1/events?fieldSelector=a%3Db%5C", "/api/v1/namespaces/n/events",
-		"/apis/heliostat.dev/v1alpha1/..%2f", "//", "/version/", "/watch", "/apis/events.k8s.io/v1/events?fieldSelector=a%3Db%2Cc%3Dd",
+		"/apis/heliostat.dev/v1beta1/namespaces/n/computeclusters?watch=1", "/api/v1/events?fieldSelector=a%3Db%5C", "/api/v1/namespaces/n/events",
+		"/apis/heliostat.dev/v1beta1/..%2f", "//", "/version/", "/watch", "/apis/events.k8s.io/v1/events?fieldSelector=a%3Db%2Cc%3Dd",
 	} {
 		f.Add(http.MethodGet, seed)
 		f.Add(http.MethodPost, seed)
@@ -173,6 +173,6 @@ func isConfined(text string) bool {
 	}
 	selector, err := fields.ParseSelector(query.Get("fieldSelector"))
 	return err == nil && slices.ContainsFunc(selector.Requirements(), func(one fields.Requirement) bool {
-		return strings.HasSuffix(one.Field, ".apiVersion") && one.Operator == "=" && one.Value == "heliostat.dev/v1alpha1"
+		return strings.HasSuffix(one.Field, ".apiVersion") && one.Operator == "=" && one.Value == "heliostat.dev/v1beta1"
 	})
 }

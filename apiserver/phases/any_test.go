@@ -12,12 +12,12 @@ import (
 
 	"github.com/heliostat-dev/heliostat/apiserver/explain"
 	"github.com/heliostat-dev/heliostat/apiserver/phases"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 func TestOf_NothingOfOurs(t *testing.T) {
 	for _, object := range []runtime.Object{
-		nil, &corev1.Pod{}, (*v1alpha1.ComputeCluster)(nil), (*v1alpha1.ClusterJob)(nil), (*v1alpha1.ClusterService)(nil),
+		nil, &corev1.Pod{}, (*v1beta1.ComputeCluster)(nil), (*v1beta1.ClusterJob)(nil), (*v1beta1.ClusterService)(nil),
 	} {
 		if all := phases.Of(explain.Input{Object: object}); len(all) > 0 {
 			t.Errorf("%T: %s", object, drawing(all))
@@ -65,35 +65,35 @@ func (c chance) objectMeta(name string) metav1.ObjectMeta {
 	return meta
 }
 
-func (c chance) cluster() *v1alpha1.ComputeCluster {
-	cluster := &v1alpha1.ComputeCluster{ObjectMeta: c.objectMeta("demo")}
-	cluster.Spec.WorkerGroups = make([]v1alpha1.WorkerGroup, c.IntN(2))
+func (c chance) cluster() *v1beta1.ComputeCluster {
+	cluster := &v1beta1.ComputeCluster{ObjectMeta: c.objectMeta("demo")}
+	cluster.Spec.WorkerGroups = make([]v1beta1.WorkerGroup, c.IntN(2))
 	cluster.Status.Conditions, cluster.Status.Epoch = c.conditions(), int64(c.IntN(3))
-	cluster.Status.Phase = pick(c, "", v1alpha1.PhaseSuspending, v1alpha1.PhaseReady)
+	cluster.Status.Phase = pick(c, "", v1beta1.PhaseSuspending, v1beta1.PhaseReady)
 	if c.IntN(2) == 0 {
-		cluster.Status.Head = &v1alpha1.HeadStatus{Since: c.pointer(), NodeName: pick(c, "", "node1")}
+		cluster.Status.Head = &v1beta1.HeadStatus{Since: c.pointer(), NodeName: pick(c, "", "node1")}
 	}
 	return cluster
 }
 
-func (c chance) job() *v1alpha1.ClusterJob {
+func (c chance) job() *v1beta1.ClusterJob {
 	job := jobOf(pick(c, "", "Pending", "Provisioning", "Submitting", "Running", "Retrying", "Suspending", "Suspended", "Succeeded",
 		"Failed", "Stopped", "x"), c.IntN(2) == 0)
 	job.ObjectMeta, job.Status.Conditions = c.objectMeta("train"), c.conditions()
 	job.Status.EndTime, job.Status.OwnCluster = c.pointer(), int32(c.IntN(2))
 	for i := range c.IntN(4) {
-		job.Status.Attempts = append(job.Status.Attempts, v1alpha1.JobAttempt{
+		job.Status.Attempts = append(job.Status.Attempts, v1beta1.JobAttempt{
 			Number: int32(i), SubmitTime: c.pointer(), StartTime: c.pointer(), EndTime: c.pointer(),
 		})
 	}
 	return job
 }
 
-func (c chance) version() *v1alpha1.ServiceVersion {
+func (c chance) version() *v1beta1.ServiceVersion {
 	if c.IntN(3) == 0 {
 		return nil
 	}
-	return &v1alpha1.ServiceVersion{
+	return &v1beta1.ServiceVersion{
 		ClusterName: pick(c, "demo", ""), Healthy: c.IntN(2) == 0, TrafficPercent: pick[int32](c, 0, 50, 100), ReadyEndpoints: int32(c.IntN(2)),
 		Applications: apps(pick(c, []string{}, []string{"RUNNING"}, []string{"DEPLOY_FAILED", "x"}, []string{"UNHEALTHY"})...),
 	}
@@ -109,7 +109,7 @@ func (c chance) object() runtime.Object {
 		service := serviceOf(c.version(), c.version(), c.conditions()...)
 		service.ObjectMeta = c.objectMeta("serve")
 		if c.IntN(2) == 0 {
-			service.Status.LastUpgrade = &v1alpha1.UpgradeOutcome{Result: v1alpha1.UpgradeSucceeded, StartTime: c.pointer()}
+			service.Status.LastUpgrade = &v1beta1.UpgradeOutcome{Result: v1beta1.UpgradeSucceeded, StartTime: c.pointer()}
 		}
 		return service
 	}
@@ -123,7 +123,7 @@ func TestOf_AnyObject(t *testing.T) {
 	for range 4000 {
 		in := explain.Input{Object: c.object(), Now: now}
 		if c.IntN(2) == 0 {
-			in.Clusters = []*v1alpha1.ComputeCluster{c.cluster()}
+			in.Clusters = []*v1beta1.ComputeCluster{c.cluster()}
 		}
 		if c.IntN(2) == 0 {
 			pod := headOf(pick(c, "", "node1"))

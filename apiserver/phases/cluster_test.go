@@ -6,14 +6,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
 // What a cluster may say.
 var (
-	headReady, workersReady = since(v1alpha1.ConditionHeadReady, true, 5), since(v1alpha1.ConditionWorkersReady, true, 8)
-	ready                   = since(v1alpha1.ConditionReady, true, 8)
+	headReady, workersReady = since(v1beta1.ConditionHeadReady, true, 5), since(v1beta1.ConditionWorkersReady, true, 8)
+	ready                   = since(v1beta1.ConditionReady, true, 8)
 	headStarts              = waiting(reason.HeadStarting.Of("demo-head"))
 )
 
@@ -26,13 +26,13 @@ func but[T any](object T, change func(T)) T {
 // numbered is a head of an epoch, made after so many minutes.
 func numbered(epoch, name string, minutes int) *corev1.Pod {
 	return but(headOf(""), func(p *corev1.Pod) {
-		p.Name, p.Labels[v1alpha1.LabelEpoch], p.CreationTimestamp = name, epoch, at(minutes)
+		p.Name, p.Labels[v1beta1.LabelEpoch], p.CreationTimestamp = name, epoch, at(minutes)
 	})
 }
 
 // clusterPhases are clusters with their pods, and how far they are.
 var clusterPhases = map[string]struct {
-	cluster *v1alpha1.ComputeCluster
+	cluster *v1beta1.ComputeCluster
 	pods    []*corev1.Pod
 	want    string
 }{
@@ -41,7 +41,7 @@ var clusterPhases = map[string]struct {
 		"Accepted Current 0-? (there is no head pod yet), HeadScheduled Pending, HeadReady Pending, WorkersReady Pending, Ready Pending",
 	},
 	"failed where a person has to act": {
-		clusterOf(waiting(reason.InvalidSpec.Of("x")), since(v1alpha1.ConditionStalled, true, 1)), nil,
+		clusterOf(waiting(reason.InvalidSpec.Of("x")), since(v1beta1.ConditionStalled, true, 1)), nil,
 		"Accepted Failed 0-? (the spec is invalid: x), HeadScheduled Pending, HeadReady Pending, WorkersReady Pending, Ready Pending",
 	},
 	"waits for the scheduler": {
@@ -54,8 +54,8 @@ var clusterPhases = map[string]struct {
 			"WorkersReady Pending, Ready Pending",
 	},
 	"what the status knows of a head without its pod": {
-		but(clusterOf(headStarts), func(c *v1alpha1.ComputeCluster) {
-			c.Status.Head = &v1alpha1.HeadStatus{PodName: "demo-head", NodeName: "node1", Since: new(at(2))}
+		but(clusterOf(headStarts), func(c *v1beta1.ComputeCluster) {
+			c.Status.Head = &v1beta1.HeadStatus{PodName: "demo-head", NodeName: "node1", Since: new(at(2))}
 		}), nil,
 		"Accepted Done 0-2, HeadScheduled Done 2-?, HeadReady Current ?-? (head pod demo-head is starting), WorkersReady Pending, Ready Pending",
 	},
@@ -73,25 +73,25 @@ var clusterPhases = map[string]struct {
 		"Accepted Done 0-2, HeadScheduled Done 2-3, HeadReady Done 3-5, WorkersReady Done 5-8, Ready Done 8-?",
 	},
 	"ready without groups": {
-		but(clusterOf(ready, headReady, workersReady), func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups = nil }), []*corev1.Pod{headOf("node1")}, "Accepted Done 0-2, HeadScheduled Done 2-3, HeadReady Done 3-5, Ready Done 8-?",
+		but(clusterOf(ready, headReady, workersReady), func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups = nil }), []*corev1.Pod{headOf("node1")}, "Accepted Done 0-2, HeadScheduled Done 2-3, HeadReady Done 3-5, Ready Done 8-?",
 	},
 	"a head that came back after the workers has no time": {
-		clusterOf(ready, since(v1alpha1.ConditionHeadReady, true, 30), workersReady), []*corev1.Pod{headOf("node1")},
+		clusterOf(ready, since(v1beta1.ConditionHeadReady, true, 30), workersReady), []*corev1.Pod{headOf("node1")},
 		"Accepted Done 0-2, HeadScheduled Done 2-3, HeadReady Done 3-?, WorkersReady Done ?-8, Ready Done 8-?",
 	},
 	"a lost head since the cluster is not ready": {
-		but(clusterOf(since(v1alpha1.ConditionReady, false, 20)), func(c *v1alpha1.ComputeCluster) { c.Status.Epoch = 2 }), nil, "Accepted Current 20-? (because), HeadScheduled Pending, HeadReady Pending, WorkersReady Pending, Ready Pending",
+		but(clusterOf(since(v1beta1.ConditionReady, false, 20)), func(c *v1beta1.ComputeCluster) { c.Status.Epoch = 2 }), nil, "Accepted Current 20-? (because), HeadScheduled Pending, HeadReady Pending, WorkersReady Pending, Ready Pending",
 	},
 	"the first head lost since it was made": {
-		but(clusterOf(since(v1alpha1.ConditionReady, false, 20)), func(c *v1alpha1.ComputeCluster) { c.Status.Epoch = 1 }), nil,
+		but(clusterOf(since(v1beta1.ConditionReady, false, 20)), func(c *v1beta1.ComputeCluster) { c.Status.Epoch = 1 }), nil,
 		"Accepted Current 0-? (because), HeadScheduled Pending, HeadReady Pending, WorkersReady Pending, Ready Pending",
 	},
 	"a later head of which nothing is known": {
-		but(clusterOf(ready), func(c *v1alpha1.ComputeCluster) { c.Status.Epoch = 2 }), nil,
+		but(clusterOf(ready), func(c *v1beta1.ComputeCluster) { c.Status.Epoch = 2 }), nil,
 		"Accepted Done ?-?, HeadScheduled Done ?-?, HeadReady Done ?-?, WorkersReady Done ?-?, Ready Done 8-?",
 	},
 	"the head that the status names": {
-		but(clusterOf(headStarts), func(c *v1alpha1.ComputeCluster) { c.Status.Head = &v1alpha1.HeadStatus{UID: "named"} }),
+		but(clusterOf(headStarts), func(c *v1beta1.ComputeCluster) { c.Status.Head = &v1beta1.HeadStatus{UID: "named"} }),
 		[]*corev1.Pod{
 			numbered("9", "a", 30), but(numbered("1", "b", 2), func(p *corev1.Pod) { p.UID = "named" }),
 		},
@@ -113,16 +113,16 @@ var clusterPhases = map[string]struct {
 		}, "Accepted Current 0-? (there is no head pod yet), HeadScheduled Pending, HeadReady Pending, WorkersReady Pending, Ready Pending",
 	},
 	"suspended": {
-		clusterOf(since(v1alpha1.ConditionSuspended, true, 30), waiting(reason.SuspendedBySpec.Of())), nil,
+		clusterOf(since(v1beta1.ConditionSuspended, true, 30), waiting(reason.SuspendedBySpec.Of())), nil,
 		"Suspended Current 30-? (suspended by spec.suspend), Accepted Pending, HeadScheduled Pending, HeadReady Pending, WorkersReady Pending, Ready Pending",
 	},
 	"on its way to be suspended": {
-		but(clusterOf(since(v1alpha1.ConditionSuspended, false, 30), waiting(reason.Suspending.Of(2))),
-			func(c *v1alpha1.ComputeCluster) { c.Status.Phase = v1alpha1.PhaseSuspending }), nil,
+		but(clusterOf(since(v1beta1.ConditionSuspended, false, 30), waiting(reason.Suspending.Of(2))),
+			func(c *v1beta1.ComputeCluster) { c.Status.Phase = v1beta1.PhaseSuspending }), nil,
 		"Suspended Current ?-? (2 pods are still terminating), Accepted Pending, HeadScheduled Pending, HeadReady Pending, WorkersReady Pending, Ready Pending",
 	},
 	"deleted": {
-		but(clusterOf(ready), func(c *v1alpha1.ComputeCluster) { c.DeletionTimestamp = new(at(40)) }), nil,
+		but(clusterOf(ready), func(c *v1beta1.ComputeCluster) { c.DeletionTimestamp = new(at(40)) }), nil,
 		"Deleting Current 40-? (because)",
 	},
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/heliostat-dev/heliostat/apiserver/explain"
 	"github.com/heliostat-dev/heliostat/apiserver/phases"
 	"github.com/heliostat-dev/heliostat/apiserver/view"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -33,7 +33,7 @@ func since(kind string, isTrue bool, minutes int) metav1.Condition {
 
 func waiting(finding reason.Finding) metav1.Condition {
 	return metav1.Condition{
-		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: finding.Code, Message: finding.Text, LastTransitionTime: at(0),
+		Type: v1beta1.ConditionReady, Status: metav1.ConditionFalse, Reason: finding.Code, Message: finding.Text, LastTransitionTime: at(0),
 	}
 }
 
@@ -42,9 +42,9 @@ func objectMeta(name string) metav1.ObjectMeta {
 }
 
 // clusterOf has a group of workers.
-func clusterOf(conditions ...metav1.Condition) *v1alpha1.ComputeCluster {
-	cluster := &v1alpha1.ComputeCluster{ObjectMeta: objectMeta("demo")}
-	cluster.Spec.WorkerGroups = []v1alpha1.WorkerGroup{{Name: "cpu"}}
+func clusterOf(conditions ...metav1.Condition) *v1beta1.ComputeCluster {
+	cluster := &v1beta1.ComputeCluster{ObjectMeta: objectMeta("demo")}
+	cluster.Spec.WorkerGroups = []v1beta1.WorkerGroup{{Name: "cpu"}}
 	cluster.Status.Conditions = conditions
 	return cluster
 }
@@ -52,7 +52,7 @@ func clusterOf(conditions ...metav1.Condition) *v1alpha1.ComputeCluster {
 // headOf is a head that was made after two minutes, and scheduled then if it has a node.
 func headOf(node string) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "demo-head", CreationTimestamp: at(2)}}
-	pod.Labels = map[string]string{v1alpha1.LabelRole: v1alpha1.RoleHead, v1alpha1.LabelEpoch: "1"}
+	pod.Labels = map[string]string{v1beta1.LabelRole: v1beta1.RoleHead, v1beta1.LabelEpoch: "1"}
 	pod.OwnerReferences = []metav1.OwnerReference{{UID: "uid", Controller: new(true)}}
 	if pod.Spec.NodeName = node; node != "" {
 		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: at(3)}}
@@ -67,10 +67,10 @@ func readyHead() *corev1.Pod {
 	return pod
 }
 
-func jobOf(phase string, isShared bool, attempts ...v1alpha1.JobAttempt) *v1alpha1.ClusterJob {
-	job := &v1alpha1.ClusterJob{ObjectMeta: objectMeta("train")}
+func jobOf(phase string, isShared bool, attempts ...v1beta1.JobAttempt) *v1beta1.ClusterJob {
+	job := &v1beta1.ClusterJob{ObjectMeta: objectMeta("train")}
 	if isShared {
-		job.Spec.ClusterRef = &v1alpha1.ClusterReference{Name: "demo"}
+		job.Spec.ClusterRef = &v1beta1.ClusterReference{Name: "demo"}
 	}
 	job.Status.Phase, job.Status.Attempts, job.Status.ClusterName = phase, attempts, "demo"
 	job.Status.Conditions = []metav1.Condition{waiting(reason.JobAPIStarting.Of("demo"))}
@@ -78,26 +78,26 @@ func jobOf(phase string, isShared bool, attempts ...v1alpha1.JobAttempt) *v1alph
 }
 
 // attempt was submitted, began to run and ended after so many minutes; 0 is that it has not.
-func attempt(number int32, submitted, started, ended int) v1alpha1.JobAttempt {
+func attempt(number int32, submitted, started, ended int) v1beta1.JobAttempt {
 	moment := func(minutes int) *metav1.Time {
 		if minutes == 0 {
 			return nil
 		}
 		return new(at(minutes))
 	}
-	return v1alpha1.JobAttempt{Number: number, SubmitTime: moment(submitted), StartTime: moment(started), EndTime: moment(ended)}
+	return v1beta1.JobAttempt{Number: number, SubmitTime: moment(submitted), StartTime: moment(started), EndTime: moment(ended)}
 }
 
-func serviceOf(active, candidate *v1alpha1.ServiceVersion, conditions ...metav1.Condition) *v1alpha1.ClusterService {
-	service := &v1alpha1.ClusterService{ObjectMeta: objectMeta("serve")}
+func serviceOf(active, candidate *v1beta1.ServiceVersion, conditions ...metav1.Condition) *v1beta1.ClusterService {
+	service := &v1beta1.ClusterService{ObjectMeta: objectMeta("serve")}
 	service.Status.Active, service.Status.Candidate, service.Status.Conditions = active, candidate, conditions
 	return service
 }
 
-func apps(states ...string) []v1alpha1.ApplicationStatus {
-	var all []v1alpha1.ApplicationStatus
+func apps(states ...string) []v1beta1.ApplicationStatus {
+	var all []v1beta1.ApplicationStatus
 	for i, state := range states {
-		all = append(all, v1alpha1.ApplicationStatus{Name: fmt.Sprint(i), State: state})
+		all = append(all, v1beta1.ApplicationStatus{Name: fmt.Sprint(i), State: state})
 	}
 	return all
 }
@@ -125,7 +125,7 @@ func drawing(all []phases.Phase) string {
 }
 
 // now is an hour after everything was made.
-func draw(object runtime.Object, clusters []*v1alpha1.ComputeCluster, pods ...*corev1.Pod) string {
+func draw(object runtime.Object, clusters []*v1beta1.ComputeCluster, pods ...*corev1.Pod) string {
 	in := explain.Input{Object: object, Clusters: clusters, Pods: pods, Now: at(60).Time}
 	whole := drawing(phases.Of(in))
 	in = explain.Input{Object: held(object), Now: in.Now}

@@ -7,13 +7,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/heliostat-dev/heliostat/apiserver/explain"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
 // wayOfJob is that of the current attempt, or of the last one. A job with a cluster of its own is queued until that is
 // made. One on a cluster that others use waits in the queue once the cluster is there.
-func wayOfJob(job *v1alpha1.ClusterJob, in explain.Input) way {
+func wayOfJob(job *v1beta1.ClusterJob, in explain.Input) way {
 	w := begin(&job.ObjectMeta, job.Status.Conditions, job.Status.Phase)
 	attempt, former := attemptsOf(job)
 	w.began = latest(w.began, resumed(job.Status.Conditions), ending(former))
@@ -37,7 +37,7 @@ func wayOfJob(job *v1alpha1.ClusterJob, in explain.Input) way {
 		w.over, w.isSuspended, at = timeOf(job.Status.EndTime), false, reached(job, attempt, hasHead)
 		w.steps = w.steps[:at+1]
 		w.steps[at].isDone, w.steps[at].until = true, w.over
-		w.steps[at].hasFailed = job.Status.Phase == v1alpha1.PhaseFailed
+		w.steps[at].hasFailed = job.Status.Phase == v1beta1.PhaseFailed
 	}
 	for i := range at {
 		w.steps[i].isDone = true
@@ -46,13 +46,13 @@ func wayOfJob(job *v1alpha1.ClusterJob, in explain.Input) way {
 }
 
 // attemptsOf are the attempt that the way is of, nil where there is none yet, and the one before it.
-func attemptsOf(job *v1alpha1.ClusterJob) (attempt, former *v1alpha1.JobAttempt) {
+func attemptsOf(job *v1beta1.ClusterJob) (attempt, former *v1beta1.JobAttempt) {
 	all := job.Status.Attempts
 	if len(all) == 0 {
 		return nil, nil
 	}
 	last := &all[len(all)-1]
-	isAt := isOver(job) || job.Status.Phase == v1alpha1.PhaseRunning || job.Status.Phase == v1alpha1.PhaseSubmitting
+	isAt := isOver(job) || job.Status.Phase == v1beta1.PhaseRunning || job.Status.Phase == v1beta1.PhaseSubmitting
 	if last.EndTime != nil && !isAt { // the next one is waited for
 		return nil, last
 	}
@@ -62,7 +62,7 @@ func attemptsOf(job *v1alpha1.ClusterJob) (attempt, former *v1alpha1.JobAttempt)
 	return last, former
 }
 
-func ending(attempt *v1alpha1.JobAttempt) time.Time {
+func ending(attempt *v1beta1.JobAttempt) time.Time {
 	if attempt == nil {
 		return time.Time{}
 	}
@@ -76,26 +76,26 @@ func timeOf(at *metav1.Time) time.Time {
 	return at.Time
 }
 
-func isOver(job *v1alpha1.ClusterJob) bool {
+func isOver(job *v1beta1.ClusterJob) bool {
 	switch job.Status.Phase {
-	case v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed, v1alpha1.PhaseStopped:
+	case v1beta1.PhaseSucceeded, v1beta1.PhaseFailed, v1beta1.PhaseStopped:
 		return true
 	}
 	return false
 }
 
 // position is the place of the step that a job is at.
-func position(job *v1alpha1.ClusterJob) int {
+func position(job *v1beta1.ClusterJob) int {
 	inLine := explain.Headline(job).Code == reason.JobQueued.Code
 	name := Queued
 	switch job.Status.Phase {
-	case v1alpha1.PhaseRunning:
+	case v1beta1.PhaseRunning:
 		name = Running
-	case v1alpha1.PhaseSubmitting:
+	case v1beta1.PhaseSubmitting:
 		name = Submitted
-	case v1alpha1.PhaseProvisioning:
+	case v1beta1.PhaseProvisioning:
 		name = Cluster
-	case v1alpha1.PhaseRetrying:
+	case v1beta1.PhaseRetrying:
 	default:
 		if job.Spec.ClusterRef != nil && !inLine {
 			name = Cluster
@@ -105,7 +105,7 @@ func position(job *v1alpha1.ClusterJob) int {
 }
 
 // names are those of the steps of a job.
-func names(job *v1alpha1.ClusterJob) []string {
+func names(job *v1beta1.ClusterJob) []string {
 	if job.Spec.ClusterRef != nil {
 		return []string{Cluster, Queued, Submitted, Running}
 	}
@@ -113,10 +113,10 @@ func names(job *v1alpha1.ClusterJob) []string {
 }
 
 // reached is the place of the step that a job was at when it came to its end.
-func reached(job *v1alpha1.ClusterJob, attempt *v1alpha1.JobAttempt, hasHead bool) int {
+func reached(job *v1beta1.ClusterJob, attempt *v1beta1.JobAttempt, hasHead bool) int {
 	name := Queued
 	switch {
-	case job.Status.Phase == v1alpha1.PhaseSucceeded, attempt != nil && attempt.StartTime != nil:
+	case job.Status.Phase == v1beta1.PhaseSucceeded, attempt != nil && attempt.StartTime != nil:
 		name = Running
 	case attempt != nil && attempt.SubmitTime != nil:
 		name = Submitted

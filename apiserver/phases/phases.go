@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/heliostat-dev/heliostat/apiserver/explain"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // States of a phase.
@@ -59,17 +59,17 @@ type Phase struct {
 func Of(in explain.Input) []Phase {
 	var w way
 	switch object := in.Object.(type) {
-	case *v1alpha1.ComputeCluster:
+	case *v1beta1.ComputeCluster:
 		if object == nil {
 			return nil
 		}
 		w = wayOfCluster(object, in)
-	case *v1alpha1.ClusterJob:
+	case *v1beta1.ClusterJob:
 		if object == nil {
 			return nil
 		}
 		w = wayOfJob(object, in)
-	case *v1alpha1.ClusterService:
+	case *v1beta1.ClusterService:
 		if object == nil {
 			return nil
 		}

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/heliostat-dev/heliostat/apiserver/explain"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // States of an application in Serve's own words.
@@ -15,20 +15,20 @@ const (
 )
 
 // wayOfService is that of the version on its way to the requests, or of the one that has them.
-func wayOfService(service *v1alpha1.ClusterService, in explain.Input) way {
+func wayOfService(service *v1beta1.ClusterService, in explain.Input) way {
 	conditions := service.Status.Conditions
 	w := begin(&service.ObjectMeta, conditions, service.Status.Phase)
 	w.began = latest(w.began, resumed(conditions))
-	readySince, isReady := since(conditions, v1alpha1.ConditionReady)
+	readySince, isReady := since(conditions, v1beta1.ConditionReady)
 	version, takesOver := service.Status.Active, service.Status.Candidate != nil
 	if takesOver {
 		version, isReady = service.Status.Candidate, false
-		w.began, _ = since(conditions, v1alpha1.ConditionUpgrading)
-	} else if last := service.Status.LastUpgrade; last != nil && last.Result == v1alpha1.UpgradeSucceeded {
+		w.began, _ = since(conditions, v1beta1.ConditionUpgrading)
+	} else if last := service.Status.LastUpgrade; last != nil && last.Result == v1beta1.UpgradeSucceeded {
 		w.began = timeOf(last.StartTime)
 	}
 	if version == nil {
-		version = &v1alpha1.ServiceVersion{}
+		version = &v1beta1.ServiceVersion{}
 	}
 	name := version.ClusterName
 	if name == "" && service.Spec.ClusterRef != nil {
@@ -49,7 +49,7 @@ func wayOfService(service *v1alpha1.ClusterService, in explain.Input) way {
 }
 
 // stepsOf are those of a version, until it serves. One that takes over has come to its end with all requests.
-func stepsOf(version *v1alpha1.ServiceVersion, hasHead, takesOver bool) []step {
+func stepsOf(version *v1beta1.ServiceVersion, hasHead, takesOver bool) []step {
 	hasTraffic := version.ReadyEndpoints > 0
 	if takesOver {
 		hasTraffic = version.TrafficPercent >= 100
@@ -64,12 +64,12 @@ func stepsOf(version *v1alpha1.ServiceVersion, hasHead, takesOver bool) []step {
 }
 
 // isDeployed reports whether Serve runs all applications, well or not.
-func isDeployed(all []v1alpha1.ApplicationStatus) bool {
-	return len(all) > 0 && !slices.ContainsFunc(all, func(app v1alpha1.ApplicationStatus) bool {
+func isDeployed(all []v1beta1.ApplicationStatus) bool {
+	return len(all) > 0 && !slices.ContainsFunc(all, func(app v1beta1.ApplicationStatus) bool {
 		return app.State != stateRunning && app.State != stateUnhealthy
 	})
 }
 
-func hasFailed(all []v1alpha1.ApplicationStatus) bool {
-	return slices.ContainsFunc(all, func(app v1alpha1.ApplicationStatus) bool { return app.State == stateFailed })
+func hasFailed(all []v1beta1.ApplicationStatus) bool {
+	return slices.ContainsFunc(all, func(app v1beta1.ApplicationStatus) bool { return app.State == stateFailed })
 }

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/heliostat-dev/heliostat/apiserver/explain"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // way is what is known of the steps of an object.
@@ -112,18 +112,18 @@ func inOrder(all []Phase, now time.Time) []Phase {
 // begin reads what the kinds have in common.
 func begin(object *metav1.ObjectMeta, conditions []metav1.Condition, phase string) way {
 	w := way{object: object, began: object.CreationTimestamp.Time}
-	suspended := meta.FindStatusCondition(conditions, v1alpha1.ConditionSuspended)
-	w.isSuspended = phase == v1alpha1.PhaseSuspended || phase == v1alpha1.PhaseSuspending
+	suspended := meta.FindStatusCondition(conditions, v1beta1.ConditionSuspended)
+	w.isSuspended = phase == v1beta1.PhaseSuspended || phase == v1beta1.PhaseSuspending
 	if suspended != nil && suspended.Status == metav1.ConditionTrue {
 		w.isSuspended, w.suspendedSince = true, suspended.LastTransitionTime.Time
 	}
-	_, w.isStalled = since(conditions, v1alpha1.ConditionStalled)
+	_, w.isStalled = since(conditions, v1beta1.ConditionStalled)
 	return w
 }
 
 // resumed is when an object was resumed, where its condition Suspended says so.
 func resumed(conditions []metav1.Condition) time.Time {
-	suspended := meta.FindStatusCondition(conditions, v1alpha1.ConditionSuspended)
+	suspended := meta.FindStatusCondition(conditions, v1beta1.ConditionSuspended)
 	if suspended != nil && suspended.Status == metav1.ConditionFalse {
 		return suspended.LastTransitionTime.Time
 	}
@@ -140,7 +140,7 @@ func since(conditions []metav1.Condition, kind string) (at time.Time, ok bool) {
 }
 
 // clusterOf finds a cluster by its name, nil where it is not among those of the object.
-func clusterOf(in explain.Input, namespace, name string) *v1alpha1.ComputeCluster {
+func clusterOf(in explain.Input, namespace, name string) *v1beta1.ComputeCluster {
 	for _, cluster := range in.Clusters {
 		if cluster != nil && name != "" && cluster.Name == name && cluster.Namespace == namespace {
 			return cluster
@@ -151,11 +151,11 @@ func clusterOf(in explain.Input, namespace, name string) *v1alpha1.ComputeCluste
 
 // headSince is since when a cluster's head answers, for an object that began to wait for it at a time; ok is false
 // where it does not.
-func headSince(cluster *v1alpha1.ComputeCluster, began time.Time) (at time.Time, ok bool) {
+func headSince(cluster *v1beta1.ComputeCluster, began time.Time) (at time.Time, ok bool) {
 	if cluster == nil {
 		return time.Time{}, false
 	}
-	if at, ok = since(cluster.Status.Conditions, v1alpha1.ConditionHeadReady); ok {
+	if at, ok = since(cluster.Status.Conditions, v1beta1.ConditionHeadReady); ok {
 		at = latest(at, began)
 	}
 	return at, ok

@@ -125,7 +125,7 @@ func TestApply_Bounds(t *testing.T) {
 	list := func(count int, entry string) map[string]any { return map[string]any{"o1": entries(count, entry)} }
 	text := func(length int) string { return strings.Repeat("x", length) }
 	// 1 MiB less the names and scalars of the manifest itself.
-	const rest = 1<<20 - len("apiVersionheliostat.dev/v1alpha1kindComputeClusterspecimage")
+	const rest = 1<<20 - len("apiVersionheliostat.dev/v1beta1kindComputeClusterspecimage")
 	for name, test := range map[string]struct {
 		data     map[string]string
 		fit, not map[string]any

@@ -12,7 +12,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/heliostat-dev/heliostat/apiserver/spelling"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/yaml"
 )
 
@@ -78,8 +78,8 @@ func checkObject(manifest map[string]any) error {
 	kind, _ := manifest["kind"].(string)
 	metadata, isObject := manifest["metadata"].(map[string]any)
 	switch {
-	case manifest["apiVersion"] != v1alpha1.GroupVersion.String():
-		return fmt.Errorf("its apiVersion is not %s; presets make objects of no other", v1alpha1.GroupVersion)
+	case manifest["apiVersion"] != v1beta1.GroupVersion.String():
+		return fmt.Errorf("its apiVersion is not %s; presets make objects of no other", v1beta1.GroupVersion)
 	case !slices.Contains(kinds, kind):
 		return fmt.Errorf("its kind is none of %s; presets make no others", strings.Join(kinds, ", "))
 	case manifest["metadata"] != nil && !isObject:

@@ -20,7 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/heliostat-dev/heliostat/apiserver/spelling"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // Keys of the ConfigMap of a preset.
@@ -129,7 +129,7 @@ func IsPreset(source *corev1.ConfigMap) bool {
 	if source == nil {
 		return false
 	}
-	_, ok := source.Labels[v1alpha1.LabelPreset]
+	_, ok := source.Labels[v1beta1.LabelPreset]
 	return ok
 }
 

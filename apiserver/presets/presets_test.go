@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/heliostat-dev/heliostat/apiserver/presets"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 const (
@@ -30,7 +30,7 @@ const (
   }
 }`
 	manifest = `# a job
-apiVersion: heliostat.dev/v1alpha1
+apiVersion: heliostat.dev/v1beta1
 kind: ClusterJob
 metadata:
   name: ${name}
@@ -52,7 +52,7 @@ spec:
 // sourceOf is a ConfigMap with the label, of these data and others' that are good.
 func sourceOf(namespace, name string, data map[string]string) *corev1.ConfigMap {
 	source := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-		Namespace: namespace, Name: name, Labels: map[string]string{v1alpha1.LabelPreset: ""},
+		Namespace: namespace, Name: name, Labels: map[string]string{v1beta1.LabelPreset: ""},
 	}}
 	source.Data = map[string]string{presets.KeyTitle: "Training", presets.KeySchema: schema, presets.KeyManifest: manifest}
 	maps.Copy(source.Data, data)
@@ -77,7 +77,7 @@ func object(change func(all, spec map[string]any)) map[string]any {
 		"clusterTemplate": map[string]any{"spec": cluster},
 	}
 	all := map[string]any{
-		"apiVersion": "heliostat.dev/v1alpha1", "kind": "ClusterJob", "spec": spec,
+		"apiVersion": "heliostat.dev/v1beta1", "kind": "ClusterJob", "spec": spec,
 		"metadata": map[string]any{
 			"name": "demo", "labels": map[string]any{"gpu": "a100"}, "annotations": map[string]any{"example.com/spot": "is-false-0.5"},
 		},
@@ -251,7 +251,7 @@ func texts(findings []presets.Finding) []string {
 func simple(option, place string) map[string]string {
 	return map[string]string{
 		presets.KeySchema:   `{"type": "object", "properties": {"a": ` + option + `}}`,
-		presets.KeyManifest: "apiVersion: heliostat.dev/v1alpha1\nkind: ComputeCluster\nspec:\n  image: " + place + "\n",
+		presets.KeyManifest: "apiVersion: heliostat.dev/v1beta1\nkind: ComputeCluster\nspec:\n  image: " + place + "\n",
 	}
 }
 
@@ -316,7 +316,7 @@ func TestApply_WhatOnlyShowsWithValues(t *testing.T) {
 }
 
 // head begins a manifest.
-const head = "apiVersion: heliostat.dev/v1alpha1\nkind: ComputeCluster\n"
+const head = "apiVersion: heliostat.dev/v1beta1\nkind: ComputeCluster\n"
 
 // withSchema is a good preset with another schema, withManifest one with another manifest.
 func withSchema(text string) map[string]string {
@@ -386,16 +386,16 @@ var broken = map[string]struct {
 	"no YAML":           {withManifest("a: ["), "manifest.yaml: it is no YAML: "},
 	"a key twice":       {withManifest(head + "kind: ClusterJob\n"), "manifest.yaml: it is no YAML: "},
 	"a text":            {withManifest("a"), "manifest.yaml: it is no object: "},
-	"nothing but null":  {withManifest("null"), "manifest.yaml: its apiVersion is not heliostat.dev/v1alpha1; presets make objects of no other"},
+	"nothing but null":  {withManifest("null"), "manifest.yaml: its apiVersion is not heliostat.dev/v1beta1; presets make objects of no other"},
 	"two documents":     {withManifest(head + "---\n" + head), "manifest.yaml: it has several documents; a preset makes one object"},
 	"a third document":  {withManifest("---\n" + head + "---\n# none\n---\n" + head), "manifest.yaml: it has several documents"},
 	"an ended document": {withManifest(head + "...\n" + head), "manifest.yaml: it has several documents"},
-	"a pod":             {withManifest("apiVersion: v1\nkind: Pod\n"), "manifest.yaml: its apiVersion is not heliostat.dev/v1alpha1"},
+	"a pod":             {withManifest("apiVersion: v1\nkind: Pod\n"), "manifest.yaml: its apiVersion is not heliostat.dev/v1beta1"},
 	"another kind": {
-		withManifest("apiVersion: heliostat.dev/v1alpha1\nkind: RayCluster\n"),
+		withManifest("apiVersion: heliostat.dev/v1beta1\nkind: RayCluster\n"),
 		"manifest.yaml: its kind is none of ComputeCluster, ClusterJob, ClusterJobSchedule, ClusterService; presets make no others",
 	},
-	"a kind that is an option": {withManifest("apiVersion: heliostat.dev/v1alpha1\nkind: ${a}\n"), "manifest.yaml: its kind is none of"},
+	"a kind that is an option": {withManifest("apiVersion: heliostat.dev/v1beta1\nkind: ${a}\n"), "manifest.yaml: its kind is none of"},
 	"a namespace":              {withManifest(head + "metadata: {namespace: x}\n"), "manifest.yaml: it has metadata.namespace; leave it out"},
 	"metadata of no object":    {withManifest(head + "metadata: x\n"), "manifest.yaml: its metadata is no object"},
 	"a finalizer":              {withManifest(head + "metadata: {finalizers: [x]}\n"), "manifest.yaml: it has metadata.finalizers, which no preset sets; "},

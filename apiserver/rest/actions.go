@@ -13,7 +13,7 @@ import (
 	"github.com/heliostat-dev/heliostat/apiserver/verbs"
 	"github.com/heliostat-dev/heliostat/apiserver/view"
 	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // target is what calls about one object have in common.
@@ -73,7 +73,7 @@ func (a actions) createOnce(
 		return nil, false, err
 	}
 	annotations := object.GetAnnotations()
-	annotations[v1alpha1.AnnotationOwner] = caller.User().Username
+	annotations[v1beta1.AnnotationOwner] = caller.User().Username
 	object.SetAnnotations(annotations)
 	fields, err := toFields(object)
 	if err != nil {
@@ -91,7 +91,7 @@ func (a actions) createOnce(
 		return created, err == nil, err
 	}
 	created, err = a.Access.FindObject(ctx, caller, of)
-	if err == nil && annotation(created, v1alpha1.AnnotationRetryOf) != annotations[v1alpha1.AnnotationRetryOf] {
+	if err == nil && annotation(created, v1beta1.AnnotationRetryOf) != annotations[v1beta1.AnnotationRetryOf] {
 		err = problem.New(http.StatusConflict, "AlreadyExists",
 			fmt.Sprintf("%s %s exists, and is no retry of this job", of.Resource, of.Name), "rename it")
 	}
@@ -157,11 +157,11 @@ func (a actions) UndoObject(
 // kindOf returns the kind of an object, as paths name it.
 func kindOf(object verbs.Object) string {
 	switch object.(type) {
-	case *v1alpha1.ComputeCluster:
+	case *v1beta1.ComputeCluster:
 		return view.Clusters
-	case *v1alpha1.ClusterJob:
+	case *v1beta1.ClusterJob:
 		return view.Jobs
-	case *v1alpha1.ClusterJobSchedule:
+	case *v1beta1.ClusterJobSchedule:
 		return view.Schedules
 	}
 	return view.Services

@@ -32,7 +32,7 @@ import (
 	"github.com/heliostat-dev/heliostat/apiserver/heads/headstest"
 	"github.com/heliostat-dev/heliostat/apiserver/logs"
 	"github.com/heliostat-dev/heliostat/apiserver/view"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 )
 
@@ -183,7 +183,7 @@ func newBed(t *testing.T, may ...string) *bed {
 		t.Fatal(err)
 	}
 	b.put(t, view.Clusters, cluster("team-a", "demo"), cluster("team-b", "other"))
-	b.put(t, view.Jobs, &v1alpha1.ClusterJob{ObjectMeta: meta("team-a", "train")})
+	b.put(t, view.Jobs, &v1beta1.ClusterJob{ObjectMeta: meta("team-a", "train")})
 	b.put(t, view.Schedules, schedule("team-a", "nightly"))
 	b.put(t, view.Services)
 	b.put(t, view.Pods)
@@ -194,18 +194,18 @@ func meta(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("uid-of-" + name), ResourceVersion: "5"}
 }
 
-func cluster(namespace, name string) *v1alpha1.ComputeCluster {
+func cluster(namespace, name string) *v1beta1.ComputeCluster {
 	one := int32(1)
-	c := &v1alpha1.ComputeCluster{ObjectMeta: meta(namespace, name)}
-	c.Spec.WorkerGroups = []v1alpha1.WorkerGroup{{Name: "cpu", Replicas: &one}}
+	c := &v1beta1.ComputeCluster{ObjectMeta: meta(namespace, name)}
+	c.Spec.WorkerGroups = []v1beta1.WorkerGroup{{Name: "cpu", Replicas: &one}}
 	return c
 }
 
-func schedule(namespace, name string) *v1alpha1.ClusterJobSchedule {
+func schedule(namespace, name string) *v1beta1.ClusterJobSchedule {
 	last, next := metav1.Unix(60, 0), metav1.Unix(120, 0)
-	s := &v1alpha1.ClusterJobSchedule{ObjectMeta: meta(namespace, name)}
+	s := &v1beta1.ClusterJobSchedule{ObjectMeta: meta(namespace, name)}
 	s.Spec.Schedule = "* * * * *"
-	s.Status = v1alpha1.ClusterJobScheduleStatus{LastScheduleTime: &last, NextScheduleTime: &next, ActiveJobs: 1}
+	s.Status = v1beta1.ClusterJobScheduleStatus{LastScheduleTime: &last, NextScheduleTime: &next, ActiveJobs: 1}
 	return s
 }
 

@@ -156,7 +156,7 @@ func TestReceive_SetsNoDeadlineAfterItsEnd(t *testing.T) {
 // TestBodies_TakeWhatIsCountedForThem: about half of what is allocated for a body is garbage before the end.
 func TestBodies_TakeWhatIsCountedForThem(t *testing.T) {
 	fill := func(unit string, count int) []byte {
-		return []byte(`{"object":{"apiVersion":"heliostat.dev/v1alpha1","kind":"ComputeCluster","a":[` + strings.Repeat(unit+",", count) + unit + `]}}`)
+		return []byte(`{"object":{"apiVersion":"heliostat.dev/v1beta1","kind":"ComputeCluster","a":[` + strings.Repeat(unit+",", count) + unit + `]}}`)
 	}
 	for name, body := range map[string][]byte{
 		"zeros":         fill("0", MaxValues-10),

@@ -18,7 +18,7 @@ import (
 	"github.com/heliostat-dev/heliostat/apiserver/spelling"
 	"github.com/heliostat-dev/heliostat/apiserver/verbs"
 	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 	"github.com/heliostat-dev/heliostat/ray-operator/yaml"
@@ -114,7 +114,7 @@ func (p *portal) create(
 		if created, former = p.Access.FindObject(ctx, caller, of); former != nil {
 			return nil, fmt.Errorf("find what exists: %w", former)
 		}
-		if annotation(created, v1alpha1.AnnotationRequest) != annotation(fields, v1alpha1.AnnotationRequest) {
+		if annotation(created, v1beta1.AnnotationRequest) != annotation(fields, v1beta1.AnnotationRequest) {
 			return nil, problem.New(http.StatusConflict, "AlreadyExists",
 				fmt.Sprintf("%s %s exists, and is not of this request", of.Resource, of.Name),
 				"use another key or another name")
@@ -182,9 +182,9 @@ func (p *portal) findManifest(ctx context.Context, r *heliostatv1.CreateObjectRe
 // readManifest reads the fields of a manifest into an object of its kind, and puts the namespace into both. It refuses fields
 // that the kind does not have.
 func readManifest(object verbs.Object, above string, fields map[string]any, namespace string) error {
-	if version := fields["apiVersion"]; version != v1alpha1.GroupVersion.String() {
+	if version := fields["apiVersion"]; version != v1beta1.GroupVersion.String() {
 		return problem.Bad(above+".apiVersion", fmt.Sprintf("%.80v is not served", version),
-			"give "+v1alpha1.GroupVersion.String())
+			"give "+v1beta1.GroupVersion.String())
 	}
 	metadata, is := fields["metadata"].(map[string]any)
 	if !is && fields["metadata"] != nil {
@@ -231,8 +231,8 @@ func nameObject(
 		annotations = map[string]any{}
 	}
 	metadata["annotations"] = annotations
-	if _, is := annotations[v1alpha1.AnnotationOwner]; !is {
-		annotations[v1alpha1.AnnotationOwner] = caller.User().Username
+	if _, is := annotations[v1beta1.AnnotationOwner]; !is {
+		annotations[v1beta1.AnnotationOwner] = caller.User().Username
 	}
 	if key == "" {
 		if object.GetName() == "" && object.GetGenerateName() == "" {
@@ -252,7 +252,7 @@ func nameObject(
 		delete(metadata, "generateName")
 		object.SetGenerateName("")
 	}
-	annotations[v1alpha1.AnnotationRequest] = asked
+	annotations[v1beta1.AnnotationRequest] = asked
 	return nil
 }
 
@@ -269,13 +269,13 @@ func findingsOf(object verbs.Object) validate.Findings {
 		defer object.SetName("")
 	}
 	switch object := object.(type) {
-	case *v1alpha1.ComputeCluster:
+	case *v1beta1.ComputeCluster:
 		return validate.Cluster(object)
-	case *v1alpha1.ClusterJob:
+	case *v1beta1.ClusterJob:
 		return validate.Job(object)
-	case *v1alpha1.ClusterJobSchedule:
+	case *v1beta1.ClusterJobSchedule:
 		return validate.Schedule(object)
-	case *v1alpha1.ClusterService:
+	case *v1beta1.ClusterService:
 		return validate.Service(object)
 	}
 	return nil

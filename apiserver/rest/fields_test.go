@@ -19,7 +19,7 @@ func TestReadManifest_RefusesWithPathAndNearestName(t *testing.T) {
 		"no kind":           {map[string]any{}, []string{"object.kind: give one of ClusterJob, ClusterJobSchedule, ClusterService, ComputeCluster"}},
 		"a kind of KubeRay": {map[string]any{"kind": "RayCluster"}, []string{"object.kind: give one of ClusterJob, ClusterJobSchedule, ClusterService, ComputeCluster"}},
 		"a misspelt kind":   {map[string]any{"kind": "Computecluster"}, []string{`object.kind: write "ComputeCluster"`}},
-		"another version":   {map[string]any{"kind": "ClusterJob", "apiVersion": "heliostat.dev/v2"}, []string{"object.apiVersion: give heliostat.dev/v1alpha1"}},
+		"another version":   {map[string]any{"kind": "ClusterJob", "apiVersion": "heliostat.dev/v2"}, []string{"object.apiVersion: give heliostat.dev/v1beta1"}},
 		"another namespace": {map[string]any{"kind": "ClusterJob", "metadata": map[string]any{"namespace": "b"}},
 			[]string{"object.metadata.namespace: leave it out, or use the other path"}},
 		"misspelt fields": {map[string]any{"kind": "ComputeCluster", "spec": map[string]any{
@@ -32,7 +32,7 @@ func TestReadManifest_RefusesWithPathAndNearestName(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, is := c.fields["apiVersion"]; !is {
-				c.fields["apiVersion"] = "heliostat.dev/v1alpha1"
+				c.fields["apiVersion"] = "heliostat.dev/v1beta1"
 			}
 			kind, _ := c.fields["kind"].(string)
 			object, err := manifest{above: "object", kind: kind}.object()

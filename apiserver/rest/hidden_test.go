@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/heliostat-dev/heliostat/apiserver/view"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 func TestGetObject_HidesTheClusterOfAJob(t *testing.T) {
@@ -17,11 +17,11 @@ func TestGetObject_HidesTheClusterOfAJob(t *testing.T) {
 		b := newBed(t, may...)
 		broken := cluster("team-a", "demo")
 		broken.Status.Conditions = []metav1.Condition{
-			{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: "ImagePullFailed", Message: secret},
-			{Type: v1alpha1.ConditionHeadReady, Status: metav1.ConditionFalse, Reason: "ImagePullFailed", Message: secret},
+			{Type: v1beta1.ConditionReady, Status: metav1.ConditionFalse, Reason: "ImagePullFailed", Message: secret},
+			{Type: v1beta1.ConditionHeadReady, Status: metav1.ConditionFalse, Reason: "ImagePullFailed", Message: secret},
 		}
-		job := &v1alpha1.ClusterJob{ObjectMeta: meta("team-a", "fit")}
-		job.Spec.ClusterRef = &v1alpha1.ClusterReference{Name: "demo"}
+		job := &v1beta1.ClusterJob{ObjectMeta: meta("team-a", "fit")}
+		job.Spec.ClusterRef = &v1beta1.ClusterReference{Name: "demo"}
 		b.put(t, view.Clusters, broken)
 		b.put(t, view.Jobs, job)
 		code, answer := b.send(t, "GET", path, "")

@@ -9,20 +9,20 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/heliostat-dev/heliostat/apiserver/verbs"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // newObject returns an empty object of a kind of Kubernetes, or nil.
 func newObject(kind string) verbs.Object {
 	switch kind {
 	case "ComputeCluster":
-		return &v1alpha1.ComputeCluster{}
+		return &v1beta1.ComputeCluster{}
 	case "ClusterJob":
-		return &v1alpha1.ClusterJob{}
+		return &v1beta1.ClusterJob{}
 	case "ClusterJobSchedule":
-		return &v1alpha1.ClusterJobSchedule{}
+		return &v1beta1.ClusterJobSchedule{}
 	case "ClusterService":
-		return &v1alpha1.ClusterService{}
+		return &v1beta1.ClusterService{}
 	}
 	return nil
 }
@@ -46,7 +46,7 @@ func toFields(object verbs.Object) (map[string]any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write an object: %w", err)
 	}
-	fields["apiVersion"], fields["kind"] = v1alpha1.GroupVersion.String(), nameOf(object)
+	fields["apiVersion"], fields["kind"] = v1beta1.GroupVersion.String(), nameOf(object)
 	return fields, nil
 }
 

@@ -22,7 +22,7 @@ import (
 	"github.com/heliostat-dev/heliostat/apiserver/problem"
 	"github.com/heliostat-dev/heliostat/apiserver/view"
 	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // isForbidden reports whether an error is that the caller may not do something.
@@ -86,7 +86,7 @@ func (p *portal) GetObject(
 // clustersOf returns the clusters that explain an object, as far as the caller may list them.
 func (p *portal) clustersOf(
 	ctx context.Context, key view.Key, answer *heliostatv1.GetObjectResponse,
-) ([]*v1alpha1.ComputeCluster, error) {
+) ([]*v1beta1.ComputeCluster, error) {
 	if key.Kind != view.Clusters { // a caller that can get a cluster can read what explains it
 		err := p.may(ctx, attributes("list", view.Resource(view.Clusters), "", key.Namespace, ""))
 		if isForbidden(err) {
@@ -155,7 +155,7 @@ func podsOf(pods []*corev1.Pod) []*heliostatv1.Pod {
 	var all []*heliostatv1.Pod
 	for _, pod := range pods {
 		one := &heliostatv1.Pod{
-			Name: pod.Name, Role: pod.Labels[v1alpha1.LabelRole], Group: pod.Labels[v1alpha1.LabelGroup],
+			Name: pod.Name, Role: pod.Labels[v1beta1.LabelRole], Group: pod.Labels[v1beta1.LabelGroup],
 			Phase: string(pod.Status.Phase), Node: pod.Spec.NodeName, Created: stamp(pod.CreationTimestamp.Time),
 		}
 		for _, condition := range pod.Status.Conditions {

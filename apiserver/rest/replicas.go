@@ -12,7 +12,7 @@ import (
 	"github.com/heliostat-dev/heliostat/apiserver/problem"
 	"github.com/heliostat-dev/heliostat/apiserver/view"
 	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // ListReplicas implements the protocol.
@@ -41,7 +41,7 @@ func (p *portal) ListReplicas(
 // deploymentsOf returns the deployments of a service on each of its clusters.
 func deploymentsOf(ctx context.Context, p *portal, of place) ([]heads.Deployment, error) {
 	object, _, _ := p.View.Find(view.Key{Kind: view.Services, Namespace: of.GetNamespace(), Name: of.GetName()})
-	service, is := object.(*v1alpha1.ClusterService)
+	service, is := object.(*v1beta1.ClusterService)
 	if !is {
 		return nil, problem.New(http.StatusNotFound, "NotFound", "there is no such service", "check its name")
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/heliostat-dev/heliostat/apiserver/heads"
 	"github.com/heliostat-dev/heliostat/apiserver/heads/headstest"
 	"github.com/heliostat-dev/heliostat/apiserver/view"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient/fakehead"
 )
 
@@ -47,8 +47,8 @@ func (b *bed) serves(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-time.After(time.Minute)
-	service := &v1alpha1.ClusterService{ObjectMeta: meta(headstest.Namespace, "answer")}
-	service.Status.Active = &v1alpha1.ServiceVersion{ClusterName: "demo", Applications: []v1alpha1.ApplicationStatus{{Name: "ours"}}}
+	service := &v1beta1.ClusterService{ObjectMeta: meta(headstest.Namespace, "answer")}
+	service.Status.Active = &v1beta1.ServiceVersion{ClusterName: "demo", Applications: []v1beta1.ApplicationStatus{{Name: "ours"}}}
 	cluster.ResourceVersion = "5"
 	b.put(t, view.Clusters, cluster)
 	b.put(t, view.Services, service)
@@ -98,8 +98,8 @@ func TestReplicas_AreTheServicesAlone(t *testing.T) {
 		if code, answer := b.send(t, "GET", log+"?offset=100000", ""); code != 409 || answer["reason"] != "OutputShorter" {
 			t.Errorf("behind its end it is %d, %v", code, answer)
 		}
-		service := &v1alpha1.ClusterService{ObjectMeta: meta(headstest.Namespace, "answer")}
-		service.Status.Active = &v1alpha1.ServiceVersion{ClusterName: "demo", Applications: []v1alpha1.ApplicationStatus{{Name: "theirs"}}}
+		service := &v1beta1.ClusterService{ObjectMeta: meta(headstest.Namespace, "answer")}
+		service.Status.Active = &v1beta1.ServiceVersion{ClusterName: "demo", Applications: []v1beta1.ApplicationStatus{{Name: "theirs"}}}
 		b.put(t, view.Services, service)
 		if code, answer := b.send(t, "GET", log, ""); code != 404 {
 			t.Errorf("another service's replica is %d, %v", code, answer)

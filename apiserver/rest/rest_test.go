@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	aCluster = `{"apiVersion":"heliostat.dev/v1alpha1","kind":"ComputeCluster","metadata":{"name":"new"},"spec":{"rayVersion":"2.60.0"}}`
-	unnamed  = `{"apiVersion":"heliostat.dev/v1alpha1","kind":"ComputeCluster","spec":{"rayVersion":"2.60.0"}}`
+	aCluster = `{"apiVersion":"heliostat.dev/v1beta1","kind":"ComputeCluster","metadata":{"name":"new"},"spec":{"rayVersion":"2.60.0"}}`
+	unnamed  = `{"apiVersion":"heliostat.dev/v1beta1","kind":"ComputeCluster","spec":{"rayVersion":"2.60.0"}}`
 )
 
 // TestRoutes_AreRefusedWithoutTheirPermission has a row for each call: what it answers to a caller without rights, and to one
@@ -280,7 +280,7 @@ func TestCreateObject_NamesAValueThatDoesNotFit(t *testing.T) {
 func TestCreateObject_AsksForTheRightFirst(t *testing.T) {
 	example := examplePreset(t)
 	for name, body := range map[string]string{
-		"an unknown field":         `{"object":{"apiVersion":"heliostat.dev/v1alpha1","kind":"ComputeCluster","x":1}}`,
+		"an unknown field":         `{"object":{"apiVersion":"heliostat.dev/v1beta1","kind":"ComputeCluster","x":1}}`,
 		"another version":          `{"object":{"apiVersion":"v1","kind":"ComputeCluster"}}`,
 		"a spec that breaks rules": `{"object":` + strings.Replace(aCluster, "2.60.0", "1", 1) + `}`,
 		"an option out of bounds":  `{"preset":"` + example.Name + `","options":{"workers":-1}}`,

@@ -13,7 +13,7 @@ import (
 	"github.com/heliostat-dev/heliostat/apiserver/access"
 	"github.com/heliostat-dev/heliostat/apiserver/problem"
 	"github.com/heliostat-dev/heliostat/apiserver/view"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // reviewer asks what callers may do, and waits for what they may see. All calls share one.
@@ -30,7 +30,7 @@ const (
 // attributes returns what a verb on a resource of heliostat.dev is to a review.
 func attributes(verb, resource, subresource, namespace, name string) authorizationv1.ResourceAttributes {
 	return authorizationv1.ResourceAttributes{
-		Group: v1alpha1.GroupVersion.Group, Version: v1alpha1.GroupVersion.Version, Resource: resource, Subresource: subresource,
+		Group: v1beta1.GroupVersion.Group, Version: v1beta1.GroupVersion.Version, Resource: resource, Subresource: subresource,
 		Verb: verb, Namespace: namespace, Name: name,
 	}
 }

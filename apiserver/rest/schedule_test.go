@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-const aSchedule = `{"apiVersion":"heliostat.dev/v1alpha1","kind":"ClusterJobSchedule","metadata":{"name":"hourly"},"spec":{"schedule":"%s",` +
+const aSchedule = `{"apiVersion":"heliostat.dev/v1beta1","kind":"ClusterJobSchedule","metadata":{"name":"hourly"},"spec":{"schedule":"%s",` +
 	`"jobTemplate":{"spec":{"clusterRef":{"name":"demo"},"entrypoint":"x"}}}}`
 
 // TestSchedules_AreServedAsOtherKinds: listed, read, changed and created, each by the right to schedules.

@@ -19,7 +19,7 @@ import (
 	"github.com/heliostat-dev/heliostat/apiserver/heads/headstest"
 	"github.com/heliostat-dev/heliostat/apiserver/view"
 	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // stuck is a caller who does not read. Writes end with a deadline, and messages with the test.
@@ -116,13 +116,13 @@ func TestGRPC_EndsAStreamWhereNothingIsRead(t *testing.T) {
 func TestReadLog_EndsForAStuckReader(t *testing.T) {
 	b, now := newBed(t, "get clusterjobs/log "+headstest.Namespace), clocktesting.NewFakeClock(time.Now())
 	b.api.portal.Clock = now
-	b.site.PutJob("train", v1alpha1.ClusterJobStatus{
-		Attempts: []v1alpha1.JobAttempt{{
+	b.site.PutJob("train", v1beta1.ClusterJobStatus{
+		Attempts: []v1beta1.JobAttempt{{
 			Number: 1, ClusterName: "demo", ClusterUID: "gone", SubmissionID: "train-1", Reason: "EntrypointFailed",
-			EndTime: &metav1.Time{Time: time.Now()}, LastLines: []string{"one", "two"}, LogState: v1alpha1.LogTruncated,
+			EndTime: &metav1.Time{Time: time.Now()}, LastLines: []string{"one", "two"}, LogState: v1beta1.LogTruncated,
 		}},
 	})
-	b.put(t, view.Jobs, &v1alpha1.ClusterJob{ObjectMeta: meta(headstest.Namespace, "train")})
+	b.put(t, view.Jobs, &v1beta1.ClusterJob{ObjectMeta: meta(headstest.Namespace, "train")})
 	ctx := withCaller(t.Context(), &access.Caller{})
 	ended, caller := make(chan error, 1), newStuck(ctx)
 	go func() {

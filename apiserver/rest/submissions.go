@@ -11,7 +11,7 @@ import (
 	"github.com/heliostat-dev/heliostat/apiserver/heads"
 	"github.com/heliostat-dev/heliostat/apiserver/problem"
 	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 )
 
@@ -111,7 +111,7 @@ func submissionOf(job headclient.Job) *heliostatv1.Submission {
 		metadata[valid(key)] = valid(value)
 	}
 	return &heliostatv1.Submission{
-		Id: job.ID, Entrypoint: valid(strings.TrimPrefix(job.Entrypoint, v1alpha1.EntrypointPrefix)),
+		Id: job.ID, Entrypoint: valid(strings.TrimPrefix(job.Entrypoint, v1beta1.EntrypointPrefix)),
 		Status: string(job.Status), Message: valid(job.Message), ErrorType: job.ErrorType,
 		Started: stamp(job.Start), Ended: stamp(job.End), ExitCode: job.ExitCode, Metadata: metadata,
 	}

@@ -9,7 +9,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/heliostat-dev/heliostat/apiserver/spelling"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 var errOther = errors.New("the disk is full")
@@ -33,7 +33,7 @@ func TestFindMisfit_NamesTheField(t *testing.T) {
 		"a truth value":   {`{"spec":{"suspend":"yes"}}`, "spec.suspend is a text, and must be true or false; write true or false"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			object, fields := &v1alpha1.ComputeCluster{}, map[string]any{}
+			object, fields := &v1beta1.ComputeCluster{}, map[string]any{}
 			if err := json.Unmarshal([]byte(c.text), &fields); err != nil {
 				t.Fatal(err)
 			}
@@ -50,7 +50,7 @@ func TestFindMisfit_NamesTheField(t *testing.T) {
 			}
 		})
 	}
-	if found := spelling.FindMisfit(&v1alpha1.ComputeCluster{}, map[string]any{"spec": map[string]any{"none": "abc"}}, errOther); found != nil {
+	if found := spelling.FindMisfit(&v1beta1.ComputeCluster{}, map[string]any{"spec": map[string]any{"none": "abc"}}, errOther); found != nil {
 		t.Errorf("of another failure it is %+v", found)
 	}
 }

@@ -13,14 +13,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // Retry returns a job with the spec of one that has ended. Its name is a function of that job, so that the same call
 // finds the job that it created.
 func Retry(object Object) (Change, error) {
-	job, is := object.(*v1alpha1.ClusterJob)
+	job, is := object.(*v1beta1.ClusterJob)
 	if !is {
 		return Change{}, unsuited("retry", "jobs")
 	}
@@ -28,12 +28,12 @@ func Retry(object Object) (Change, error) {
 		return Change{}, forbid("JobNotEnded", "the job has not ended, and retries by itself as spec.retry says",
 			"wait for its end, or stop it first")
 	}
-	root := job.Annotations[v1alpha1.AnnotationRetryOf]
+	root := job.Annotations[v1beta1.AnnotationRetryOf]
 	if root == "" {
 		root = job.Name
 	}
-	another := &v1alpha1.ClusterJob{
-		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "ClusterJob"},
+	another := &v1beta1.ClusterJob{
+		TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: "ClusterJob"},
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: job.Namespace, Name: naming.Retry(root, job.UID),
 			Labels: ofUsers(job.Labels), Annotations: ofUsers(job.Annotations),
@@ -43,7 +43,7 @@ func Retry(object Object) (Change, error) {
 	if another.Annotations == nil {
 		another.Annotations = map[string]string{}
 	}
-	another.Annotations[v1alpha1.AnnotationRetryOf] = root
+	another.Annotations[v1beta1.AnnotationRetryOf] = root
 	another.Spec.Suspend = false
 	return Change{New: another}, nil
 }
@@ -66,7 +66,7 @@ type version struct {
 // Undo returns the change that gives a service the spec of an earlier version: the one with a number. Without a number it is
 // the active version where the spec asks for another one, else the newest one before it.
 func Undo(object Object, kept []*appsv1.ControllerRevision, number string) (Change, error) {
-	service, is := object.(*v1alpha1.ClusterService)
+	service, is := object.(*v1beta1.ClusterService)
 	if !is {
 		return Change{}, unsuited("undo", "services")
 	}
@@ -80,7 +80,7 @@ func Undo(object Object, kept []*appsv1.ControllerRevision, number string) (Chan
 }
 
 // activeVersion returns the number of the version that has the requests, or "".
-func activeVersion(service *v1alpha1.ClusterService) string {
+func activeVersion(service *v1beta1.ClusterService) string {
 	if service.Status.Active == nil {
 		return ""
 	}
@@ -88,7 +88,7 @@ func activeVersion(service *v1alpha1.ClusterService) string {
 }
 
 // returnTo returns the change to a version: the one with a number, or the newest one before that which is active.
-func returnTo(service *v1alpha1.ClusterService, kept []*appsv1.ControllerRevision, number string) (Change, error) {
+func returnTo(service *v1beta1.ClusterService, kept []*appsv1.ControllerRevision, number string) (Change, error) {
 	found, err := findVersion(service, kept, number)
 	if err != nil {
 		return Change{}, err
@@ -115,7 +115,7 @@ func returnTo(service *v1alpha1.ClusterService, kept []*appsv1.ControllerRevisio
 
 // findVersion returns the version to return to.
 func findVersion(
-	service *v1alpha1.ClusterService, kept []*appsv1.ControllerRevision, number string,
+	service *v1beta1.ClusterService, kept []*appsv1.ControllerRevision, number string,
 ) (*appsv1.ControllerRevision, error) {
 	kept = slices.Clone(kept)
 	slices.SortFunc(kept, func(a, b *appsv1.ControllerRevision) int { return int(b.Revision - a.Revision) })

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/apiserver/problem"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // Object is of one of our kinds.
@@ -80,7 +80,7 @@ func unsuited(verb, kinds string) error {
 // owner returns that an object is made from another one, which would undo the verb; nil where it is not.
 func owner(object Object) error {
 	by := metav1.GetControllerOf(object)
-	if by == nil || by.APIVersion != v1alpha1.GroupVersion.String() {
+	if by == nil || by.APIVersion != v1beta1.GroupVersion.String() {
 		return nil
 	}
 	return forbid("Owned", fmt.Sprintf("%s %s owns the cluster, and would undo the change", by.Kind, by.Name),
@@ -92,7 +92,7 @@ func Suspend(object Object) (Change, error) {
 	if err := owner(object); err != nil {
 		return Change{}, err
 	}
-	if job, is := object.(*v1alpha1.ClusterJob); is && hasEnded(job) {
+	if job, is := object.(*v1beta1.ClusterJob); is && hasEnded(job) {
 		return Change{}, forbid("JobEnded", "the job has ended, and has nothing to suspend", "delete it, or retry it")
 	}
 	if suspended, err := isSuspended(object); err != nil || suspended {
@@ -104,13 +104,13 @@ func Suspend(object Object) (Change, error) {
 // isSuspended returns what the spec says.
 func isSuspended(object Object) (bool, error) {
 	switch object := object.(type) {
-	case *v1alpha1.ComputeCluster:
+	case *v1beta1.ComputeCluster:
 		return object.Spec.Suspend, nil
-	case *v1alpha1.ClusterJob:
+	case *v1beta1.ClusterJob:
 		return object.Spec.Suspend, nil
-	case *v1alpha1.ClusterService:
+	case *v1beta1.ClusterService:
 		return object.Spec.Suspend, nil
-	case *v1alpha1.ClusterJobSchedule:
+	case *v1beta1.ClusterJobSchedule:
 		return object.Spec.Suspend, nil
 	}
 	return false, unsuited("suspend", "clusters, jobs, services and schedules")
@@ -130,9 +130,9 @@ func Resume(object Object, now time.Time) (Change, error) {
 		fields["spec"] = map[string]any{"suspend": false}
 	}
 	// The annotation wakes once, by another value: what is awake gets none, so that a call twice is a call once.
-	if cluster, is := object.(*v1alpha1.ComputeCluster); is && meta.IsStatusConditionTrue(cluster.Status.Conditions,
-		v1alpha1.ConditionSuspended) {
-		fields["metadata"] = map[string]any{"annotations": map[string]string{v1alpha1.AnnotationResume: now.UTC().Format(time.RFC3339Nano)}}
+	if cluster, is := object.(*v1beta1.ComputeCluster); is && meta.IsStatusConditionTrue(cluster.Status.Conditions,
+		v1beta1.ConditionSuspended) {
+		fields["metadata"] = map[string]any{"annotations": map[string]string{v1beta1.AnnotationResume: now.UTC().Format(time.RFC3339Nano)}}
 	}
 	if len(fields) == 0 {
 		return Change{}, nil
@@ -143,47 +143,47 @@ func Resume(object Object, now time.Time) (Change, error) {
 // Keep returns the change that keeps the idle policy of a cluster from acting for a while, or no longer where that is 0.
 // A cluster without a policy that acts needs none.
 func Keep(object Object, during time.Duration, by string, now time.Time) (Change, error) {
-	cluster, is := object.(*v1alpha1.ComputeCluster)
+	cluster, is := object.(*v1beta1.ComputeCluster)
 	switch {
 	case !is:
 		return Change{}, unsuited("keep", "clusters")
-	case during < 0 || during > v1alpha1.MaxKeep:
+	case during < 0 || during > v1beta1.MaxKeep:
 		return Change{}, problem.Bad("for", "must be a time of seven days at most", "give one such as 8h")
-	case cluster.Spec.IdlePolicy == nil || cluster.Spec.IdlePolicy.Action == v1alpha1.IdleNone:
+	case cluster.Spec.IdlePolicy == nil || cluster.Spec.IdlePolicy.Action == v1beta1.IdleNone:
 		return Change{}, nil
 	}
-	annotations := map[string]any{v1alpha1.AnnotationKeepUntil: nil, v1alpha1.AnnotationKeepRequestedBy: nil}
+	annotations := map[string]any{v1beta1.AnnotationKeepUntil: nil, v1beta1.AnnotationKeepRequestedBy: nil}
 	if during > 0 {
-		annotations[v1alpha1.AnnotationKeepUntil] = now.Add(during).UTC().Format(time.RFC3339)
+		annotations[v1beta1.AnnotationKeepUntil] = now.Add(during).UTC().Format(time.RFC3339)
 	}
 	if during > 0 && by != "" {
-		annotations[v1alpha1.AnnotationKeepRequestedBy] = by
+		annotations[v1beta1.AnnotationKeepRequestedBy] = by
 	}
 	return merge(map[string]any{"metadata": map[string]any{"annotations": annotations}}), nil
 }
 
 // Stop returns the change that ends a job for good.
 func Stop(object Object) (Change, error) {
-	job, is := object.(*v1alpha1.ClusterJob)
+	job, is := object.(*v1beta1.ClusterJob)
 	if !is {
 		return Change{}, unsuited("stop", "jobs")
 	}
-	if hasEnded(job) || job.Annotations[v1alpha1.AnnotationStop] == v1alpha1.StopOn {
+	if hasEnded(job) || job.Annotations[v1beta1.AnnotationStop] == v1beta1.StopOn {
 		return Change{}, nil
 	}
-	return merge(map[string]any{"metadata": map[string]any{"annotations": map[string]string{v1alpha1.AnnotationStop: v1alpha1.StopOn}}}), nil
+	return merge(map[string]any{"metadata": map[string]any{"annotations": map[string]string{v1beta1.AnnotationStop: v1beta1.StopOn}}}), nil
 }
 
 // hasEnded reports whether a job has come to its end.
-func hasEnded(job *v1alpha1.ClusterJob) bool {
-	return meta.IsStatusConditionTrue(job.Status.Conditions, v1alpha1.ConditionComplete) ||
-		meta.IsStatusConditionTrue(job.Status.Conditions, v1alpha1.ConditionFailed)
+func hasEnded(job *v1beta1.ClusterJob) bool {
+	return meta.IsStatusConditionTrue(job.Status.Conditions, v1beta1.ConditionComplete) ||
+		meta.IsStatusConditionTrue(job.Status.Conditions, v1beta1.ConditionFailed)
 }
 
 // Scale returns the change that gives a group of a cluster a number of replicas. The group's name may be left out where
 // there is one group.
 func Scale(object Object, group string, replicas int32) (Change, error) {
-	cluster, is := object.(*v1alpha1.ComputeCluster)
+	cluster, is := object.(*v1beta1.ComputeCluster)
 	if !is {
 		return Change{}, unsuited("scale", "clusters")
 	}
@@ -211,7 +211,7 @@ func Scale(object Object, group string, replicas int32) (Change, error) {
 }
 
 // findGroup returns which group of a cluster a name is of.
-func findGroup(cluster *v1alpha1.ComputeCluster, name string) (int, error) {
+func findGroup(cluster *v1beta1.ComputeCluster, name string) (int, error) {
 	groups := cluster.Spec.WorkerGroups
 	if name == "" && len(groups) == 1 {
 		return 0, nil

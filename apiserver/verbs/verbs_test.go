@@ -13,7 +13,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/apiserver/problem"
 	"github.com/heliostat-dev/heliostat/apiserver/verbs"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // resumed begins a patch of a cluster that is woken now.
@@ -22,11 +22,11 @@ const resumed = `{"metadata":{"annotations":{"heliostat.dev/resume":"2026-11-26T
 var now = time.Date(2026, 11, 26, 15, 0, 0, 5, time.UTC)
 
 // cluster returns a cluster with groups of one worker each.
-func cluster(edit func(*v1alpha1.ComputeCluster), groups ...string) *v1alpha1.ComputeCluster {
+func cluster(edit func(*v1beta1.ComputeCluster), groups ...string) *v1beta1.ComputeCluster {
 	one := int32(1)
-	c := &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "c"}}
+	c := &v1beta1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "c"}}
 	for _, name := range groups {
-		c.Spec.WorkerGroups = append(c.Spec.WorkerGroups, v1alpha1.WorkerGroup{Name: name, Replicas: &one})
+		c.Spec.WorkerGroups = append(c.Spec.WorkerGroups, v1beta1.WorkerGroup{Name: name, Replicas: &one})
 	}
 	if edit != nil {
 		edit(c)
@@ -34,8 +34,8 @@ func cluster(edit func(*v1alpha1.ComputeCluster), groups ...string) *v1alpha1.Co
 	return c
 }
 
-func job(edit func(*v1alpha1.ClusterJob)) *v1alpha1.ClusterJob {
-	j := &v1alpha1.ClusterJob{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "j", UID: "u"}}
+func job(edit func(*v1beta1.ClusterJob)) *v1beta1.ClusterJob {
+	j := &v1beta1.ClusterJob{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "j", UID: "u"}}
 	j.Spec.Entrypoint = "python x.py"
 	if edit != nil {
 		edit(j)
@@ -43,23 +43,23 @@ func job(edit func(*v1alpha1.ClusterJob)) *v1alpha1.ClusterJob {
 	return j
 }
 
-func ended(condition string) func(*v1alpha1.ClusterJob) {
-	return func(j *v1alpha1.ClusterJob) {
+func ended(condition string) func(*v1beta1.ClusterJob) {
+	return func(j *v1beta1.ClusterJob) {
 		j.Status.Conditions = []metav1.Condition{{Type: condition, Status: metav1.ConditionTrue}}
 	}
 }
 
-func suspended(c *v1alpha1.ComputeCluster) {
-	c.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionSuspended, Status: metav1.ConditionTrue, Reason: "SuspendedIdle"}}
+func suspended(c *v1beta1.ComputeCluster) {
+	c.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionSuspended, Status: metav1.ConditionTrue, Reason: "SuspendedIdle"}}
 }
 
-func idle(c *v1alpha1.ComputeCluster) {
-	c.Spec.IdlePolicy = &v1alpha1.IdlePolicy{AfterSeconds: 600, Action: v1alpha1.IdleSuspend}
+func idle(c *v1beta1.ComputeCluster) {
+	c.Spec.IdlePolicy = &v1beta1.IdlePolicy{AfterSeconds: 600, Action: v1beta1.IdleSuspend}
 }
 
-func owned(c *v1alpha1.ComputeCluster) {
+func owned(c *v1beta1.ComputeCluster) {
 	is := true
-	c.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "ClusterService", Name: "s", Controller: &is}}
+	c.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1beta1.GroupVersion.String(), Kind: "ClusterService", Name: "s", Controller: &is}}
 }
 
 // verbCase is a verb on a state, and the patch that it makes, "" for nothing, or why not.
@@ -98,7 +98,7 @@ func TestKeep(t *testing.T) {
 			`{"metadata":{"annotations":{"heliostat.dev/keep-requested-by":null,"heliostat.dev/keep-until":null}}}`},
 		"a cluster without a policy needs no keeping": {func() (verbs.Change, error) { return verbs.Keep(cluster(nil), time.Hour, "ana", now) }, ""},
 		"a policy that only reports needs no keeping": {func() (verbs.Change, error) {
-			return verbs.Keep(cluster(func(c *v1alpha1.ComputeCluster) { idle(c); c.Spec.IdlePolicy.Action = v1alpha1.IdleNone }), time.Hour, "ana", now)
+			return verbs.Keep(cluster(func(c *v1beta1.ComputeCluster) { idle(c); c.Spec.IdlePolicy.Action = v1beta1.IdleNone }), time.Hour, "ana", now)
 		}, ""},
 		"a week and more is too long": {func() (verbs.Change, error) { return verbs.Keep(cluster(idle), 169*time.Hour, "ana", now) }, "BadRequest"},
 		"a job is not kept":           {func() (verbs.Change, error) { return verbs.Keep(job(nil), time.Hour, "ana", now) }, "BadRequest"},
@@ -110,27 +110,27 @@ func TestVerbs_ChangeObjectsOnce(t *testing.T) {
 	checkVerbs(t, map[string]verbCase{
 		"a cluster is suspended": {func() (verbs.Change, error) { return verbs.Suspend(cluster(nil)) }, `{"spec":{"suspend":true}}`},
 		"a suspended cluster stays": {func() (verbs.Change, error) {
-			return verbs.Suspend(cluster(func(c *v1alpha1.ComputeCluster) { c.Spec.Suspend = true }))
+			return verbs.Suspend(cluster(func(c *v1beta1.ComputeCluster) { c.Spec.Suspend = true }))
 		}, ""},
 		"a cluster of a service is the service's":  {func() (verbs.Change, error) { return verbs.Suspend(cluster(owned)) }, "Owned"},
 		"a job is suspended":                       {func() (verbs.Change, error) { return verbs.Suspend(job(nil)) }, `{"spec":{"suspend":true}}`},
 		"a job that has ended cannot be suspended": {func() (verbs.Change, error) { return verbs.Suspend(job(ended("Complete"))) }, "JobEnded"},
-		"a schedule is suspended":                  {func() (verbs.Change, error) { return verbs.Suspend(&v1alpha1.ClusterJobSchedule{}) }, `{"spec":{"suspend":true}}`},
-		"a service is suspended":                   {func() (verbs.Change, error) { return verbs.Suspend(&v1alpha1.ClusterService{}) }, `{"spec":{"suspend":true}}`},
+		"a schedule is suspended":                  {func() (verbs.Change, error) { return verbs.Suspend(&v1beta1.ClusterJobSchedule{}) }, `{"spec":{"suspend":true}}`},
+		"a service is suspended":                   {func() (verbs.Change, error) { return verbs.Suspend(&v1beta1.ClusterService{}) }, `{"spec":{"suspend":true}}`},
 		"what is awake is not resumed":             {func() (verbs.Change, error) { return verbs.Resume(cluster(nil), now) }, ""},
 		"an idle cluster is resumed":               {func() (verbs.Change, error) { return verbs.Resume(cluster(suspended), now) }, resumed + "}"},
 		"an idle cluster of a service is resumed too": {func() (verbs.Change, error) {
-			return verbs.Resume(cluster(func(c *v1alpha1.ComputeCluster) { owned(c); suspended(c) }), now)
+			return verbs.Resume(cluster(func(c *v1beta1.ComputeCluster) { owned(c); suspended(c) }), now)
 		}, resumed + "}"},
 		"a cluster that was suspended is resumed": {func() (verbs.Change, error) {
-			return verbs.Resume(cluster(func(c *v1alpha1.ComputeCluster) { suspended(c); c.Spec.Suspend = true }), now)
+			return verbs.Resume(cluster(func(c *v1beta1.ComputeCluster) { suspended(c); c.Spec.Suspend = true }), now)
 		}, resumed + `,"spec":{"suspend":false}}`},
 		"a job is resumed": {func() (verbs.Change, error) {
-			return verbs.Resume(job(func(j *v1alpha1.ClusterJob) { j.Spec.Suspend = true }), now)
+			return verbs.Resume(job(func(j *v1beta1.ClusterJob) { j.Spec.Suspend = true }), now)
 		}, `{"spec":{"suspend":false}}`},
 		"a job is stopped": {func() (verbs.Change, error) { return verbs.Stop(job(nil)) }, `{"metadata":{"annotations":{"heliostat.dev/stop":"true"}}}`},
 		"a job is stopped once": {func() (verbs.Change, error) {
-			return verbs.Stop(job(func(j *v1alpha1.ClusterJob) { j.Annotations = map[string]string{"heliostat.dev/stop": "true"} }))
+			return verbs.Stop(job(func(j *v1beta1.ClusterJob) { j.Annotations = map[string]string{"heliostat.dev/stop": "true"} }))
 		}, ""},
 		"a job that failed is not stopped": {func() (verbs.Change, error) { return verbs.Stop(job(ended("Failed"))) }, ""},
 		"a cluster is not stopped":         {func() (verbs.Change, error) { return verbs.Stop(cluster(nil)) }, "BadRequest"},
@@ -142,16 +142,16 @@ func TestVerbs_ChangeObjectsOnce(t *testing.T) {
 		"no group at all":                  {func() (verbs.Change, error) { return verbs.Scale(cluster(nil), "", 3) }, "NoGroups"},
 		"fewer than none":                  {func() (verbs.Change, error) { return verbs.Scale(cluster(nil, "a"), "", -1) }, "BadRequest"},
 		"an autoscaled cluster is demand's": {func() (verbs.Change, error) {
-			return verbs.Scale(cluster(func(c *v1alpha1.ComputeCluster) { c.Spec.Autoscaling = &v1alpha1.Autoscaling{} }, "a"), "", 3)
+			return verbs.Scale(cluster(func(c *v1beta1.ComputeCluster) { c.Spec.Autoscaling = &v1beta1.Autoscaling{} }, "a"), "", 3)
 		}, "Autoscaled"},
 		"a job that runs is not retried":    {func() (verbs.Change, error) { return verbs.Retry(job(nil)) }, "JobNotEnded"},
-		"a service is not retried":          {func() (verbs.Change, error) { return verbs.Retry(&v1alpha1.ClusterService{}) }, "BadRequest"},
+		"a service is not retried":          {func() (verbs.Change, error) { return verbs.Retry(&v1beta1.ClusterService{}) }, "BadRequest"},
 		"a job has no version to return to": {func() (verbs.Change, error) { return verbs.Undo(job(nil), nil, "") }, "BadRequest"},
 	})
 }
 
 func TestRetry_CreatesTheSameJobEachTime(t *testing.T) {
-	first := job(func(j *v1alpha1.ClusterJob) {
+	first := job(func(j *v1beta1.ClusterJob) {
 		ended("Failed")(j)
 		j.Labels = map[string]string{"team": "a", "heliostat.dev/x": "ours"}
 		j.Annotations = map[string]string{"note": "n", "heliostat.dev/stop": "true", "kubectl.kubernetes.io/last-applied-configuration": "{}"}
@@ -165,7 +165,7 @@ func TestRetry_CreatesTheSameJobEachTime(t *testing.T) {
 	if err != nil || cmp.Diff(change.New, again.New) != "" {
 		t.Errorf("the same call gives another job (%v): %s", err, cmp.Diff(change.New, again.New))
 	}
-	second, is := change.New.(*v1alpha1.ClusterJob)
+	second, is := change.New.(*v1beta1.ClusterJob)
 	if !is || second.Spec.Entrypoint != "python x.py" || second.Spec.Suspend {
 		t.Fatalf("the job is %+v", change.New)
 	}
@@ -178,18 +178,18 @@ func TestRetry_CreatesTheSameJobEachTime(t *testing.T) {
 	second.UID = "v"
 	ended("Complete")(second)
 	change, err = verbs.Retry(second)
-	third, is := change.New.(*v1alpha1.ClusterJob)
+	third, is := change.New.(*v1beta1.ClusterJob)
 	if err != nil || !is || third.Name == second.Name || len(third.Name) != len(second.Name) || third.Annotations["heliostat.dev/retry-of"] != "j" {
 		t.Errorf("a retry of a retry is %+v (%v)", third, err)
 	}
 }
 
 // service returns a service whose active version is the third of three that are kept.
-func service(config string) (*v1alpha1.ClusterService, []*appsv1.ControllerRevision) {
-	s := &v1alpha1.ClusterService{}
+func service(config string) (*v1beta1.ClusterService, []*appsv1.ControllerRevision) {
+	s := &v1beta1.ClusterService{}
 	s.Spec.ServeConfig.Raw = []byte(config)
-	s.Spec.ClusterTemplate = &v1alpha1.ClusterTemplate{}
-	s.Status.Active = &v1alpha1.ServiceVersion{Revision: "3"}
+	s.Spec.ClusterTemplate = &v1beta1.ClusterTemplate{}
+	s.Status.Active = &v1beta1.ServiceVersion{Revision: "3"}
 	var kept []*appsv1.ControllerRevision
 	for number, text := range map[int64]string{
 		1: `{"serveConfig":{"v":1},"pods":"p","template":{"spec":{"rayVersion":"2.59.0"}}}`,

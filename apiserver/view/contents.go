@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // contents are the objects and pods that a view holds, with what they are found by. The view's lock guards them.
@@ -57,7 +57,7 @@ func newContents() *contents {
 	}
 }
 
-func (c *contents) clustersOf(key Key) []*v1alpha1.ComputeCluster {
+func (c *contents) clustersOf(key Key) []*v1beta1.ComputeCluster {
 	one, is := c.objects[key]
 	if !is {
 		return nil
@@ -73,10 +73,10 @@ func (c *contents) clustersOf(key Key) []*v1alpha1.ComputeCluster {
 		}
 		slices.SortFunc(keys, Key.Compare)
 	}
-	var found []*v1alpha1.ComputeCluster
+	var found []*v1beta1.ComputeCluster
 	for _, key := range slices.Compact(keys) {
 		if one, is := c.objects[key]; is {
-			if cluster, is := one.object.(*v1alpha1.ComputeCluster); is {
+			if cluster, is := one.object.(*v1beta1.ComputeCluster); is {
 				found = append(found, cluster)
 			}
 		}

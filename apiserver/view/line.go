@@ -11,7 +11,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/apiserver/explain"
 	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // Line is one object in a list, as message Line of the API. It follows from the object, which its UID and
@@ -102,22 +102,22 @@ func lineOf(kind string, object Object) *Line {
 	cause := explain.Headline(object)
 	line.Code, line.Message, line.Remedy, line.Since = cause.Code, cause.Message, cause.Remedy, cause.Since.UTC()
 	switch one := object.(type) {
-	case *v1alpha1.ComputeCluster:
+	case *v1beta1.ComputeCluster:
 		line.Phase, line.IdleSince = one.Status.Phase, explain.IdleSince(one.Status.Conditions)
-	case *v1alpha1.ClusterJob:
+	case *v1beta1.ClusterJob:
 		line.Phase, line.Attempt = one.Status.Phase, one.Status.Attempt
 		if line.Cluster = one.Status.ClusterName; line.Cluster == "" {
 			line.Cluster = refersTo(one)
 		}
-	case *v1alpha1.ClusterJobSchedule:
+	case *v1beta1.ClusterJobSchedule:
 		line.Phase, line.ActiveJobs = explain.PhaseOfSchedule(one), one.Status.ActiveJobs
 		line.LastSchedule, line.NextSchedule = moment(one.Status.LastScheduleTime), moment(one.Status.NextScheduleTime)
-	case *v1alpha1.ClusterService:
+	case *v1beta1.ClusterService:
 		line.Phase, line.Cluster = one.Status.Phase, refersTo(one)
 		if active := one.Status.Active; active != nil {
 			line.Cluster, line.Version = active.ClusterName, active.Revision
 		}
-		for _, version := range []*v1alpha1.ServiceVersion{one.Status.Active, one.Status.Candidate} {
+		for _, version := range []*v1beta1.ServiceVersion{one.Status.Active, one.Status.Candidate} {
 			if version != nil {
 				line.Traffic = append(line.Traffic, Traffic{version.Revision, version.TrafficPercent})
 			}
@@ -134,15 +134,15 @@ func moment(at *metav1.Time) time.Time {
 	return at.UTC()
 }
 
-func ownerOf(object Object) string { return object.GetAnnotations()[v1alpha1.AnnotationOwner] }
+func ownerOf(object Object) string { return object.GetAnnotations()[v1beta1.AnnotationOwner] }
 
 // refersTo returns the name of the cluster that a job or a service refers to.
 func refersTo(object Object) string {
-	var ref *v1alpha1.ClusterReference
+	var ref *v1beta1.ClusterReference
 	switch one := object.(type) {
-	case *v1alpha1.ClusterJob:
+	case *v1beta1.ClusterJob:
 		ref = one.Spec.ClusterRef
-	case *v1alpha1.ClusterService:
+	case *v1beta1.ClusterService:
 		ref = one.Spec.ClusterRef
 	}
 	if ref == nil {
@@ -168,7 +168,7 @@ func gpusOf(pod *corev1.Pod) int64 {
 	sum := int64(0)
 	for i := range pod.Spec.Containers {
 		for name, quantity := range pod.Spec.Containers[i].Resources.Requests {
-			if v1alpha1.IsGPU(name) {
+			if v1beta1.IsGPU(name) {
 				sum += quantity.Value()
 			}
 		}

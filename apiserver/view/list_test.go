@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/heliostat-dev/heliostat/apiserver/view"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -23,10 +23,10 @@ import (
 func mixed(t *testing.T) *view.View {
 	red := cluster("a", "red", 1)
 	red.Labels = map[string]string{"team": "x"}
-	red.Status.Phase = v1alpha1.PhaseStarting
+	red.Status.Phase = v1beta1.PhaseStarting
 	red.Status.Conditions = conditions(metav1.ConditionFalse, reason.HeadStarting.Of("red-head"), began.Add(time.Hour))
 	green := cluster("b", "green", 2)
-	green.Annotations = map[string]string{v1alpha1.AnnotationOwner: "Ana@Example.com"}
+	green.Annotations = map[string]string{v1beta1.AnnotationOwner: "Ana@Example.com"}
 	blue := job("a", "blue-job", 3)
 	blue.Labels = map[string]string{"team": "x", "tier": "gold"}
 	return filled(t, red, green, blue, service("b", "api", 4), pod(green, "p", 5, 8))
@@ -172,7 +172,7 @@ func TestList_OfAnotherServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		objects := func() []any { return []any{cluster("a", "c1", 1), cluster("a", "c2", 2), cluster("a", "c3", 3)} }
 		here, there := filled(t, objects()...), filled(t, objects()...)
-		change := func() *v1alpha1.ComputeCluster { return cluster("a", "c9", 101) }
+		change := func() *v1beta1.ComputeCluster { return cluster("a", "c9", 101) }
 		update(t, there, change())
 		query := view.Query{Sort: "-phase", Limit: 2}
 		first := list(t, there, query)

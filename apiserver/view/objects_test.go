@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/apiserver/view"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -29,22 +29,22 @@ func meta(namespace, name string, rv int) metav1.ObjectMeta {
 // conditions returns what a status says.
 func conditions(status metav1.ConditionStatus, found reason.Finding, since time.Time) []metav1.Condition {
 	return []metav1.Condition{{
-		Type: v1alpha1.ConditionReady, Status: status, Reason: found.Code, Message: found.Text, LastTransitionTime: metav1.NewTime(since),
+		Type: v1beta1.ConditionReady, Status: status, Reason: found.Code, Message: found.Text, LastTransitionTime: metav1.NewTime(since),
 	}}
 }
 
-func cluster(namespace, name string, rv int) *v1alpha1.ComputeCluster {
-	return &v1alpha1.ComputeCluster{ObjectMeta: meta(namespace, name, rv), Status: v1alpha1.ComputeClusterStatus{
-		Phase: v1alpha1.PhaseReady, Conditions: conditions(metav1.ConditionTrue, reason.AllReady.Of(1, 1), began),
+func cluster(namespace, name string, rv int) *v1beta1.ComputeCluster {
+	return &v1beta1.ComputeCluster{ObjectMeta: meta(namespace, name, rv), Status: v1beta1.ComputeClusterStatus{
+		Phase: v1beta1.PhaseReady, Conditions: conditions(metav1.ConditionTrue, reason.AllReady.Of(1, 1), began),
 	}}
 }
 
-func job(namespace, name string, rv int) *v1alpha1.ClusterJob {
-	return &v1alpha1.ClusterJob{ObjectMeta: meta(namespace, name, rv), Status: v1alpha1.ClusterJobStatus{Phase: v1alpha1.PhaseRunning}}
+func job(namespace, name string, rv int) *v1beta1.ClusterJob {
+	return &v1beta1.ClusterJob{ObjectMeta: meta(namespace, name, rv), Status: v1beta1.ClusterJobStatus{Phase: v1beta1.PhaseRunning}}
 }
 
-func service(namespace, name string, rv int) *v1alpha1.ClusterService {
-	return &v1alpha1.ClusterService{ObjectMeta: meta(namespace, name, rv), Status: v1alpha1.ClusterServiceStatus{Phase: v1alpha1.PhaseReady}}
+func service(namespace, name string, rv int) *v1beta1.ClusterService {
+	return &v1beta1.ClusterService{ObjectMeta: meta(namespace, name, rv), Status: v1beta1.ClusterServiceStatus{Phase: v1beta1.PhaseReady}}
 }
 
 // ownedBy makes an object one of another.
@@ -54,9 +54,9 @@ func ownedBy[T metav1.Object](object T, kind string, owner metav1.Object) T {
 	return object
 }
 
-func pod(of *v1alpha1.ComputeCluster, name string, rv, gpus int) *corev1.Pod {
+func pod(of *v1beta1.ComputeCluster, name string, rv, gpus int) *corev1.Pod {
 	one := &corev1.Pod{ObjectMeta: meta(of.Namespace, name, rv)}
-	one.Labels = map[string]string{v1alpha1.LabelCluster: of.Name}
+	one.Labels = map[string]string{v1beta1.LabelCluster: of.Name}
 	one.Spec.Containers = []corev1.Container{{Name: "ray", Resources: corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{"nvidia.com/gpu": *resource.NewQuantity(int64(gpus), resource.DecimalSI), "cpu": resource.MustParse("1")},
 	}}}
@@ -81,13 +81,13 @@ func filled(t testing.TB, objects ...any) *view.View {
 
 func kindOf(object any) string {
 	switch object.(type) {
-	case *v1alpha1.ComputeCluster:
+	case *v1beta1.ComputeCluster:
 		return view.Clusters
-	case *v1alpha1.ClusterJob:
+	case *v1beta1.ClusterJob:
 		return view.Jobs
-	case *v1alpha1.ClusterJobSchedule:
+	case *v1beta1.ClusterJobSchedule:
 		return view.Schedules
-	case *v1alpha1.ClusterService:
+	case *v1beta1.ClusterService:
 		return view.Services
 	}
 	return view.Pods

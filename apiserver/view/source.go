@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // Store takes in what one source says, in its order. It implements cache.ReflectorStore, cache.ReflectorBookmarkStore and
@@ -192,13 +192,13 @@ func (v *View) Run(ctx context.Context, reader client.WithWatch) error {
 func expected(kind string) client.Object {
 	switch kind {
 	case Clusters:
-		return &v1alpha1.ComputeCluster{}
+		return &v1beta1.ComputeCluster{}
 	case Jobs:
-		return &v1alpha1.ClusterJob{}
+		return &v1beta1.ClusterJob{}
 	case Schedules:
-		return &v1alpha1.ClusterJobSchedule{}
+		return &v1beta1.ClusterJobSchedule{}
 	case Services:
-		return &v1alpha1.ClusterService{}
+		return &v1beta1.ClusterService{}
 	}
 	return &corev1.Pod{}
 }
@@ -206,13 +206,13 @@ func expected(kind string) client.Object {
 func listOf(kind string) client.ObjectList {
 	switch kind {
 	case Clusters:
-		return &v1alpha1.ComputeClusterList{}
+		return &v1beta1.ComputeClusterList{}
 	case Jobs:
-		return &v1alpha1.ClusterJobList{}
+		return &v1beta1.ClusterJobList{}
 	case Schedules:
-		return &v1alpha1.ClusterJobScheduleList{}
+		return &v1beta1.ClusterJobScheduleList{}
 	case Services:
-		return &v1alpha1.ClusterServiceList{}
+		return &v1beta1.ClusterServiceList{}
 	}
 	return &corev1.PodList{}
 }
@@ -222,7 +222,7 @@ func (v *View) listWatch(at int, reader client.WithWatch) (*cache.ListWatch, err
 	from := v.sources[at]
 	selector := labels.Everything()
 	if from.kind == Pods {
-		mine, err := labels.NewRequirement(v1alpha1.LabelCluster, selection.Exists, nil)
+		mine, err := labels.NewRequirement(v1beta1.LabelCluster, selection.Exists, nil)
 		if err != nil {
 			return nil, fmt.Errorf("select what is ours: %w", err)
 		}

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // Bounds of what is held of one object that its author writes.
@@ -25,13 +25,13 @@ const (
 func Trim(object Object) {
 	trimMeta(object)
 	switch one := object.(type) {
-	case *v1alpha1.ComputeCluster:
+	case *v1beta1.ComputeCluster:
 		trimCluster(one)
-	case *v1alpha1.ClusterJob:
+	case *v1beta1.ClusterJob:
 		trimJob(one)
-	case *v1alpha1.ClusterJobSchedule:
+	case *v1beta1.ClusterJobSchedule:
 		trimSchedule(one)
-	case *v1alpha1.ClusterService:
+	case *v1beta1.ClusterService:
 		trimService(one)
 	case *corev1.Pod:
 		trimPod(one)
@@ -40,8 +40,8 @@ func Trim(object Object) {
 
 // heldAnnotations are those that are read.
 var heldAnnotations = []string{
-	v1alpha1.AnnotationOwner, v1alpha1.AnnotationRevisionCluster, // of our kinds
-	v1alpha1.AnnotationToken, v1alpha1.AnnotationEncryption, // of pods
+	v1beta1.AnnotationOwner, v1beta1.AnnotationRevisionCluster, // of our kinds
+	v1beta1.AnnotationToken, v1beta1.AnnotationEncryption, // of pods
 }
 
 func trimMeta(object Object) {
@@ -97,48 +97,48 @@ func trimLabels(all map[string]string) map[string]string {
 // isOurs reports whether a key of a label is of our domain.
 func isOurs(key string) bool {
 	domain, _, _ := strings.Cut(key, "/")
-	return domain == v1alpha1.GroupVersion.Group || strings.HasSuffix(domain, "."+v1alpha1.GroupVersion.Group)
+	return domain == v1beta1.GroupVersion.Group || strings.HasSuffix(domain, "."+v1beta1.GroupVersion.Group)
 }
 
-func trimCluster(one *v1alpha1.ComputeCluster) {
+func trimCluster(one *v1beta1.ComputeCluster) {
 	spec, status := &one.Spec, &one.Status
-	held := v1alpha1.ComputeClusterSpec{Suspend: spec.Suspend, ManagedBy: spec.ManagedBy, Authentication: spec.Authentication}
+	held := v1beta1.ComputeClusterSpec{Suspend: spec.Suspend, ManagedBy: spec.ManagedBy, Authentication: spec.Authentication}
 	if spec.ControlStore != nil { // that there is one
-		held.ControlStore = &v1alpha1.ControlStore{}
+		held.ControlStore = &v1beta1.ControlStore{}
 	}
 	if len(spec.WorkerGroups) > 0 { // that there are some
-		held.WorkerGroups = []v1alpha1.WorkerGroup{{Name: spec.WorkerGroups[0].Name}}
+		held.WorkerGroups = []v1beta1.WorkerGroup{{Name: spec.WorkerGroups[0].Name}}
 	}
 	one.Spec = held
-	one.Status = v1alpha1.ComputeClusterStatus{
+	one.Status = v1beta1.ComputeClusterStatus{
 		Phase: status.Phase, Conditions: status.Conditions, Epoch: status.Epoch, Head: status.Head, Groups: status.Groups,
 	}
 }
 
-func trimJob(one *v1alpha1.ClusterJob) {
+func trimJob(one *v1beta1.ClusterJob) {
 	status := &one.Status
-	one.Spec = v1alpha1.ClusterJobSpec{ClusterRef: one.Spec.ClusterRef, ManagedBy: one.Spec.ManagedBy}
-	one.Status = v1alpha1.ClusterJobStatus{
+	one.Spec = v1beta1.ClusterJobSpec{ClusterRef: one.Spec.ClusterRef, ManagedBy: one.Spec.ManagedBy}
+	one.Status = v1beta1.ClusterJobStatus{
 		Phase: status.Phase, Conditions: status.Conditions, ClusterName: status.ClusterName, OwnCluster: status.OwnCluster,
 		Attempt: status.Attempt, Attempts: status.Attempts, EndTime: status.EndTime,
 	}
 }
 
-func trimSchedule(one *v1alpha1.ClusterJobSchedule) {
+func trimSchedule(one *v1beta1.ClusterJobSchedule) {
 	status := &one.Status
-	one.Spec = v1alpha1.ClusterJobScheduleSpec{}
-	one.Status = v1alpha1.ClusterJobScheduleStatus{
+	one.Spec = v1beta1.ClusterJobScheduleSpec{}
+	one.Status = v1beta1.ClusterJobScheduleStatus{
 		Conditions: status.Conditions, ActiveJobs: status.ActiveJobs,
 		LastScheduleTime: status.LastScheduleTime, NextScheduleTime: status.NextScheduleTime,
 	}
 }
 
-func trimService(one *v1alpha1.ClusterService) {
+func trimService(one *v1beta1.ClusterService) {
 	spec, status := &one.Spec, &one.Status
-	one.Spec = v1alpha1.ClusterServiceSpec{
+	one.Spec = v1beta1.ClusterServiceSpec{
 		ServeConfig: trimServeConfig(spec.ServeConfig), ClusterRef: spec.ClusterRef, Suspend: spec.Suspend, ManagedBy: spec.ManagedBy,
 	}
-	one.Status = v1alpha1.ClusterServiceStatus{
+	one.Status = v1beta1.ClusterServiceStatus{
 		Phase: status.Phase, Conditions: status.Conditions, Active: status.Active, Candidate: status.Candidate,
 		Retiring: status.Retiring, LastUpgrade: status.LastUpgrade,
 	}

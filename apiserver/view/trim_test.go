@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/heliostat-dev/heliostat/apiserver/view"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // heldMeta are the fields of the metadata that are held of each object.
@@ -34,16 +34,16 @@ type held struct {
 func allHeld() map[string]held {
 	return map[string]held{
 		"ComputeCluster": {
-			&v1alpha1.ComputeCluster{}, "authentication controlStore managedBy suspend workerGroups", "conditions epoch groups head phase",
+			&v1beta1.ComputeCluster{}, "authentication controlStore managedBy suspend workerGroups", "conditions epoch groups head phase",
 		},
 		"ClusterJob": {
-			&v1alpha1.ClusterJob{}, "clusterRef managedBy", "attempt attempts clusterName conditions endTime ownCluster phase",
+			&v1beta1.ClusterJob{}, "clusterRef managedBy", "attempt attempts clusterName conditions endTime ownCluster phase",
 		},
 		"ClusterJobSchedule": {
-			&v1alpha1.ClusterJobSchedule{}, "", "activeJobs conditions lastScheduleTime nextScheduleTime",
+			&v1beta1.ClusterJobSchedule{}, "", "activeJobs conditions lastScheduleTime nextScheduleTime",
 		},
 		"ClusterService": {
-			&v1alpha1.ClusterService{}, "clusterRef managedBy serveConfig suspend",
+			&v1beta1.ClusterService{}, "clusterRef managedBy serveConfig suspend",
 			"active candidate conditions lastUpgrade phase retiring",
 		},
 		"Pod": {
@@ -63,14 +63,14 @@ func TestTrim_HoldsWhatIsRead(t *testing.T) {
 		c.object.SetUID("u")
 		c.object.SetResourceVersion("1")
 		owners := make([]metav1.OwnerReference, 1000, 1001)
-		c.object.SetOwnerReferences(append(owners, *metav1.NewControllerRef(job("n", "j", 1), v1alpha1.GroupVersion.WithKind("ClusterJob"))))
+		c.object.SetOwnerReferences(append(owners, *metav1.NewControllerRef(job("n", "j", 1), v1beta1.GroupVersion.WithKind("ClusterJob"))))
 		c.object.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl"}})
 		c.object.SetLabels(manyLabels())
 		c.object.SetAnnotations(map[string]string{
 			"kubectl.kubernetes.io/last-applied-configuration": strings.Repeat("x", 200<<10), "heliostat.dev/other": strings.Repeat("x", 200<<10),
-			v1alpha1.AnnotationOwner: strings.Repeat("ä", 20<<10), v1alpha1.AnnotationRevisionCluster: "3",
+			v1beta1.AnnotationOwner: strings.Repeat("ä", 20<<10), v1beta1.AnnotationRevisionCluster: "3",
 		})
-		if service, is := c.object.(*v1alpha1.ClusterService); is {
+		if service, is := c.object.(*v1beta1.ClusterService); is {
 			service.Spec.ServeConfig.Raw = fmt.Appendf(nil, `{"http_options": {"port": 8001, "ssl_certfile": %q, "x": 1}, "applications": [%q]}`,
 				strings.Repeat("c", 1<<10), strings.Repeat("a", 1<<20))
 		}
@@ -121,9 +121,9 @@ func TestTrim_KeepsWhatServicesAreCalledBy(t *testing.T) {
 func TestTrim_KeepsOurLabels(t *testing.T) {
 	one := job("a", "j", 1)
 	one.Labels = manyLabels()
-	one.Labels[v1alpha1.LabelSchedule] = "nightly"
+	one.Labels[v1beta1.LabelSchedule] = "nightly"
 	view.Trim(one)
-	if one.Labels[v1alpha1.LabelSchedule] != "nightly" || one.Labels["a0000"] == "" || one.Labels["a2000"] != "" {
+	if one.Labels[v1beta1.LabelSchedule] != "nightly" || one.Labels["a0000"] == "" || one.Labels["a2000"] != "" {
 		t.Errorf("it holds %v", one.Labels)
 	}
 }

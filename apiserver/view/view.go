@@ -24,7 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // Kinds of objects. Pods have no line of their own.
@@ -157,7 +157,7 @@ func (v *View) Find(key Key) (Object, *Line, bool) {
 
 // ClustersOf returns the clusters of an object by name: itself, those that were made for it, and the one that it
 // refers to.
-func (v *View) ClustersOf(key Key) []*v1alpha1.ComputeCluster {
+func (v *View) ClustersOf(key Key) []*v1beta1.ComputeCluster {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	return v.contents.clustersOf(key)

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/apiserver/view"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -25,15 +25,15 @@ func TestLine_SaysWhatTheStatusSays(t *testing.T) {
 	idle := cluster("a", "idle", 7)
 	idle.Labels, idle.Annotations = map[string]string{"team": "a"}, map[string]string{"heliostat.dev/owner": "ana@example.com"}
 	idle.Status.Conditions = append(conditions(metav1.ConditionFalse, reason.HeadStarting.Of("h"), began.Add(time.Hour)), metav1.Condition{
-		Type: v1alpha1.ConditionSuspended, Status: metav1.ConditionFalse, Reason: reason.IdleSoon.Code,
+		Type: v1beta1.ConditionSuspended, Status: metav1.ConditionFalse, Reason: reason.IdleSoon.Code,
 		Message: reason.IdleSoon.Of("2026-11-26T11:00:00Z", "suspended", "2026-11-26T13:00:00Z").Text,
 	})
 	shared := job("a", "shared", 8)
-	shared.Spec.ClusterRef = &v1alpha1.ClusterReference{Name: "idle"}
+	shared.Spec.ClusterRef = &v1beta1.ClusterReference{Name: "idle"}
 	shared.Status.Attempt = 2
 	served := service("a", "served", 9)
-	served.Status.Active = &v1alpha1.ServiceVersion{ClusterName: "served-1", Revision: "1", TrafficPercent: 60}
-	served.Status.Candidate = &v1alpha1.ServiceVersion{ClusterName: "served-2", Revision: "2", TrafficPercent: 40}
+	served.Status.Active = &v1beta1.ServiceVersion{ClusterName: "served-1", Revision: "1", TrafficPercent: 60}
+	served.Status.Candidate = &v1beta1.ServiceVersion{ClusterName: "served-2", Revision: "2", TrafficPercent: 40}
 	v := filled(t, idle, shared, served)
 
 	_, line, _ := v.Find(key(view.Clusters, "idle"))
@@ -76,7 +76,7 @@ func TestGPUs_AreThoseOfPods(t *testing.T) {
 		return line.GPUs
 	}
 	user, guest := job("a", "user", 1), job("a", "guest", 2)
-	guest.Spec.ClusterRef = &v1alpha1.ClusterReference{Name: "own"}
+	guest.Spec.ClusterRef = &v1beta1.ClusterReference{Name: "own"}
 	own := ownedBy(cluster("a", "own", 3), "ClusterJob", user)
 	v := filled(t, user, guest, own, pod(own, "p1", 4, 2))
 	check := func(when string, want int64) {
@@ -98,7 +98,7 @@ func TestGPUs_AreThoseOfPods(t *testing.T) {
 
 func TestPodsOf_AreThoseOfItsClusters(t *testing.T) {
 	user, guest := job("a", "user", 1), job("a", "guest", 2)
-	guest.Spec.ClusterRef = &v1alpha1.ClusterReference{Name: "own"}
+	guest.Spec.ClusterRef = &v1beta1.ClusterReference{Name: "own"}
 	own, other := ownedBy(cluster("a", "own", 3), "ClusterJob", user), cluster("a", "other", 3)
 	former := cluster("a", "own", 3)
 	former.UID = "former"
@@ -132,7 +132,7 @@ func TestStore_RefusesWhatItCannotOrder(t *testing.T) {
 	for name, err := range map[string]error{
 		"another kind":              store.Add(job("a", "j", 1)),
 		"no object":                 store.Add("x"),
-		"a resourceVersion of none": store.Add(&v1alpha1.ComputeCluster{}),
+		"a resourceVersion of none": store.Add(&v1beta1.ComputeCluster{}),
 		"a list without one":        store.Replace(nil, ""),
 		"a bookmark without one":    store.Bookmark("x"),
 	} {
@@ -180,15 +180,15 @@ func (r *reader) IsWatchListSemanticsUnSupported() bool { return true }
 
 func (r *reader) List(_ context.Context, into client.ObjectList, options ...client.ListOption) error {
 	into.SetResourceVersion("10")
-	if clusters, is := into.(*v1alpha1.ComputeClusterList); is {
-		clusters.Items = []v1alpha1.ComputeCluster{*cluster("a", "c", 5)}
+	if clusters, is := into.(*v1beta1.ComputeClusterList); is {
+		clusters.Items = []v1beta1.ComputeCluster{*cluster("a", "c", 5)}
 	}
 	return r.err()
 }
 
 func (r *reader) Watch(_ context.Context, of client.ObjectList, _ ...client.ListOption) (watch.Interface, error) {
 	events := watch.NewFake()
-	if _, is := of.(*v1alpha1.ComputeClusterList); is && r.err() == nil {
+	if _, is := of.(*v1beta1.ComputeClusterList); is && r.err() == nil {
 		r.watches <- events
 	}
 	return events, r.err()

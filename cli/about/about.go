@@ -19,7 +19,7 @@ import (
 	"github.com/heliostat-dev/heliostat/cli/console"
 	"github.com/heliostat-dev/heliostat/cli/kube"
 	"github.com/heliostat-dev/heliostat/cli/output"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
@@ -33,7 +33,7 @@ type ability struct {
 
 // abilities are those that a user may want to know of.
 func abilities() []ability {
-	group := v1alpha1.GroupVersion.Group
+	group := v1beta1.GroupVersion.Group
 	return []ability{
 		{"see clusters", "list", group, kube.Cluster.Resource, ""},
 		{"see jobs", "list", group, kube.Job.Resource, ""},

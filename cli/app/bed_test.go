@@ -28,7 +28,7 @@ import (
 	"github.com/heliostat-dev/heliostat/cli/app"
 	"github.com/heliostat-dev/heliostat/cli/console"
 	"github.com/heliostat-dev/heliostat/cli/kube"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -123,7 +123,7 @@ func (b *bed) refuse(verb string, object runtime.Object, namespace, name string)
 	}
 	for _, one := range kube.Kinds() {
 		if one.Name == kind {
-			resource, group = one.Resource, v1alpha1.GroupVersion.Group
+			resource, group = one.Resource, v1beta1.GroupVersion.Group
 		}
 	}
 	if b.user == "carl" && resource != kube.Schedule.Resource {
@@ -170,18 +170,18 @@ func condition(kind string, status metav1.ConditionStatus, finding reason.Findin
 
 func ownedBy(kind, name string) []metav1.OwnerReference {
 	is := true
-	return []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: kind, Name: name,
+	return []metav1.OwnerReference{{APIVersion: v1beta1.GroupVersion.String(), Kind: kind, Name: name,
 		UID: types.UID("uid-" + name), Controller: &is}}
 }
 
-func cluster(name string, edit func(*v1alpha1.ComputeCluster)) *v1alpha1.ComputeCluster {
+func cluster(name string, edit func(*v1beta1.ComputeCluster)) *v1beta1.ComputeCluster {
 	one := int32(1)
-	c := &v1alpha1.ComputeCluster{ObjectMeta: metaOf(name, nil)}
+	c := &v1beta1.ComputeCluster{ObjectMeta: metaOf(name, nil)}
 	c.Spec.RayVersion = "2.60.0"
-	c.Spec.WorkerGroups = []v1alpha1.WorkerGroup{{Name: "cpu", Replicas: &one}}
-	c.Status.Phase, c.Status.ObservedGeneration = v1alpha1.PhaseReady, 1
-	c.Status.Workers = v1alpha1.WorkerCounts{Desired: 1, Ready: 1}
-	c.Status.Conditions = []metav1.Condition{condition(v1alpha1.ConditionReady, metav1.ConditionTrue, reason.AllReady.Of(1, 1), 5)}
+	c.Spec.WorkerGroups = []v1beta1.WorkerGroup{{Name: "cpu", Replicas: &one}}
+	c.Status.Phase, c.Status.ObservedGeneration = v1beta1.PhaseReady, 1
+	c.Status.Workers = v1beta1.WorkerCounts{Desired: 1, Ready: 1}
+	c.Status.Conditions = []metav1.Condition{condition(v1beta1.ConditionReady, metav1.ConditionTrue, reason.AllReady.Of(1, 1), 5)}
 	edit(c)
 	return c
 }
@@ -189,7 +189,7 @@ func cluster(name string, edit func(*v1alpha1.ComputeCluster)) *v1alpha1.Compute
 // unscheduled is a head pod for which there is no node.
 func unscheduled(of string) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metaOf(of+"-head-1", nil)}
-	pod.Labels = map[string]string{v1alpha1.LabelCluster: of, v1alpha1.LabelRole: v1alpha1.RoleHead, v1alpha1.LabelEpoch: "1"}
+	pod.Labels = map[string]string{v1beta1.LabelCluster: of, v1beta1.LabelRole: v1beta1.RoleHead, v1beta1.LabelEpoch: "1"}
 	pod.OwnerReferences = ownedBy("ComputeCluster", of)
 	pod.Status.Phase = corev1.PodPending
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
@@ -198,16 +198,16 @@ func unscheduled(of string) *corev1.Pod {
 	return pod
 }
 
-func starting(c *v1alpha1.ComputeCluster) {
-	c.Status.Phase, c.Status.Epoch = v1alpha1.PhaseStarting, 1
+func starting(c *v1beta1.ComputeCluster) {
+	c.Status.Phase, c.Status.Epoch = v1beta1.PhaseStarting, 1
 	c.Status.Workers.Ready = 0
 	starts := reason.HeadStarting.Of(c.Name + "-head-1")
-	c.Status.Conditions = []metav1.Condition{condition(v1alpha1.ConditionReady, metav1.ConditionFalse, starts, 10),
-		condition(v1alpha1.ConditionHeadReady, metav1.ConditionFalse, starts, 10)}
+	c.Status.Conditions = []metav1.Condition{condition(v1beta1.ConditionReady, metav1.ConditionFalse, starts, 10),
+		condition(v1beta1.ConditionHeadReady, metav1.ConditionFalse, starts, 10)}
 }
 
-func job(name, phase string, edit func(*v1alpha1.ClusterJob)) *v1alpha1.ClusterJob {
-	j := &v1alpha1.ClusterJob{ObjectMeta: metaOf(name, map[string]string{v1alpha1.AnnotationOwner: "anna"})}
+func job(name, phase string, edit func(*v1beta1.ClusterJob)) *v1beta1.ClusterJob {
+	j := &v1beta1.ClusterJob{ObjectMeta: metaOf(name, map[string]string{v1beta1.AnnotationOwner: "anna"})}
 	j.Spec.Entrypoint = "python train.py"
 	j.Status.Phase, j.Status.ObservedGeneration, j.Status.Attempt = phase, 1, 1
 	edit(j)
@@ -217,61 +217,61 @@ func job(name, phase string, edit func(*v1alpha1.ClusterJob)) *v1alpha1.ClusterJ
 // fixtures are what there is in team-a, and one cluster in team-b.
 func fixtures() []client.Object {
 	started, ended := metav1.NewTime(born.Add(20*time.Minute)), metav1.NewTime(born.Add(50*time.Minute))
-	other := cluster("refused", func(c *v1alpha1.ComputeCluster) {
-		c.Namespace, c.Status.Phase = "team-b", v1alpha1.PhaseFailed
+	other := cluster("refused", func(c *v1beta1.ComputeCluster) {
+		c.Namespace, c.Status.Phase = "team-b", v1beta1.PhaseFailed
 		refused := reason.InvalidSpec.Of("spec.rayVersion: must be 2.52 or later")
-		c.Status.Conditions = []metav1.Condition{condition(v1alpha1.ConditionReady, metav1.ConditionFalse, refused, 1),
-			condition(v1alpha1.ConditionStalled, metav1.ConditionTrue, refused, 1)}
+		c.Status.Conditions = []metav1.Condition{condition(v1beta1.ConditionReady, metav1.ConditionFalse, refused, 1),
+			condition(v1beta1.ConditionStalled, metav1.ConditionTrue, refused, 1)}
 	})
 	all := []client.Object{
 		cluster("dev", starting), unscheduled("dev"), other,
-		cluster("idle", func(c *v1alpha1.ComputeCluster) {
-			c.Spec.IdlePolicy = &v1alpha1.IdlePolicy{AfterSeconds: 3600, Action: v1alpha1.IdleSuspend}
-			c.Annotations = map[string]string{v1alpha1.AnnotationOwner: "anna"}
+		cluster("idle", func(c *v1beta1.ComputeCluster) {
+			c.Spec.IdlePolicy = &v1beta1.IdlePolicy{AfterSeconds: 3600, Action: v1beta1.IdleSuspend}
+			c.Annotations = map[string]string{v1beta1.AnnotationOwner: "anna"}
 			c.Labels = map[string]string{"team": "a"}
 			c.Status.Resources = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("4"), "cpu": resource.MustParse("9")}
-			c.Status.Conditions = append(c.Status.Conditions, condition(v1alpha1.ConditionSuspended, metav1.ConditionFalse,
+			c.Status.Conditions = append(c.Status.Conditions, condition(v1beta1.ConditionSuspended, metav1.ConditionFalse,
 				reason.IdleSoon.Of("2026-11-27T09:18:00Z", "suspended", "2026-11-27T10:18:00Z"), 18))
 		}),
-		cluster("asleep", func(c *v1alpha1.ComputeCluster) {
-			c.Spec.Suspend, c.Status.Phase, c.Status.Workers = true, v1alpha1.PhaseSuspended, v1alpha1.WorkerCounts{}
-			c.Status.Conditions = []metav1.Condition{condition(v1alpha1.ConditionSuspended, metav1.ConditionTrue,
+		cluster("asleep", func(c *v1beta1.ComputeCluster) {
+			c.Spec.Suspend, c.Status.Phase, c.Status.Workers = true, v1beta1.PhaseSuspended, v1beta1.WorkerCounts{}
+			c.Status.Conditions = []metav1.Condition{condition(v1beta1.ConditionSuspended, metav1.ConditionTrue,
 				reason.SuspendedBySpec.Of(), 30)}
 		}),
-		job("train", v1alpha1.PhaseRunning, func(j *v1alpha1.ClusterJob) {
-			j.Spec.ClusterRef = &v1alpha1.ClusterReference{Name: "idle"}
+		job("train", v1beta1.PhaseRunning, func(j *v1beta1.ClusterJob) {
+			j.Spec.ClusterRef = &v1beta1.ClusterReference{Name: "idle"}
 			j.Status.ClusterName, j.Status.StartTime = "idle", &started
-			j.Status.Attempts = []v1alpha1.JobAttempt{{Number: 1, ClusterName: "idle", SubmitTime: &started, StartTime: &started}}
-			j.Status.Conditions = []metav1.Condition{condition(v1alpha1.ConditionReady, metav1.ConditionFalse,
+			j.Status.Attempts = []v1beta1.JobAttempt{{Number: 1, ClusterName: "idle", SubmitTime: &started, StartTime: &started}}
+			j.Status.Conditions = []metav1.Condition{condition(v1beta1.ConditionReady, metav1.ConditionFalse,
 				reason.JobRunning.Of(1, "idle"), 20)}
 		}),
-		job("done", v1alpha1.PhaseFailed, func(j *v1alpha1.ClusterJob) {
+		job("done", v1beta1.PhaseFailed, func(j *v1beta1.ClusterJob) {
 			failed := reason.EntrypointFailed.Of(1, "")
 			j.Status.StartTime, j.Status.EndTime = &started, &ended
-			j.Status.Conditions = []metav1.Condition{condition(v1alpha1.ConditionReady, metav1.ConditionFalse, failed, 50),
-				condition(v1alpha1.ConditionFailed, metav1.ConditionTrue, failed, 50)}
+			j.Status.Conditions = []metav1.Condition{condition(v1beta1.ConditionReady, metav1.ConditionFalse, failed, 50),
+				condition(v1beta1.ConditionFailed, metav1.ConditionTrue, failed, 50)}
 		}),
 	}
-	nightly := &v1alpha1.ClusterJobSchedule{ObjectMeta: metaOf("nightly", nil)}
+	nightly := &v1beta1.ClusterJobSchedule{ObjectMeta: metaOf("nightly", nil)}
 	nightly.Spec.Schedule, nightly.Spec.Suspend = "0 2 * * *", false
 	nightly.Status.ObservedGeneration, nightly.Status.ActiveJobs = 1, 1
-	nightly.Status.Conditions = []metav1.Condition{condition(v1alpha1.ConditionReady, metav1.ConditionTrue, reason.ScheduleActive.Of(), 60)}
+	nightly.Status.Conditions = []metav1.Condition{condition(v1beta1.ConditionReady, metav1.ConditionTrue, reason.ScheduleActive.Of(), 60)}
 	return append(append(all, nightly), service()...)
 }
 
 // service is one whose second version has 40 % of the requests, with what is kept of both.
 func service() []client.Object {
-	s := &v1alpha1.ClusterService{ObjectMeta: metaOf("translate", nil)}
+	s := &v1beta1.ClusterService{ObjectMeta: metaOf("translate", nil)}
 	s.Spec.ServeConfig.Raw = []byte(`{"applications":[{"name":"b"}]}`)
-	s.Status.Phase, s.Status.ObservedGeneration = v1alpha1.PhaseUpgrading, 1
-	s.Status.Active = &v1alpha1.ServiceVersion{Revision: "1", ClusterName: "translate-1", TrafficPercent: 60, Healthy: true}
-	s.Status.Candidate = &v1alpha1.ServiceVersion{Revision: "2", ClusterName: "translate-2", TrafficPercent: 40, Healthy: true}
+	s.Status.Phase, s.Status.ObservedGeneration = v1beta1.PhaseUpgrading, 1
+	s.Status.Active = &v1beta1.ServiceVersion{Revision: "1", ClusterName: "translate-1", TrafficPercent: 60, Healthy: true}
+	s.Status.Candidate = &v1beta1.ServiceVersion{Revision: "2", ClusterName: "translate-2", TrafficPercent: 40, Healthy: true}
 	s.Status.Conditions = []metav1.Condition{
-		condition(v1alpha1.ConditionReady, metav1.ConditionTrue, reason.ServiceServes.Of("1", "translate-1"), 8)}
+		condition(v1beta1.ConditionReady, metav1.ConditionTrue, reason.ServiceServes.Of("1", "translate-1"), 8)}
 	all := []client.Object{s}
 	for number, config := range []string{`{"applications":[{"name":"a"}]}`, `{"applications":[{"name":"b"}]}`} {
 		kept := &appsv1.ControllerRevision{ObjectMeta: metaOf(fmt.Sprintf("translate-v%d", number+1), nil), Revision: int64(number + 1)}
-		kept.Labels = map[string]string{v1alpha1.LabelService: "translate"}
+		kept.Labels = map[string]string{v1beta1.LabelService: "translate"}
 		kept.OwnerReferences = ownedBy("ClusterService", "translate")
 		kept.Data.Raw = fmt.Appendf(nil, `{"serveConfig":%s}`, config)
 		all = append(all, kept)

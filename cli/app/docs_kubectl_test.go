@@ -15,7 +15,7 @@ import (
 
 	"k8s.io/client-go/util/jsonpath"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 var (
@@ -35,12 +35,12 @@ var (
 		"secret services statefulset")
 
 	kindsOfOurs = map[string]reflect.Type{
-		"computecluster cc":      reflect.TypeFor[v1alpha1.ComputeCluster](),
-		"clusterjob cjob":        reflect.TypeFor[v1alpha1.ClusterJob](),
-		"clusterservice csvc":    reflect.TypeFor[v1alpha1.ClusterService](),
-		"clusterjobschedule cjs": reflect.TypeFor[v1alpha1.ClusterJobSchedule](),
+		"computecluster cc":      reflect.TypeFor[v1beta1.ComputeCluster](),
+		"clusterjob cjob":        reflect.TypeFor[v1beta1.ClusterJob](),
+		"clusterservice csvc":    reflect.TypeFor[v1beta1.ClusterService](),
+		"clusterjobschedule cjs": reflect.TypeFor[v1beta1.ClusterJobSchedule](),
 	}
-	waitedFor = []string{v1alpha1.ConditionReady, v1alpha1.ConditionFinished, v1alpha1.ConditionComplete, v1alpha1.ConditionFailed, v1alpha1.ConditionSuspended}
+	waitedFor = []string{v1beta1.ConditionReady, v1beta1.ConditionFinished, v1beta1.ConditionComplete, v1beta1.ConditionFailed, v1beta1.ConditionSuspended}
 )
 
 const objectVerbs = "annotate delete describe get label patch scale wait"
@@ -59,7 +59,7 @@ func kindOf(resource string) (kind reflect.Type, known bool) {
 
 // keysOfOurs returns the source that has all labels and annotations.
 var keysOfOurs = sync.OnceValue(func() string {
-	source, err := os.ReadFile("../../ray-operator/api/v1alpha1/labels.go")
+	source, err := os.ReadFile("../../ray-operator/api/v1beta1/labels.go")
 	if err != nil {
 		panic(err)
 	}

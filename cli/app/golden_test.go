@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/cli/outcome"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -80,7 +80,7 @@ var pages = map[string][]string{
 }
 
 // manifest is what standard input has.
-const manifest = "apiVersion: heliostat.dev/v1alpha1\nkind: ClusterJob\nmetadata: {name: a}\nspec: {clusterRef: {name: idle}, entrypoint: ls}\n"
+const manifest = "apiVersion: heliostat.dev/v1beta1\nkind: ClusterJob\nmetadata: {name: a}\nspec: {clusterRef: {name: idle}, entrypoint: ls}\n"
 
 // TestCommands_PrintGolden runs commands in a pipe, each on the same objects.
 func TestCommands_PrintGolden(t *testing.T) {
@@ -118,9 +118,9 @@ func page(line string, r result) string {
 }
 
 // change edits a cluster while a command waits for it.
-func change(name string, edit func(*v1alpha1.ComputeCluster)) func(context.Context, client.Client) {
+func change(name string, edit func(*v1beta1.ComputeCluster)) func(context.Context, client.Client) {
 	return func(ctx context.Context, c client.Client) {
-		found := &v1alpha1.ComputeCluster{}
+		found := &v1beta1.ComputeCluster{}
 		if err := c.Get(ctx, client.ObjectKey{Namespace: "team-a", Name: name}, found); err != nil {
 			panic(err)
 		}
@@ -131,16 +131,16 @@ func change(name string, edit func(*v1alpha1.ComputeCluster)) func(context.Conte
 	}
 }
 
-func ready(c *v1alpha1.ComputeCluster) {
-	c.Status.Phase, c.Status.ObservedGeneration = v1alpha1.PhaseReady, c.Generation
-	c.Status.Workers = v1alpha1.WorkerCounts{Desired: 1, Ready: 1}
-	c.Status.Conditions = []metav1.Condition{condition(v1alpha1.ConditionReady, metav1.ConditionTrue, reason.AllReady.Of(1, 1), 60)}
+func ready(c *v1beta1.ComputeCluster) {
+	c.Status.Phase, c.Status.ObservedGeneration = v1beta1.PhaseReady, c.Generation
+	c.Status.Workers = v1beta1.WorkerCounts{Desired: 1, Ready: 1}
+	c.Status.Conditions = []metav1.Condition{condition(v1beta1.ConditionReady, metav1.ConditionTrue, reason.AllReady.Of(1, 1), 60)}
 }
 
-func headReady(c *v1alpha1.ComputeCluster) {
+func headReady(c *v1beta1.ComputeCluster) {
 	c.Status.Conditions = []metav1.Condition{
-		condition(v1alpha1.ConditionReady, metav1.ConditionFalse, reason.WorkersStarting.Of(0, 1), 60),
-		condition(v1alpha1.ConditionHeadReady, metav1.ConditionTrue, reason.HeadReady.Of("dev-head-1"), 60),
+		condition(v1beta1.ConditionReady, metav1.ConditionFalse, reason.WorkersStarting.Of(0, 1), 60),
+		condition(v1beta1.ConditionHeadReady, metav1.ConditionTrue, reason.HeadReady.Of("dev-head-1"), 60),
 	}
 }
 
@@ -156,7 +156,7 @@ func TestWait_SaysHowFarItIs(t *testing.T) {
 		{"wait cluster/dev -q", "quietly", comesUp},
 		{"wait cluster/dev --timeout 5s", "too late", map[int]func(context.Context, client.Client){9: nil}},
 		{"wait cluster/dev", "is deleted", map[int]func(context.Context, client.Client){2: func(ctx context.Context, c client.Client) {
-			if err := c.DeleteAllOf(ctx, &v1alpha1.ComputeCluster{}, client.InNamespace("team-a")); err != nil {
+			if err := c.DeleteAllOf(ctx, &v1beta1.ComputeCluster{}, client.InNamespace("team-a")); err != nil {
 				panic(err)
 			}
 		}}},

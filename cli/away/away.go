@@ -16,7 +16,7 @@ import (
 	"github.com/heliostat-dev/heliostat/cli/console"
 	"github.com/heliostat-dev/heliostat/cli/kube"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 )
 
@@ -71,13 +71,13 @@ func (c *Clusters) find(ctx context.Context, name string) (*heads.Heads, heads.H
 	if err != nil {
 		return nil, heads.Head{}, err
 	}
-	cluster, is := object.(*v1alpha1.ComputeCluster)
+	cluster, is := object.(*v1beta1.ComputeCluster)
 	if !is {
 		return nil, heads.Head{}, fmt.Errorf("read cluster %s: it is of another kind", name)
 	}
 	pods := &corev1.PodList{}
 	if err := c.Objects.List(ctx, pods, client.InNamespace(cluster.Namespace),
-		client.MatchingLabels{v1alpha1.LabelCluster: name, v1alpha1.LabelRole: v1alpha1.RoleHead}); err != nil {
+		client.MatchingLabels{v1beta1.LabelCluster: name, v1beta1.LabelRole: v1beta1.RoleHead}); err != nil {
 		return nil, heads.Head{}, kube.Because(fmt.Errorf("list head pods of cluster %s: %w", name, err))
 	}
 	at := &moment{objects: c.Objects, cluster: cluster, pods: pods.Items}
@@ -109,12 +109,12 @@ func (c *Clusters) connect(ctx context.Context, at *moment, address string) (net
 // moment is a cluster and its heads as the API server had them. It implements what heads are found by.
 type moment struct {
 	objects *kube.Objects
-	cluster *v1alpha1.ComputeCluster
+	cluster *v1beta1.ComputeCluster
 	pods    []corev1.Pod
 }
 
 // FindCluster implements heads.Clusters.
-func (m *moment) FindCluster(namespace, name string) (*v1alpha1.ComputeCluster, bool) {
+func (m *moment) FindCluster(namespace, name string) (*v1beta1.ComputeCluster, bool) {
 	return m.cluster, m.cluster.Namespace == namespace && m.cluster.Name == name
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/heliostat-dev/heliostat/cli/console"
 	"github.com/heliostat-dev/heliostat/cli/kube"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -22,9 +22,9 @@ type Heads interface {
 	// ReadOutput writes what follows in the output of an attempt. It ends with the output, or with what there is now.
 	ReadOutput(ctx context.Context, of Output, out io.Writer) error
 	// EachReplica visits the replicas of a service that have a log, and returns all deployments that Serve knows.
-	EachReplica(ctx context.Context, service *v1alpha1.ClusterService, visit Visit) ([]heads.Deployment, error)
+	EachReplica(ctx context.Context, service *v1beta1.ClusterService, visit Visit) ([]heads.Deployment, error)
 	// Call sends a request to a service. The caller closes the answer's body.
-	Call(ctx context.Context, service *v1alpha1.ClusterService, request *http.Request) (*http.Response, error)
+	Call(ctx context.Context, service *v1beta1.ClusterService, request *http.Request) (*http.Response, error)
 	// FindVersions asks the head of a cluster for its versions.
 	FindVersions(ctx context.Context, namespace, cluster string) (Versions, error)
 	// KeepPackage has a head keep a package for another while. It uploads one that the head does not have, once it has
@@ -48,8 +48,8 @@ var (
 
 // Output is a part of the output of a job.
 type Output struct {
-	Job     *v1alpha1.ClusterJob
-	Attempt v1alpha1.JobAttempt
+	Job     *v1beta1.ClusterJob
+	Attempt v1beta1.JobAttempt
 	// Offset is the byte to begin at.
 	Offset int64
 	// IsFollowed: go on until the attempt has ended.
@@ -101,7 +101,7 @@ func (c *Clusters) ReadOutput(ctx context.Context, of Output, out io.Writer) err
 
 // EachReplica implements Heads, in one conversation with each head.
 func (c *Clusters) EachReplica(
-	ctx context.Context, service *v1alpha1.ClusterService, visit Visit,
+	ctx context.Context, service *v1beta1.ClusterService, visit Visit,
 ) ([]heads.Deployment, error) {
 	var all []heads.Deployment
 	for _, cluster := range heads.ClustersOf(service) {
@@ -115,7 +115,7 @@ func (c *Clusters) EachReplica(
 }
 
 func (c *Clusters) eachReplicaOn(
-	ctx context.Context, service *v1alpha1.ClusterService, cluster string, visit Visit,
+	ctx context.Context, service *v1beta1.ClusterService, cluster string, visit Visit,
 ) ([]heads.Deployment, error) {
 	head, err := c.Converse(ctx, cluster)
 	if err != nil {
@@ -150,7 +150,7 @@ func (c *Clusters) eachReplicaOn(
 }
 
 // Call implements Heads: it sends the request to a pod that accepts requests.
-func (c *Clusters) Call(ctx context.Context, service *v1alpha1.ClusterService, request *http.Request) (*http.Response, error) {
+func (c *Clusters) Call(ctx context.Context, service *v1beta1.ClusterService, request *http.Request) (*http.Response, error) {
 	if request.URL.Scheme != "http" {
 		return nil, outcome.Errorf(outcome.Refused, "service/%s speaks TLS, whose certificate is for its address within "+
 			"Kubernetes; send the request there", service.Name)

@@ -21,7 +21,7 @@ import (
 	"github.com/heliostat-dev/heliostat/cli/console"
 	"github.com/heliostat-dev/heliostat/cli/kube"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -166,7 +166,7 @@ func (s *Server) ReadOutput(ctx context.Context, of Output, out io.Writer) error
 
 // EachReplica implements Heads. The server reads each log by itself, from an offset.
 func (s *Server) EachReplica(
-	ctx context.Context, service *v1alpha1.ClusterService, visit Visit,
+	ctx context.Context, service *v1beta1.ClusterService, visit Visit,
 ) ([]heads.Deployment, error) {
 	path := []string{"namespaces", service.Namespace, "services", service.Name, "replicas"}
 	var list saidReplicas
@@ -230,7 +230,7 @@ func (s *Server) copy(ctx context.Context, out io.Writer, query url.Values, path
 }
 
 // Call implements Heads. The request is for the service's own address, and goes to the server's for it.
-func (s *Server) Call(ctx context.Context, service *v1alpha1.ClusterService, request *http.Request) (*http.Response, error) {
+func (s *Server) Call(ctx context.Context, service *v1beta1.ClusterService, request *http.Request) (*http.Response, error) {
 	if request.Header.Get("Authorization") != "" {
 		return nil, outcome.Errorf(outcome.Refused,
 			"the server takes your own token there and passes none on; leave out -H Authorization or --server")

@@ -22,7 +22,7 @@ import (
 	"github.com/heliostat-dev/heliostat/cli/away"
 	"github.com/heliostat-dev/heliostat/cli/console"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // serve starts a server with TLS, and returns it as a user names it.
@@ -44,8 +44,8 @@ func ofToken() *rest.Config {
 }
 
 func train() away.Output {
-	job := &v1alpha1.ClusterJob{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "train"}}
-	return away.Output{Job: job, Attempt: v1alpha1.JobAttempt{Number: 2}, Offset: 7, IsFollowed: true}
+	job := &v1beta1.ClusterJob{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "train"}}
+	return away.Output{Job: job, Attempt: v1beta1.JobAttempt{Number: 2}, Offset: 7, IsFollowed: true}
 }
 
 func TestNewServer_TakesTokensAlone(t *testing.T) {
@@ -150,7 +150,7 @@ func TestServer_ReadsEachReplica(t *testing.T) {
 		}
 		var seen []string
 		var out bytes.Buffer
-		service := &v1alpha1.ClusterService{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "translate"}}
+		service := &v1beta1.ClusterService{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "translate"}}
 		deployments, err := server.EachReplica(t.Context(), service, func(one heads.Replica, read away.ReadLogFrom) error {
 			seen = append(seen, one.Cluster+"/"+one.Application+"/"+one.Deployment+"/"+one.ID)
 			return read(t.Context(), 7, &out)
@@ -232,7 +232,7 @@ func TestServer_CallsAService(t *testing.T) {
 		body, _ := io.ReadAll(r.Body)
 		fmt.Fprintf(w, "%s %s %s %s %s", r.Method, r.URL, r.Header.Get("Authorization"), r.Header.Get("X-Key"), body)
 	})
-	service := &v1alpha1.ClusterService{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "translate"}}
+	service := &v1beta1.ClusterService{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "translate"}}
 	call := func(header, value string) (string, error) {
 		server, err := away.NewServer(ofToken(), at)
 		if err != nil {

@@ -11,14 +11,14 @@ import (
 	"github.com/heliostat-dev/heliostat/cli/console"
 	"github.com/heliostat-dev/heliostat/cli/kube"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // portHTTP is the name of the port of a service that takes HTTP.
 const portHTTP = "http"
 
 // findPod returns a ready pod that accepts requests for a service, and the port where it does.
-func findPod(ctx context.Context, objects *kube.Objects, service *v1alpha1.ClusterService) (types.NamespacedName, int, error) {
+func findPod(ctx context.Context, objects *kube.Objects, service *v1beta1.ClusterService) (types.NamespacedName, int, error) {
 	front := &corev1.Service{}
 	if err := objects.Get(ctx, client.ObjectKeyFromObject(service), front); err != nil {
 		return types.NamespacedName{}, 0, kube.Because(fmt.Errorf("read Service %s: %w", service.Name, err))

@@ -26,7 +26,7 @@ import (
 	"github.com/heliostat-dev/heliostat/cli/console"
 	"github.com/heliostat-dev/heliostat/cli/kube"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
@@ -54,13 +54,13 @@ func gone(one string) secrets {
 func bundled(t *testing.T, path string, answer secrets) (map[string]string, string, error) {
 	t.Helper()
 	site := headstest.New()
-	cluster := site.PutCluster("demo", func(c *v1alpha1.ComputeCluster) {
+	cluster := site.PutCluster("demo", func(c *v1beta1.ComputeCluster) {
 		c.Spec.Head.Template = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{
 			{Name: "ray", Env: []corev1.EnvVar{{Name: "KEY", Value: "canary-of-a-variable"}}}},
 			Volumes: []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "file"}}}}}}
 	})
 	pod := headstest.Head(cluster, 1, "10.1.0.1")
-	pod.Labels[v1alpha1.LabelCluster] = "demo"
+	pod.Labels[v1beta1.LabelCluster] = "demo"
 	pod.Status.ContainerStatuses[0].RestartCount = 1
 	pod.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1, Message: "canary-of-all, it said"}
 	pod.Spec.Containers = []corev1.Container{{Name: "ray",
@@ -71,7 +71,7 @@ func bundled(t *testing.T, path string, answer secrets) (map[string]string, stri
 		return &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: headstest.Namespace, Name: name}, Message: "it is " + name + " " + strings.TrimSpace(fileOfSecret),
 			InvolvedObject: corev1.ObjectReference{UID: about.GetUID()}}
 	}
-	secret := headstest.Secret(cluster, naming.TokenSecret("demo"), v1alpha1.TokenKey, headstest.Token)
+	secret := headstest.Secret(cluster, naming.TokenSecret("demo"), v1beta1.TokenKey, headstest.Token)
 	objects := fake.NewClientBuilder().WithScheme(kube.Scheme()).
 		WithObjects(cluster, pod, secret, headstest.Secret(cluster, "one", "k", "canary-of-a-reference"),
 			headstest.Secret(cluster, "all", "k", "canary-of-all"), headstest.Secret(cluster, "file", "k", fileOfSecret), event("ours", pod), event("other", &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "x"}})).
@@ -189,12 +189,12 @@ func TestBundle_HasNoLogsWithoutASecret(t *testing.T) {
 
 // TestLearnSecrets_NeedsNoTokenThatOpensNothing has clusters whose token is not in the Secret of its name.
 func TestLearnSecrets_NeedsNoTokenThatOpensNothing(t *testing.T) {
-	cluster := func(name string, of *v1alpha1.Authentication) *v1alpha1.ComputeCluster {
-		return &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: name}, Spec: v1alpha1.ComputeClusterSpec{Authentication: of}}
+	cluster := func(name string, of *v1beta1.Authentication) *v1beta1.ComputeCluster {
+		return &v1beta1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: name}, Spec: v1beta1.ComputeClusterSpec{Authentication: of}}
 	}
 	given := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "given"}, Data: map[string][]byte{"auth_token": []byte("canary-of-given")}}
-	made := fake.NewClientBuilder().WithScheme(kube.Scheme()).WithObjects(given, cluster("open", &v1alpha1.Authentication{Mode: "Disabled"}),
-		cluster("own", &v1alpha1.Authentication{SecretName: "given"}), cluster("lost", &v1alpha1.Authentication{SecretName: "nowhere"}), cluster("plain", nil)).Build()
+	made := fake.NewClientBuilder().WithScheme(kube.Scheme()).WithObjects(given, cluster("open", &v1beta1.Authentication{Mode: "Disabled"}),
+		cluster("own", &v1beta1.Authentication{SecretName: "given"}), cluster("lost", &v1beta1.Authentication{SecretName: "nowhere"}), cluster("plain", nil)).Build()
 	for name, c := range map[string]struct {
 		reference reference
 		want      []string

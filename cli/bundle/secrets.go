@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
@@ -116,11 +116,11 @@ func (b *bundle) learnSecret(ctx context.Context, namespace, name string) error 
 // learnToken learns the token of a cluster that has no Secret of the operator's, or returns why it cannot. A cluster that is gone or
 // that asks for no token has none to tell: the token opened that cluster alone.
 func (b *bundle) learnToken(ctx context.Context, namespace, name string, missing error) error {
-	cluster := &v1alpha1.ComputeCluster{}
+	cluster := &v1beta1.ComputeCluster{}
 	err := b.objects.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, cluster)
 	of := cluster.Spec.Authentication
 	switch {
-	case apierrors.IsNotFound(err), err == nil && of != nil && of.Mode == v1alpha1.AuthenticationDisabled:
+	case apierrors.IsNotFound(err), err == nil && of != nil && of.Mode == v1beta1.AuthenticationDisabled:
 		return nil
 	case err == nil && of != nil && of.SecretName != "":
 		return b.learnSecret(ctx, namespace, of.SecretName)

@@ -16,7 +16,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/cli/console"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // What a cluster has where no flag says something else.
@@ -58,13 +58,13 @@ func Given(flags *pflag.FlagSet) []string {
 }
 
 // Build returns the cluster that the flags describe.
-func (s *Shape) Build(namespace, name string, hasWorkers bool) (*v1alpha1.ComputeCluster, error) {
-	cluster := &v1alpha1.ComputeCluster{
-		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "ComputeCluster"},
+func (s *Shape) Build(namespace, name string, hasWorkers bool) (*v1beta1.ComputeCluster, error) {
+	cluster := &v1beta1.ComputeCluster{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: "ComputeCluster"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 	}
 	cluster.Spec.RayVersion, cluster.Spec.Image = s.ray, s.image
-	group := v1alpha1.WorkerGroup{Name: groupName}
+	group := v1beta1.WorkerGroup{Name: groupName}
 	var err error
 	if group.Size, err = s.size(); err != nil {
 		return nil, err
@@ -76,19 +76,19 @@ func (s *Shape) Build(namespace, name string, hasWorkers bool) (*v1alpha1.Comput
 		if group.MinReplicas, group.MaxReplicas, err = readRange(s.autoscale); err != nil {
 			return nil, err
 		}
-		cluster.Spec.Autoscaling = &v1alpha1.Autoscaling{}
+		cluster.Spec.Autoscaling = &v1beta1.Autoscaling{}
 	case s.workers < 0:
 		return nil, outcome.Errorf(outcome.Usage, "--workers must not be negative; give 0 or more")
 	default:
 		group.Replicas = &s.workers
 	}
-	cluster.Spec.WorkerGroups = []v1alpha1.WorkerGroup{group}
+	cluster.Spec.WorkerGroups = []v1beta1.WorkerGroup{group}
 	if s.idle != 0 {
 		seconds := s.idle.Seconds()
 		if seconds < 10 || seconds > math.MaxInt32 {
 			return nil, outcome.Errorf(outcome.Usage, "--idle is %s; give 10s or more", s.idle)
 		}
-		cluster.Spec.IdlePolicy = &v1alpha1.IdlePolicy{AfterSeconds: int32(seconds), Action: "Suspend"}
+		cluster.Spec.IdlePolicy = &v1beta1.IdlePolicy{AfterSeconds: int32(seconds), Action: "Suspend"}
 	}
 	return cluster, nil
 }
@@ -131,7 +131,7 @@ func readRange(text string) (least, most *int32, err error) {
 }
 
 // describe says in words what a cluster will have.
-func describe(cluster *v1alpha1.ComputeCluster) string {
+func describe(cluster *v1beta1.ComputeCluster) string {
 	least, most := int32(0), int32(0)
 	for i := range cluster.Spec.WorkerGroups {
 		group := &cluster.Spec.WorkerGroups[i]

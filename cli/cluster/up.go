@@ -18,7 +18,7 @@ import (
 	"github.com/heliostat-dev/heliostat/cli/outcome"
 	"github.com/heliostat-dev/heliostat/cli/output"
 	"github.com/heliostat-dev/heliostat/cli/preset"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // request is what a user asks of up.
@@ -80,7 +80,7 @@ func (r *request) up(ctx context.Context, flags *pflag.FlagSet, name string) err
 		return r.out.Done(r.console.Out, wanted, fmt.Sprintf("%s created%s", target, r.dryRun.Suffix()))
 	}
 	if user := objects.UserName(ctx); user != "" {
-		metav1.SetMetaDataAnnotation(&wanted.ObjectMeta, v1alpha1.AnnotationOwner, user)
+		metav1.SetMetaDataAnnotation(&wanted.ObjectMeta, v1beta1.AnnotationOwner, user)
 	}
 	said := fmt.Sprintf("%s created%s: %s", target, r.dryRun.Suffix(), describe(wanted))
 	found := verbs.Object(wanted)
@@ -102,7 +102,7 @@ func (r *request) up(ctx context.Context, flags *pflag.FlagSet, name string) err
 // build returns the cluster that flags describe, or a preset.
 func (r *request) build(
 	ctx context.Context, flags *pflag.FlagSet, objects *kube.Objects, name string,
-) (*v1alpha1.ComputeCluster, error) {
+) (*v1beta1.ComputeCluster, error) {
 	if err := r.preset.Check(); err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func (r *request) build(
 	if err != nil {
 		return nil, err
 	}
-	cluster := &v1alpha1.ComputeCluster{}
+	cluster := &v1beta1.ComputeCluster{}
 	if err := kube.ReadManifest(text, kube.Cluster, cluster); err != nil {
 		return nil, outcome.Errorf(outcome.Refused, "read the manifest of the preset: %w", err)
 	}

@@ -13,16 +13,16 @@ import (
 	"github.com/heliostat-dev/heliostat/cli/kube"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
 	"github.com/heliostat-dev/heliostat/cli/pack"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 )
 
 // carrier brings the files of a directory to where a job runs.
 type carrier interface {
 	// prepare does what must be done before there is the job.
-	prepare(ctx context.Context, objects *kube.Objects, job *v1alpha1.ClusterJob) error
+	prepare(ctx context.Context, objects *kube.Objects, job *v1beta1.ClusterJob) error
 	// settle does what needs the job.
-	settle(ctx context.Context, objects *kube.Objects, job *v1alpha1.ClusterJob) error
+	settle(ctx context.Context, objects *kube.Objects, job *v1beta1.ClusterJob) error
 	// hold keeps the files there until the context ends.
 	hold(ctx context.Context)
 }
@@ -31,7 +31,7 @@ type carrier interface {
 const lasting = "put the files into the image, or name the URI of an archive, such as --working-dir s3://bucket/code.zip"
 
 // carry has a job run in a directory of this machine or in the archive of a URI. Nothing is created or sent yet.
-func (s *submission) carry(job *v1alpha1.ClusterJob) (carrier, error) {
+func (s *submission) carry(job *v1beta1.ClusterJob) (carrier, error) {
 	directory := s.wish.workingDir
 	if directory == "" {
 		return nothing{}, nil
@@ -60,7 +60,7 @@ func (s *submission) carry(job *v1alpha1.ClusterJob) (carrier, error) {
 }
 
 // excludesOf returns what the runtime environment of a job leaves out of a directory. It refuses one that has its own.
-func excludesOf(job *v1alpha1.ClusterJob) ([]string, error) {
+func excludesOf(job *v1beta1.ClusterJob) ([]string, error) {
 	if job.Spec.RuntimeEnv == nil {
 		return nil, nil
 	}
@@ -79,7 +79,7 @@ func excludesOf(job *v1alpha1.ClusterJob) ([]string, error) {
 }
 
 // setWorkingDir adds a URI to the runtime environment of a job.
-func setWorkingDir(job *v1alpha1.ClusterJob, uri string) error {
+func setWorkingDir(job *v1beta1.ClusterJob, uri string) error {
 	fields := map[string]json.RawMessage{}
 	if job.Spec.RuntimeEnv != nil {
 		if err := json.Unmarshal(job.Spec.RuntimeEnv.Raw, &fields); err != nil {
@@ -122,8 +122,8 @@ func packed(directory string, options pack.Options) (*pack.Package, error) {
 // nothing is the carrier of a job without files of this machine.
 type nothing struct{}
 
-func (nothing) prepare(context.Context, *kube.Objects, *v1alpha1.ClusterJob) error { return nil }
+func (nothing) prepare(context.Context, *kube.Objects, *v1beta1.ClusterJob) error { return nil }
 
-func (nothing) settle(context.Context, *kube.Objects, *v1alpha1.ClusterJob) error { return nil }
+func (nothing) settle(context.Context, *kube.Objects, *v1beta1.ClusterJob) error { return nil }
 
 func (nothing) hold(context.Context) {}

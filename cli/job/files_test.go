@@ -19,7 +19,7 @@ import (
 	"github.com/heliostat-dev/heliostat/apiserver/verbs"
 	"github.com/heliostat-dev/heliostat/cli/kube"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
@@ -44,7 +44,7 @@ func directory(t *testing.T, sizes ...int) string {
 }
 
 // carried is a job with a directory.
-func carried(t *testing.T, flags, at string) (*v1alpha1.ClusterJob, carrier, error) {
+func carried(t *testing.T, flags, at string) (*v1beta1.ClusterJob, carrier, error) {
 	t.Helper()
 	job, err := built(t, flags, "", "python", "train.py")
 	if err != nil {
@@ -64,7 +64,7 @@ func TestCarry_MountsInEachPodOfTheJobsCluster(t *testing.T) {
 		t.Errorf("they are carried by %T", files)
 	}
 	spec := job.Spec.ClusterTemplate.Spec
-	for name, node := range map[string]v1alpha1.NodeSpec{"head": spec.Head.NodeSpec, "workers": spec.WorkerGroups[0].NodeSpec} {
+	for name, node := range map[string]v1beta1.NodeSpec{"head": spec.Head.NodeSpec, "workers": spec.WorkerGroups[0].NodeSpec} {
 		text, err := json.Marshal(node.Template)
 		if err != nil {
 			t.Fatal(err)
@@ -86,7 +86,7 @@ func TestCarry_MountsInEachPodOfTheJobsCluster(t *testing.T) {
 }
 
 func TestMountIn_KeepsTheTemplate(t *testing.T) {
-	node := v1alpha1.NodeSpec{Template: &corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+	node := v1beta1.NodeSpec{Template: &corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 		Volumes:    []corev1.Volume{{Name: "data"}},
 		Containers: []corev1.Container{{Name: "side"}, {Name: "ray", VolumeMounts: []corev1.VolumeMount{{Name: "data"}}}},
 	}}}
@@ -139,7 +139,7 @@ func TestCarry_RefusesWhatCannotGo(t *testing.T) {
 }
 
 // settled creates a job with files on an API server that takes them, or takes them no more once the job is there.
-func settled(t *testing.T, fails bool) (jobs v1alpha1.ClusterJobList, files corev1.ConfigMapList, err error) {
+func settled(t *testing.T, fails bool) (jobs v1beta1.ClusterJobList, files corev1.ConfigMapList, err error) {
 	t.Helper()
 	made := fake.NewClientBuilder().WithScheme(kube.Scheme()).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
@@ -189,9 +189,9 @@ func TestSettle_HasTheJobOwnItsFiles(t *testing.T) {
 
 func TestOutlives_NamesWhatRunsTooLate(t *testing.T) {
 	two, now := int32(2), metav1.Now()
-	on := func(cluster string, edit func(*v1alpha1.ClusterJob)) verbs.Object {
-		job := &v1alpha1.ClusterJob{}
-		job.Spec.ClusterRef = &v1alpha1.ClusterReference{Name: cluster}
+	on := func(cluster string, edit func(*v1beta1.ClusterJob)) verbs.Object {
+		job := &v1beta1.ClusterJob{}
+		job.Spec.ClusterRef = &v1beta1.ClusterReference{Name: cluster}
 		if edit != nil {
 			edit(job)
 		}
@@ -202,7 +202,7 @@ func TestOutlives_NamesWhatRunsTooLate(t *testing.T) {
 		most       *int32
 		jobs       []verbs.Object
 		isDetached bool
-		edit       func(*v1alpha1.ClusterJobSpec)
+		edit       func(*v1beta1.ClusterJobSpec)
 		says       string
 	}{
 		"followed on a free cluster":          {nil, nil, false, nil, ""},
@@ -210,17 +210,17 @@ func TestOutlives_NamesWhatRunsTooLate(t *testing.T) {
 		"detached on a cluster with no queue": {nil, busy, true, nil, ""},
 		"detached behind a queue":             {&two, busy, true, nil, "runs 2 jobs at once and has 2"},
 		"detached with a place": {&two, []verbs.Object{on("dev", nil), on("other", nil),
-			on("dev", func(j *v1alpha1.ClusterJob) { j.Status.EndTime = &now }),
-			on("dev", func(j *v1alpha1.ClusterJob) { j.Spec.Suspend = true })}, true, nil, ""},
-		"a retry": {nil, nil, false, func(s *v1alpha1.ClusterJobSpec) { s.Retry = &v1alpha1.Retry{Limit: 1} }, "a retry"},
-		"a retry of what was lost": {nil, nil, false, func(s *v1alpha1.ClusterJobSpec) {
-			s.Retry = &v1alpha1.Retry{InfrastructureLimit: &two}
+			on("dev", func(j *v1beta1.ClusterJob) { j.Status.EndTime = &now }),
+			on("dev", func(j *v1beta1.ClusterJob) { j.Spec.Suspend = true })}, true, nil, ""},
+		"a retry": {nil, nil, false, func(s *v1beta1.ClusterJobSpec) { s.Retry = &v1beta1.Retry{Limit: 1} }, "a retry"},
+		"a retry of what was lost": {nil, nil, false, func(s *v1beta1.ClusterJobSpec) {
+			s.Retry = &v1beta1.Retry{InfrastructureLimit: &two}
 		}, "a retry"},
-		"no retry":  {nil, nil, false, func(s *v1alpha1.ClusterJobSpec) { s.Retry = &v1alpha1.Retry{} }, ""},
-		"suspended": {nil, nil, false, func(s *v1alpha1.ClusterJobSpec) { s.Suspend = true }, "suspended"},
+		"no retry":  {nil, nil, false, func(s *v1beta1.ClusterJobSpec) { s.Retry = &v1beta1.Retry{} }, ""},
+		"suspended": {nil, nil, false, func(s *v1beta1.ClusterJobSpec) { s.Suspend = true }, "suspended"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cluster, job := &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Name: "dev"}}, &v1alpha1.ClusterJob{}
+			cluster, job := &v1beta1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Name: "dev"}}, &v1beta1.ClusterJob{}
 			cluster.Spec.MaxConcurrentJobs = c.most
 			if c.edit != nil {
 				c.edit(&job.Spec)

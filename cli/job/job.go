@@ -22,7 +22,7 @@ import (
 	"github.com/heliostat-dev/heliostat/cli/object"
 	"github.com/heliostat-dev/heliostat/cli/output"
 	"github.com/heliostat-dev/heliostat/cli/overview"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // Command returns the command with those below it.
@@ -58,7 +58,7 @@ func list(c *console.Console) *cobra.Command {
 
 // row is one job: name, phase, cluster, attempt, how long it took, age, why, and what it runs.
 func row(object verbs.Object, now time.Time) []string {
-	job, is := object.(*v1alpha1.ClusterJob)
+	job, is := object.(*v1beta1.ClusterJob)
 	if !is {
 		return nil
 	}

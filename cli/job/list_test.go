@@ -17,14 +17,14 @@ import (
 	"github.com/heliostat-dev/heliostat/cli/console"
 	"github.com/heliostat-dev/heliostat/cli/kube"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // TestList_WatchesJobs: a job that changes has another line, and the others have not.
 func TestList_WatchesJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		jobOf := func(name string) *v1alpha1.ClusterJob {
-			return &v1alpha1.ClusterJob{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name}}
+		jobOf := func(name string) *v1beta1.ClusterJob {
+			return &v1beta1.ClusterJob{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name}}
 		}
 		made := fake.NewClientBuilder().WithScheme(kube.Scheme()).WithObjects(jobOf("x"), jobOf("y")).Build()
 		var out bytes.Buffer
@@ -37,11 +37,11 @@ func TestList_WatchesJobs(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- command.ExecuteContext(ctx) }()
 		<-time.After(time.Minute)
-		running := &v1alpha1.ClusterJob{}
+		running := &v1beta1.ClusterJob{}
 		if err := made.Get(ctx, client.ObjectKey{Namespace: "a", Name: "y"}, running); err != nil {
 			t.Fatal(err)
 		}
-		running.Status.Phase = v1alpha1.PhaseRunning
+		running.Status.Phase = v1beta1.PhaseRunning
 		if err := made.Update(ctx, running); err != nil {
 			t.Fatal(err)
 		}

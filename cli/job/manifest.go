@@ -16,7 +16,7 @@ import (
 	"github.com/heliostat-dev/heliostat/cli/cluster"
 	"github.com/heliostat-dev/heliostat/cli/kube"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/yaml"
 )
 
@@ -63,14 +63,14 @@ func (w *wish) add(flags *pflag.FlagSet) {
 // build returns the job that flags and a command describe. Manifest is what the file holds, nil without one.
 func (w *wish) build(
 	namespace string, flags *pflag.FlagSet, manifest []byte, command []string,
-) (*v1alpha1.ClusterJob, error) {
-	job := &v1alpha1.ClusterJob{}
+) (*v1beta1.ClusterJob, error) {
+	job := &v1beta1.ClusterJob{}
 	if manifest != nil {
 		if err := kube.ReadManifest(manifest, kube.Job, job); err != nil {
 			return nil, outcome.Errorf(outcome.Usage, "read the manifest %s: %w", w.file, err)
 		}
 	}
-	job.TypeMeta = metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "ClusterJob"}
+	job.TypeMeta = metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: "ClusterJob"}
 	if job.Namespace != "" && job.Namespace != namespace {
 		return nil, outcome.Errorf(outcome.Usage, "the manifest %s is of namespace %q; give -n %s", w.file, job.Namespace,
 			job.Namespace)
@@ -92,7 +92,7 @@ func (w *wish) build(
 
 // setCommand sets what the job runs. One word is a line for a shell, as of ray job submit; several are a program with
 // its arguments, which no shell reads.
-func setCommand(job *v1alpha1.ClusterJob, command []string) error {
+func setCommand(job *v1beta1.ClusterJob, command []string) error {
 	switch len(command) {
 	case 0:
 		if job.Spec.Entrypoint == "" && len(job.Spec.Command) == 0 {
@@ -107,14 +107,14 @@ func setCommand(job *v1alpha1.ClusterJob, command []string) error {
 }
 
 // setCluster sets where the job runs.
-func (w *wish) setCluster(job *v1alpha1.ClusterJob, flags *pflag.FlagSet) error {
+func (w *wish) setCluster(job *v1beta1.ClusterJob, flags *pflag.FlagSet) error {
 	given := cluster.Given(flags)
 	switch {
 	case w.cluster != "" && len(given) > 0:
 		return outcome.Errorf(outcome.Usage, "--cluster is a cluster that is there, and --%s shapes one; give one of the two",
 			given[0])
 	case w.cluster != "":
-		job.Spec.ClusterRef, job.Spec.ClusterTemplate = &v1alpha1.ClusterReference{Name: w.cluster}, nil
+		job.Spec.ClusterRef, job.Spec.ClusterTemplate = &v1beta1.ClusterReference{Name: w.cluster}, nil
 		return nil
 	case len(given) == 0 && (job.Spec.ClusterRef != nil || job.Spec.ClusterTemplate != nil):
 		return nil // the manifest says it
@@ -126,12 +126,12 @@ func (w *wish) setCluster(job *v1alpha1.ClusterJob, flags *pflag.FlagSet) error 
 	if err != nil {
 		return err
 	}
-	job.Spec.ClusterRef, job.Spec.ClusterTemplate = nil, &v1alpha1.ClusterTemplate{Spec: made.Spec}
+	job.Spec.ClusterRef, job.Spec.ClusterTemplate = nil, &v1beta1.ClusterTemplate{Spec: made.Spec}
 	return nil
 }
 
 // setRest sets what else flags say.
-func (w *wish) setRest(job *v1alpha1.ClusterJob, flags *pflag.FlagSet) error {
+func (w *wish) setRest(job *v1beta1.ClusterJob, flags *pflag.FlagSet) error {
 	for _, one := range w.env {
 		name, value, hasValue := strings.Cut(one, "=")
 		if !hasValue || name == "" {
@@ -144,7 +144,7 @@ func (w *wish) setRest(job *v1alpha1.ClusterJob, flags *pflag.FlagSet) error {
 	}
 	if flags.Changed("retries") {
 		if job.Spec.Retry == nil {
-			job.Spec.Retry = &v1alpha1.Retry{}
+			job.Spec.Retry = &v1beta1.Retry{}
 		}
 		job.Spec.Retry.Limit = w.retries
 	}
@@ -155,7 +155,7 @@ func (w *wish) setRest(job *v1alpha1.ClusterJob, flags *pflag.FlagSet) error {
 }
 
 // setResources sets what the driver reserves in Ray.
-func (w *wish) setResources(job *v1alpha1.ClusterJob) error {
+func (w *wish) setResources(job *v1beta1.ClusterJob) error {
 	wanted := map[string]float64{}
 	if w.resources != "" {
 		if err := json.Unmarshal([]byte(w.resources), &wanted); err != nil || wanted == nil {
@@ -184,7 +184,7 @@ func (w *wish) setResources(job *v1alpha1.ClusterJob) error {
 }
 
 // setJSON sets what is given as JSON.
-func (w *wish) setJSON(job *v1alpha1.ClusterJob) error {
+func (w *wish) setJSON(job *v1beta1.ClusterJob) error {
 	if err := w.setRuntimeEnv(job); err != nil {
 		return err
 	}
@@ -206,7 +206,7 @@ func (w *wish) setJSON(job *v1alpha1.ClusterJob) error {
 }
 
 // setRuntimeEnv sets Ray's runtime environment, which a flag holds or a file.
-func (w *wish) setRuntimeEnv(job *v1alpha1.ClusterJob) error {
+func (w *wish) setRuntimeEnv(job *v1beta1.ClusterJob) error {
 	const example = `write one such as {"pip": ["x"]}`
 	text, problem := []byte(w.runtimeEnv), "--runtime-env-json is no JSON object; "+example
 	switch {

@@ -8,12 +8,12 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/heliostat-dev/heliostat/cli/outcome"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
 // built is the job of flags, a manifest and a command.
-func built(t *testing.T, flags, manifest string, command ...string) (*v1alpha1.ClusterJob, error) {
+func built(t *testing.T, flags, manifest string, command ...string) (*v1beta1.ClusterJob, error) {
 	t.Helper()
 	w, set := &wish{}, pflag.NewFlagSet("", pflag.ContinueOnError)
 	w.add(set)
@@ -28,7 +28,7 @@ func built(t *testing.T, flags, manifest string, command ...string) (*v1alpha1.C
 }
 
 // head begins the manifest of a job.
-const head = "apiVersion: heliostat.dev/v1alpha1\nkind: ClusterJob\n"
+const head = "apiVersion: heliostat.dev/v1beta1\nkind: ClusterJob\n"
 
 func TestBuild_MakesValidJobs(t *testing.T) {
 	const shared = head + "metadata: {name: x}\nspec: {clusterRef: {name: dev}, entrypoint: ls}\n"

@@ -11,7 +11,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/cli/kube"
 	"github.com/heliostat-dev/heliostat/cli/pack"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 const (
@@ -37,37 +37,37 @@ func newMounted(packed *pack.Package) *mounted {
 }
 
 // mount has all pods of a cluster mount the files.
-func (m *mounted) mount(spec *v1alpha1.ComputeClusterSpec) {
+func (m *mounted) mount(spec *v1beta1.ComputeClusterSpec) {
 	m.mountIn(&spec.Head.NodeSpec)
 	for i := range spec.WorkerGroups {
 		m.mountIn(&spec.WorkerGroups[i].NodeSpec)
 	}
 }
 
-func (m *mounted) mountIn(node *v1alpha1.NodeSpec) {
+func (m *mounted) mountIn(node *v1beta1.NodeSpec) {
 	if node.Template == nil {
 		node.Template = &corev1.PodTemplateSpec{}
 	}
 	pod := &node.Template.Spec
 	pod.Volumes = append(pod.Volumes, corev1.Volume{Name: volume, VolumeSource: corev1.VolumeSource{
 		ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: m.files.Name}}}})
-	at := slices.IndexFunc(pod.Containers, func(c corev1.Container) bool { return c.Name == v1alpha1.ContainerRay })
+	at := slices.IndexFunc(pod.Containers, func(c corev1.Container) bool { return c.Name == v1beta1.ContainerRay })
 	if at < 0 {
-		pod.Containers, at = append(pod.Containers, corev1.Container{Name: v1alpha1.ContainerRay}), len(pod.Containers)
+		pod.Containers, at = append(pod.Containers, corev1.Container{Name: v1beta1.ContainerRay}), len(pod.Containers)
 	}
 	ray := &pod.Containers[at]
 	ray.VolumeMounts = append(ray.VolumeMounts, corev1.VolumeMount{Name: volume, MountPath: mountPath, ReadOnly: true})
 }
 
 // prepare asks the API server whether it would take the files, so that a refusal comes before there is a job.
-func (m *mounted) prepare(ctx context.Context, objects *kube.Objects, job *v1alpha1.ClusterJob) error {
+func (m *mounted) prepare(ctx context.Context, objects *kube.Objects, job *v1beta1.ClusterJob) error {
 	m.files.Namespace = job.Namespace
 	return objects.CreateFiles(ctx, m.files.DeepCopy(), true)
 }
 
 // settle creates the ConfigMap, which goes with the job. Without it the job could not run, so it is deleted again.
-func (m *mounted) settle(ctx context.Context, objects *kube.Objects, job *v1alpha1.ClusterJob) error {
-	m.files.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: kube.Job.Name,
+func (m *mounted) settle(ctx context.Context, objects *kube.Objects, job *v1beta1.ClusterJob) error {
+	m.files.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1beta1.GroupVersion.String(), Kind: kube.Job.Name,
 		Name: job.Name, UID: job.UID}}
 	ctx = context.WithoutCancel(ctx)
 	err := objects.CreateFiles(ctx, m.files, false)

@@ -17,7 +17,7 @@ import (
 	"github.com/heliostat-dev/heliostat/cli/outcome"
 	"github.com/heliostat-dev/heliostat/cli/output"
 	"github.com/heliostat-dev/heliostat/cli/preset"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // submission is what a user asks of submit.
@@ -117,12 +117,12 @@ func (s *submission) manifest(ctx context.Context, objects *kube.Objects) ([]byt
 }
 
 // create creates the job with its files, and follows it.
-func (s *submission) create(ctx context.Context, objects *kube.Objects, job *v1alpha1.ClusterJob, files carrier) error {
+func (s *submission) create(ctx context.Context, objects *kube.Objects, job *v1beta1.ClusterJob, files carrier) error {
 	if user := objects.UserName(ctx); user != "" {
 		if job.Annotations == nil {
 			job.Annotations = map[string]string{}
 		}
-		job.Annotations[v1alpha1.AnnotationOwner] = user
+		job.Annotations[v1beta1.AnnotationOwner] = user
 	}
 	if s.dryRun.IsServer() {
 		files = nothing{} // they change what is there
@@ -150,7 +150,7 @@ func (s *submission) create(ctx context.Context, objects *kube.Objects, job *v1a
 }
 
 // checkCluster says early that the cluster is not there, with the nearest name: the job would wait for one.
-func (s *submission) checkCluster(ctx context.Context, objects *kube.Objects, job *v1alpha1.ClusterJob) error {
+func (s *submission) checkCluster(ctx context.Context, objects *kube.Objects, job *v1beta1.ClusterJob) error {
 	if s.wish.cluster == "" || job.Spec.ClusterRef == nil {
 		return nil
 	}
@@ -159,7 +159,7 @@ func (s *submission) checkCluster(ctx context.Context, objects *kube.Objects, jo
 }
 
 // follow prints the output of the job as it comes, and ends as the job does.
-func (s *submission) follow(ctx context.Context, objects *kube.Objects, job *v1alpha1.ClusterJob) error {
+func (s *submission) follow(ctx context.Context, objects *kube.Objects, job *v1beta1.ClusterJob) error {
 	of := logs.Output{Clusters: away.Clusters{Console: s.console, Objects: objects}, IsFollowed: true}
 	if err := of.Print(ctx, job); err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 	"github.com/heliostat-dev/heliostat/cli/kube"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
 	"github.com/heliostat-dev/heliostat/cli/pack"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // renewal is how often an upload is renewed. Ray drops one that no job has used for ten minutes.
@@ -31,7 +31,7 @@ type uploaded struct {
 }
 
 // prepare uploads the files, unless the head has them.
-func (u *uploaded) prepare(ctx context.Context, objects *kube.Objects, job *v1alpha1.ClusterJob) error {
+func (u *uploaded) prepare(ctx context.Context, objects *kube.Objects, job *v1beta1.ClusterJob) error {
 	u.clusters, u.cluster = away.Clusters{Console: u.console, Objects: objects}, job.Spec.ClusterRef.Name
 	found, err := objects.Read(ctx, kube.Target{Kind: kube.Cluster, Name: u.cluster})
 	if err != nil {
@@ -53,7 +53,7 @@ func (u *uploaded) prepare(ctx context.Context, objects *kube.Objects, job *v1al
 }
 
 // settle does nothing: the job finds the files by their name.
-func (u *uploaded) settle(context.Context, *kube.Objects, *v1alpha1.ClusterJob) error { return nil }
+func (u *uploaded) settle(context.Context, *kube.Objects, *v1beta1.ClusterJob) error { return nil }
 
 // hold renews the upload until the context ends.
 func (u *uploaded) hold(ctx context.Context) {
@@ -100,14 +100,14 @@ func refusal(cluster string, err error) error {
 
 // limitOf returns how many jobs run on a cluster at once; 0 is any number.
 func limitOf(found verbs.Object) int {
-	if cluster, is := found.(*v1alpha1.ComputeCluster); is && cluster.Spec.MaxConcurrentJobs != nil {
+	if cluster, is := found.(*v1beta1.ComputeCluster); is && cluster.Spec.MaxConcurrentJobs != nil {
 		return int(*cluster.Spec.MaxConcurrentJobs)
 	}
 	return 0
 }
 
 // outlives returns why a job may run when its upload is gone, and "" where it cannot.
-func outlives(job *v1alpha1.ClusterJob, cluster verbs.Object, jobs []verbs.Object, isDetached bool) string {
+func outlives(job *v1beta1.ClusterJob, cluster verbs.Object, jobs []verbs.Object, isDetached bool) string {
 	retry, most := job.Spec.Retry, limitOf(cluster)
 	switch {
 	case retry != nil && (retry.Limit > 0 || retry.InfrastructureLimit != nil && *retry.InfrastructureLimit > 0):
@@ -119,7 +119,7 @@ func outlives(job *v1alpha1.ClusterJob, cluster verbs.Object, jobs []verbs.Objec
 	}
 	before := 0
 	for _, one := range jobs {
-		other, is := one.(*v1alpha1.ClusterJob)
+		other, is := one.(*v1beta1.ClusterJob)
 		if is && other.Spec.ClusterRef != nil && other.Spec.ClusterRef.Name == cluster.GetName() &&
 			other.Status.EndTime == nil && !other.Spec.Suspend {
 			before++

@@ -20,7 +20,7 @@ import (
 	"github.com/heliostat-dev/heliostat/cli/console"
 	"github.com/heliostat-dev/heliostat/cli/kube"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient/fakehead"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
@@ -32,15 +32,15 @@ const (
 )
 
 // uploads runs a test of an upload to the fake head of cluster demo, in a bubble of time. Said has the notes.
-func uploads(t *testing.T, test func(t *testing.T, u *uploaded, job *v1alpha1.ClusterJob, head *fakehead.Head, said *bytes.Buffer)) {
+func uploads(t *testing.T, test func(t *testing.T, u *uploaded, job *v1beta1.ClusterJob, head *fakehead.Head, said *bytes.Buffer)) {
 	t.Helper()
 	at := directory(t)
 	synctest.Test(t, func(t *testing.T) {
 		site, network := headstest.New(), headstest.NewNetwork()
 		cluster := site.PutCluster("demo", nil)
 		pod := headstest.Head(cluster, 1, headIP)
-		pod.Labels[v1alpha1.LabelCluster] = "demo"
-		secret := headstest.Secret(cluster, naming.TokenSecret("demo"), v1alpha1.TokenKey, headstest.Token)
+		pod.Labels[v1beta1.LabelCluster] = "demo"
+		secret := headstest.Secret(cluster, naming.TokenSecret("demo"), v1beta1.TokenKey, headstest.Token)
 		head := fakehead.StartOn(clock.RealClock{}, network.Listen("gcs:1"), network.Listen(headIP+":8265"))
 		head.SetToken(headstest.Token)
 		defer head.Close()
@@ -66,7 +66,7 @@ func uploads(t *testing.T, test func(t *testing.T, u *uploaded, job *v1alpha1.Cl
 }
 
 func TestUploaded_GoesUpOnce(t *testing.T) {
-	uploads(t, func(t *testing.T, u *uploaded, job *v1alpha1.ClusterJob, head *fakehead.Head, said *bytes.Buffer) {
+	uploads(t, func(t *testing.T, u *uploaded, job *v1beta1.ClusterJob, head *fakehead.Head, said *bytes.Buffer) {
 		for range 2 {
 			if err := u.prepare(t.Context(), u.clusters.Objects, job); err != nil {
 				t.Fatal(err)
@@ -87,7 +87,7 @@ func TestUploaded_GoesUpOnce(t *testing.T) {
 }
 
 func TestUploaded_IsRenewedWhileHeld(t *testing.T) {
-	uploads(t, func(t *testing.T, u *uploaded, job *v1alpha1.ClusterJob, head *fakehead.Head, said *bytes.Buffer) {
+	uploads(t, func(t *testing.T, u *uploaded, job *v1beta1.ClusterJob, head *fakehead.Head, said *bytes.Buffer) {
 		if err := u.prepare(t.Context(), u.clusters.Objects, job); err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +119,7 @@ func TestUploaded_IsRenewedWhileHeld(t *testing.T) {
 }
 
 func TestUploaded_SaysOnceThatAHeadIsSilent(t *testing.T) {
-	uploads(t, func(t *testing.T, u *uploaded, job *v1alpha1.ClusterJob, head *fakehead.Head, said *bytes.Buffer) {
+	uploads(t, func(t *testing.T, u *uploaded, job *v1beta1.ClusterJob, head *fakehead.Head, said *bytes.Buffer) {
 		head.Behave(fakehead.Away)
 		if err := u.prepare(t.Context(), u.clusters.Objects, job); outcome.Code(err) != outcome.Refused || !strings.Contains(err.Error(), lasting) {
 			t.Errorf("exit code %d: %v", outcome.Code(err), err)

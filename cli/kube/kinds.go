@@ -17,7 +17,7 @@ import (
 	"github.com/heliostat-dev/heliostat/apiserver/spelling"
 	"github.com/heliostat-dev/heliostat/apiserver/verbs"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // Kind is one of our kinds.
@@ -34,17 +34,17 @@ type Kind struct {
 // Our kinds.
 var (
 	Cluster = Kind{"cluster", "ComputeCluster", "computeclusters", "cc",
-		func() verbs.Object { return &v1alpha1.ComputeCluster{} },
-		func() client.ObjectList { return &v1alpha1.ComputeClusterList{} }}
+		func() verbs.Object { return &v1beta1.ComputeCluster{} },
+		func() client.ObjectList { return &v1beta1.ComputeClusterList{} }}
 	Job = Kind{"job", "ClusterJob", "clusterjobs", "cjob",
-		func() verbs.Object { return &v1alpha1.ClusterJob{} },
-		func() client.ObjectList { return &v1alpha1.ClusterJobList{} }}
+		func() verbs.Object { return &v1beta1.ClusterJob{} },
+		func() client.ObjectList { return &v1beta1.ClusterJobList{} }}
 	Service = Kind{"service", "ClusterService", "clusterservices", "csvc",
-		func() verbs.Object { return &v1alpha1.ClusterService{} },
-		func() client.ObjectList { return &v1alpha1.ClusterServiceList{} }}
+		func() verbs.Object { return &v1beta1.ClusterService{} },
+		func() client.ObjectList { return &v1beta1.ClusterServiceList{} }}
 	Schedule = Kind{"schedule", "ClusterJobSchedule", "clusterjobschedules", "cjs",
-		func() verbs.Object { return &v1alpha1.ClusterJobSchedule{} },
-		func() client.ObjectList { return &v1alpha1.ClusterJobScheduleList{} }}
+		func() verbs.Object { return &v1beta1.ClusterJobSchedule{} },
+		func() client.ObjectList { return &v1beta1.ClusterJobScheduleList{} }}
 )
 
 // Kinds returns the kinds that every command knows.
@@ -53,11 +53,11 @@ func Kinds() []Kind { return []Kind{Cluster, Job, Service, Schedule} }
 // KindOf returns the kind of an object.
 func KindOf(object verbs.Object) Kind {
 	switch object.(type) {
-	case *v1alpha1.ClusterJob:
+	case *v1beta1.ClusterJob:
 		return Job
-	case *v1alpha1.ClusterService:
+	case *v1beta1.ClusterService:
 		return Service
-	case *v1alpha1.ClusterJobSchedule:
+	case *v1beta1.ClusterJobSchedule:
 		return Schedule
 	default:
 		return Cluster

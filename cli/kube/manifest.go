@@ -8,7 +8,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/heliostat-dev/heliostat/apiserver/spelling"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/convert/document"
 )
 
@@ -26,8 +26,8 @@ func ReadManifest(text []byte, kind Kind, object any) error {
 	if one.Problem != nil {
 		return one.Problem
 	}
-	if found := one.Object.GroupVersionKind(); found != v1alpha1.GroupVersion.WithKind(kind.Name) {
-		return fmt.Errorf("it is a %s of %s; give one %s of %s", found.Kind, found.GroupVersion(), kind.Name, v1alpha1.GroupVersion)
+	if found := one.Object.GroupVersionKind(); found != v1beta1.GroupVersion.WithKind(kind.Name) {
+		return fmt.Errorf("it is a %s of %s; give one %s of %s", found.Kind, found.GroupVersion(), kind.Name, v1beta1.GroupVersion)
 	}
 	plain, err := json.Marshal(one.Object.Object)
 	if err != nil {

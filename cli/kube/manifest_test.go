@@ -5,10 +5,10 @@ import (
 	"testing"
 
 	"github.com/heliostat-dev/heliostat/cli/kube"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
-const head = "apiVersion: heliostat.dev/v1alpha1\nkind: ClusterJob\n"
+const head = "apiVersion: heliostat.dev/v1beta1\nkind: ClusterJob\n"
 
 func TestReadManifest_SaysWhatToWrite(t *testing.T) {
 	const pods = "spec: {clusterTemplate: {spec: {workerGroups: [{name: a, template: {spec: {containers: [{name: ray, resources: {%}}]}}}]}}}"
@@ -31,7 +31,7 @@ func TestReadManifest_SaysWhatToWrite(t *testing.T) {
 		"no YAML":   {"{", "line 4: could not find expected"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := kube.ReadManifest([]byte(head+c.text), kube.Job, &v1alpha1.ClusterJob{})
+			err := kube.ReadManifest([]byte(head+c.text), kube.Job, &v1beta1.ClusterJob{})
 			switch {
 			case c.want == "" && err != nil:
 				t.Error(err)
@@ -47,11 +47,11 @@ func TestReadManifest_TakesOneOfItsKind(t *testing.T) {
 		"nothing":         {"# only this", "there are 0 objects; give one ClusterJob"},
 		"no object":       {"ls", "the document is no object"},
 		"no kind":         {"spec: {entrypoint: ls}", "give apiVersion and kind"},
-		"another kind":    {"apiVersion: ray.io/v1\nkind: RayJob", "it is a RayJob of ray.io/v1; give one ClusterJob of heliostat.dev/v1alpha1"},
+		"another kind":    {"apiVersion: ray.io/v1\nkind: RayJob", "it is a RayJob of ray.io/v1; give one ClusterJob of heliostat.dev/v1beta1"},
 		"another version": {"apiVersion: heliostat.dev/v1\nkind: ClusterJob", "it is a ClusterJob of heliostat.dev/v1; give one"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := kube.ReadManifest([]byte(c.text), kube.Job, &v1alpha1.ClusterJob{}); err == nil || !strings.Contains(err.Error(), c.want) {
+			if err := kube.ReadManifest([]byte(c.text), kube.Job, &v1beta1.ClusterJob{}); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("it says %v, want %s", err, c.want)
 			}
 		})

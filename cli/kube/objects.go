@@ -25,7 +25,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/apiserver/verbs"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 const (
@@ -47,7 +47,7 @@ type Objects struct {
 // Scheme returns the kinds that commands read and write.
 func Scheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme, appsv1.AddToScheme,
+	for _, add := range []func(*runtime.Scheme) error{v1beta1.AddToScheme, corev1.AddToScheme, appsv1.AddToScheme,
 		authorizationv1.AddToScheme, authenticationv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			panic(fmt.Errorf("register kinds: %w", err)) // two kinds of one name
@@ -60,7 +60,7 @@ func Scheme() *runtime.Scheme {
 func mapper() meta.RESTMapper {
 	known := meta.NewDefaultRESTMapper(nil)
 	for _, kind := range Kinds() {
-		known.Add(v1alpha1.GroupVersion.WithKind(kind.Name), meta.RESTScopeNamespace)
+		known.Add(v1beta1.GroupVersion.WithKind(kind.Name), meta.RESTScopeNamespace)
 	}
 	for _, name := range []string{"Pod", "Secret", "Service", "Event", "ConfigMap"} {
 		known.Add(corev1.SchemeGroupVersion.WithKind(name), meta.RESTScopeNamespace)
@@ -198,19 +198,19 @@ func (o *Objects) ListAll(ctx context.Context, kind Kind, of Selection) ([]verbs
 func itemsOf(list client.ObjectList) []verbs.Object {
 	var all []verbs.Object
 	switch list := list.(type) {
-	case *v1alpha1.ComputeClusterList:
+	case *v1beta1.ComputeClusterList:
 		for i := range list.Items {
 			all = append(all, &list.Items[i])
 		}
-	case *v1alpha1.ClusterJobList:
+	case *v1beta1.ClusterJobList:
 		for i := range list.Items {
 			all = append(all, &list.Items[i])
 		}
-	case *v1alpha1.ClusterServiceList:
+	case *v1beta1.ClusterServiceList:
 		for i := range list.Items {
 			all = append(all, &list.Items[i])
 		}
-	case *v1alpha1.ClusterJobScheduleList:
+	case *v1beta1.ClusterJobScheduleList:
 		for i := range list.Items {
 			all = append(all, &list.Items[i])
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/heliostat-dev/heliostat/apiserver/problem"
 	"github.com/heliostat-dev/heliostat/apiserver/spelling"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // Because returns an error of the API server or of a verb with its exit code, and with what helps.
@@ -34,7 +34,7 @@ func Because(err error) error {
 			err)
 	case isUnknownKind(err):
 		return outcome.Errorf(outcome.Usage, "the API server has no kinds of %s; choose another --context, or install the chart",
-			v1alpha1.GroupVersion)
+			v1beta1.GroupVersion)
 	case apierrors.IsNotFound(err):
 		return outcome.Errorf(outcome.Usage, "%w", err)
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsAlreadyExists(err):

@@ -11,7 +11,7 @@ import (
 	"github.com/heliostat-dev/heliostat/cli/away"
 	"github.com/heliostat-dev/heliostat/cli/console"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // unreliable is a way to heads that is lost after each line, and then for good.
@@ -40,10 +40,10 @@ func TestOutput_GoesOnWhereTheServerWasLost(t *testing.T) {
 		for name, isGone := range map[string]bool{"it comes back": false, "it is gone": true} {
 			lost := &unreliable{text: "one\ntwo\n", isGone: isGone}
 			of := Output{Clusters: away.Clusters{Console: b.console, Objects: b.objects}, IsFollowed: true, heads: lost}
-			job := &v1alpha1.ClusterJob{}
+			job := &v1beta1.ClusterJob{}
 			job.Namespace, job.Name = "team-a", "train"
 			before, began := len(b.out.String()), b.console.Clock.Now()
-			err := of.printAttempt(t.Context(), job, v1alpha1.JobAttempt{Number: 1})
+			err := of.printAttempt(t.Context(), job, v1beta1.JobAttempt{Number: 1})
 			if got := b.out.String()[before:]; got != lost.text || fmt.Sprint(lost.offsets[:3]) != "[0 4 8]" {
 				t.Errorf("%s: it prints %q from %v", name, got, lost.offsets)
 			}

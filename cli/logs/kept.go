@@ -11,13 +11,13 @@ import (
 	"github.com/heliostat-dev/heliostat/apiserver/heads"
 	"github.com/heliostat-dev/heliostat/cli/console"
 	"github.com/heliostat-dev/heliostat/cli/kube"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 )
 
 // printKept prints what the status keeps of the output of an attempt that is over, where the head does not have it, and
 // where a part was printed, what follows it.
-func (o *Output) printKept(ctx context.Context, job *v1alpha1.ClusterJob, attempt v1alpha1.JobAttempt, out *counter, why error) error {
+func (o *Output) printKept(ctx context.Context, job *v1beta1.ClusterJob, attempt v1beta1.JobAttempt, out *counter, why error) error {
 	for look := 0; attempt.LogState == "" && o.IsFollowed && look < linesLooks; look++ { // the operator is reading them
 		if err := pause(ctx, o.Clusters.Console, console.Look); err != nil {
 			return err
@@ -26,7 +26,7 @@ func (o *Output) printKept(ctx context.Context, job *v1alpha1.ClusterJob, attemp
 	}
 	rest, isJoined := restOf(string(out.tail), attempt.LastLines)
 	switch {
-	case out.count > 0 && attempt.LogState == v1alpha1.LogLost:
+	case out.count > 0 && attempt.LogState == v1beta1.LogLost:
 		return fmt.Errorf("read the rest of the output of job/%s: %w", job.Name, kube.Because(why))
 	case attempt.LogState == "":
 		o.Clusters.Console.Note("the head is gone: %v; the rest of the output was not read before", said(why))

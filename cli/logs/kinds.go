@@ -14,7 +14,7 @@ import (
 	"github.com/heliostat-dev/heliostat/cli/kube"
 	"github.com/heliostat-dev/heliostat/cli/object"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // Commands returns the commands of the package.
@@ -47,10 +47,10 @@ func (a *asked) add(flags *pflag.FlagSet) {
 // print prints the logs of an object by its kind.
 func (a *asked) print(ctx context.Context, clusters away.Clusters, found verbs.Object) error {
 	switch found := found.(type) {
-	case *v1alpha1.ComputeCluster:
+	case *v1beta1.ComputeCluster:
 		of := podOutput{console: clusters.Console, objects: clusters.Objects, cluster: found, choice: a.choice, isFollowed: a.isFollowed}
 		return of.print(ctx)
-	case *v1alpha1.ClusterService:
+	case *v1beta1.ClusterService:
 		of := replicaOutput{clusters: clusters, service: found, deployment: a.deployment, isFollowed: a.isFollowed}
 		return of.print(ctx)
 	}

@@ -23,7 +23,7 @@ import (
 	"github.com/heliostat-dev/heliostat/cli/outcome"
 	"github.com/heliostat-dev/heliostat/cli/overview"
 	"github.com/heliostat-dev/heliostat/cli/progress"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 )
 
@@ -150,19 +150,19 @@ func (o *Output) printNew(ctx context.Context, object verbs.Object, printed *int
 }
 
 // end says why there was no output, where there was none.
-func (o *Output) end(job *v1alpha1.ClusterJob, printed int32) {
+func (o *Output) end(job *v1beta1.ClusterJob, printed int32) {
 	if printed == 0 {
 		o.Clusters.Console.Note("job/%s has no output: it is %s", job.Name, overview.Phase(job))
 	}
 }
 
 // read reads the job again.
-func (o *Output) read(ctx context.Context, object verbs.Object) (*v1alpha1.ClusterJob, error) {
+func (o *Output) read(ctx context.Context, object verbs.Object) (*v1beta1.ClusterJob, error) {
 	found, err := o.Clusters.Objects.Read(ctx, kube.TargetOf(object))
 	if err != nil {
 		return nil, err
 	}
-	job, is := found.(*v1alpha1.ClusterJob)
+	job, is := found.(*v1beta1.ClusterJob)
 	if !is || job.UID != object.GetUID() {
 		return nil, fmt.Errorf("%s was deleted, and another object has its name", kube.TargetOf(object))
 	}
@@ -171,7 +171,7 @@ func (o *Output) read(ctx context.Context, object verbs.Object) (*v1alpha1.Clust
 
 // printAttempt prints the output of one attempt from the head, or what the status keeps of it. Where the output breaks off, it
 // reads the attempt again: a job's own cluster goes as soon as the job has ended.
-func (o *Output) printAttempt(ctx context.Context, job *v1alpha1.ClusterJob, attempt v1alpha1.JobAttempt) error {
+func (o *Output) printAttempt(ctx context.Context, job *v1beta1.ClusterJob, attempt v1beta1.JobAttempt) error {
 	out := &counter{out: o.Clusters.Console.Out}
 	head := patience{console: o.Clusters.Console, who: "the head", what: "job/" + job.Name,
 		again: console.Again(job.Namespace, "logs job/%s -f", job.Name)}
@@ -197,7 +197,7 @@ func (o *Output) printAttempt(ctx context.Context, job *v1alpha1.ClusterJob, att
 
 // rest reads an attempt again whose output broke off, and waits until the next try; not where the attempt has ended by now,
 // as the head may still have all of it.
-func (o *Output) rest(ctx context.Context, head *patience, job *v1alpha1.ClusterJob, attempt *v1alpha1.JobAttempt, why error) error {
+func (o *Output) rest(ctx context.Context, head *patience, job *v1beta1.ClusterJob, attempt *v1beta1.JobAttempt, why error) error {
 	wasOver := attempt.EndTime != nil // before it is read again
 	isKnown := o.refresh(ctx, job, attempt)
 	isUnsubmitted := isKnown && attempt.StartTime == nil && headclient.KindOf(why) == headclient.NotFound
@@ -215,7 +215,7 @@ func (o *Output) rest(ctx context.Context, head *patience, job *v1alpha1.Cluster
 }
 
 // refresh reads the attempt again, and reports whether the job still has it.
-func (o *Output) refresh(ctx context.Context, job *v1alpha1.ClusterJob, attempt *v1alpha1.JobAttempt) bool {
+func (o *Output) refresh(ctx context.Context, job *v1beta1.ClusterJob, attempt *v1beta1.JobAttempt) bool {
 	now, err := o.read(ctx, job)
 	if err != nil {
 		return false
@@ -229,7 +229,7 @@ func (o *Output) refresh(ctx context.Context, job *v1alpha1.ClusterJob, attempt 
 }
 
 // stream prints what follows after what was printed.
-func (o *Output) stream(ctx context.Context, job *v1alpha1.ClusterJob, attempt v1alpha1.JobAttempt, out *counter) error {
+func (o *Output) stream(ctx context.Context, job *v1beta1.ClusterJob, attempt v1beta1.JobAttempt, out *counter) error {
 	return o.heads.ReadOutput(ctx, away.Output{Job: job, Attempt: attempt, Offset: out.count,
 		IsFollowed: o.IsFollowed && attempt.EndTime == nil}, out)
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/heliostat-dev/heliostat/cli/console"
 	"github.com/heliostat-dev/heliostat/cli/kube"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient/fakehead"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
@@ -68,14 +68,14 @@ func run(t *testing.T, test func(t *testing.T, b *bed)) {
 		site, network := headstest.New(), headstest.NewNetwork()
 		cluster := site.PutCluster("demo", nil)
 		pod := headstest.Head(cluster, 1, headIP)
-		pod.Labels[v1alpha1.LabelCluster] = "demo"
-		secret := headstest.Secret(cluster, naming.TokenSecret("demo"), v1alpha1.TokenKey, headstest.Token)
-		job := &v1alpha1.ClusterJob{ObjectMeta: metav1.ObjectMeta{Namespace: headstest.Namespace, Name: "train", UID: "u"}}
+		pod.Labels[v1beta1.LabelCluster] = "demo"
+		secret := headstest.Secret(cluster, naming.TokenSecret("demo"), v1beta1.TokenKey, headstest.Token)
+		job := &v1beta1.ClusterJob{ObjectMeta: metav1.ObjectMeta{Namespace: headstest.Namespace, Name: "train", UID: "u"}}
 		b := &bed{t: t, network: network, listener: network.Listen(headIP + ":8265")}
 		b.fake = fakehead.StartOn(clock.RealClock{}, network.Listen("gcs:1"), b.listener)
 		b.fake.SetToken(headstest.Token)
 		made := fake.NewClientBuilder().WithScheme(kube.Scheme()).WithObjects(cluster, pod, secret, job).
-			WithStatusSubresource(&v1alpha1.ClusterJob{}).Build()
+			WithStatusSubresource(&v1beta1.ClusterJob{}).Build()
 		b.objects = &kube.Objects{WithWatch: made, Namespace: headstest.Namespace}
 		b.console = &console.Console{Clock: clock.RealClock{},
 			IOStreams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: &b.out, ErrOut: &b.said},
@@ -95,7 +95,7 @@ func run(t *testing.T, test func(t *testing.T, b *bed)) {
 }
 
 // submit runs an entrypoint as an attempt of the job.
-func (b *bed) submit(number int32, entrypoint string) v1alpha1.JobAttempt {
+func (b *bed) submit(number int32, entrypoint string) v1beta1.JobAttempt {
 	b.t.Helper()
 	clusters := away.Clusters{Console: b.console, Objects: b.objects}
 	conversation, err := clusters.Converse(b.t.Context(), "demo")
@@ -109,19 +109,19 @@ func (b *bed) submit(number int32, entrypoint string) v1alpha1.JobAttempt {
 	if err := conversation.Close(); err != nil {
 		b.t.Fatal(err)
 	}
-	return v1alpha1.JobAttempt{Number: number, SubmissionID: id, ClusterName: "demo"}
+	return v1beta1.JobAttempt{Number: number, SubmissionID: id, ClusterName: "demo"}
 }
 
 // tell writes the status of the job.
-func (b *bed) tell(isOver bool, attempts ...v1alpha1.JobAttempt) {
+func (b *bed) tell(isOver bool, attempts ...v1beta1.JobAttempt) {
 	b.t.Helper()
-	job := &v1alpha1.ClusterJob{}
+	job := &v1beta1.ClusterJob{}
 	if err := b.objects.Get(b.t.Context(), client.ObjectKey{Namespace: headstest.Namespace, Name: "train"}, job); err != nil {
 		b.t.Fatal(err)
 	}
-	job.Status.Phase, job.Status.Attempts = v1alpha1.PhaseRunning, attempts
+	job.Status.Phase, job.Status.Attempts = v1beta1.PhaseRunning, attempts
 	if now := metav1.Now(); isOver {
-		job.Status.Phase, job.Status.EndTime = v1alpha1.PhaseFailed, &now
+		job.Status.Phase, job.Status.EndTime = v1beta1.PhaseFailed, &now
 	}
 	if err := b.objects.Status().Update(b.t.Context(), job); err != nil {
 		b.t.Fatal(err)
@@ -129,9 +129,9 @@ func (b *bed) tell(isOver bool, attempts ...v1alpha1.JobAttempt) {
 }
 
 // cluster is the one that the job runs on.
-func (b *bed) cluster() *v1alpha1.ComputeCluster {
+func (b *bed) cluster() *v1beta1.ComputeCluster {
 	b.t.Helper()
-	cluster := &v1alpha1.ComputeCluster{}
+	cluster := &v1beta1.ComputeCluster{}
 	if err := b.objects.Get(b.t.Context(), client.ObjectKey{Namespace: headstest.Namespace, Name: "demo"}, cluster); err != nil {
 		b.t.Fatal(err)
 	}
@@ -148,9 +148,9 @@ func (b *bed) removeHead() {
 	b.network.Break()
 }
 
-func ended(attempt v1alpha1.JobAttempt, lines ...string) v1alpha1.JobAttempt {
+func ended(attempt v1beta1.JobAttempt, lines ...string) v1beta1.JobAttempt {
 	now := metav1.Now()
-	attempt.EndTime, attempt.LastLines, attempt.LogState = &now, lines, v1alpha1.LogComplete
+	attempt.EndTime, attempt.LastLines, attempt.LogState = &now, lines, v1beta1.LogComplete
 	return attempt
 }
 
@@ -226,7 +226,7 @@ func TestLogs_FollowTheNextAttempt(t *testing.T) {
 // TestLogs_WaitForTheSubmission: the status names an attempt a moment before its head knows it.
 func TestLogs_WaitForTheSubmission(t *testing.T) {
 	run(t, func(t *testing.T, b *bed) {
-		b.tell(false, v1alpha1.JobAttempt{Number: 1, SubmissionID: "train-1", ClusterName: "demo"})
+		b.tell(false, v1beta1.JobAttempt{Number: 1, SubmissionID: "train-1", ClusterName: "demo"})
 		done := b.begin(t.Context())
 		first := b.submit(1, "echo one")
 		pass(10 * time.Second)
@@ -239,7 +239,7 @@ func TestLogs_WaitForTheSubmission(t *testing.T) {
 
 func TestLogs_PrintWhatIsKeptWithoutAHead(t *testing.T) {
 	run(t, func(t *testing.T, b *bed) {
-		attempt := v1alpha1.JobAttempt{Number: 1, SubmissionID: "train-1", ClusterName: "gone"}
+		attempt := v1beta1.JobAttempt{Number: 1, SubmissionID: "train-1", ClusterName: "gone"}
 		b.tell(true, ended(attempt, "almost", "oops"))
 		if err := b.follow(t.Context()); err != nil {
 			t.Fatal(err)
@@ -301,7 +301,7 @@ func TestLogs_OutliveTheDriversNode(t *testing.T) {
 // TestLogs_WaitForTheLastLines: an attempt can have ended in the status before the operator has read its last lines.
 func TestLogs_WaitForTheLastLines(t *testing.T) {
 	run(t, func(t *testing.T, b *bed) {
-		attempt := ended(v1alpha1.JobAttempt{Number: 1, SubmissionID: "train-1", ClusterName: "gone"})
+		attempt := ended(v1beta1.JobAttempt{Number: 1, SubmissionID: "train-1", ClusterName: "gone"})
 		attempt.LogState = ""
 		b.tell(true, attempt)
 		done := b.begin(t.Context())

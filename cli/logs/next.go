@@ -1,20 +1,20 @@
 package logs
 
 import (
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // step is what there is to do next about the output of a job.
 type step struct {
 	// attempt is the one whose output comes next, nil while there is none.
-	attempt *v1alpha1.JobAttempt
+	attempt *v1beta1.JobAttempt
 	// isEnd: no output comes any more.
 	isEnd bool
 }
 
 // next returns what follows after the output of an attempt was printed; 0 is none. Wanted is the number of the one attempt
 // that the user asked for, 0 for the current one and those that follow.
-func next(job *v1alpha1.ClusterJob, printed, wanted int32) step {
+func next(job *v1beta1.ClusterJob, printed, wanted int32) step {
 	isOver := job.Status.EndTime != nil
 	if wanted > 0 {
 		if printed == wanted {
@@ -33,7 +33,7 @@ func next(job *v1alpha1.ClusterJob, printed, wanted int32) step {
 	return step{isEnd: isOver}
 }
 
-func find(job *v1alpha1.ClusterJob, number int32) *v1alpha1.JobAttempt {
+func find(job *v1beta1.ClusterJob, number int32) *v1beta1.JobAttempt {
 	for i := range job.Status.Attempts {
 		if one := &job.Status.Attempts[i]; one.Number == number && one.SubmissionID != "" {
 			return one

@@ -5,14 +5,14 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // jobOf has attempts with the numbers, each submitted.
-func jobOf(isOver bool, numbers ...int32) *v1alpha1.ClusterJob {
-	job := &v1alpha1.ClusterJob{}
+func jobOf(isOver bool, numbers ...int32) *v1beta1.ClusterJob {
+	job := &v1beta1.ClusterJob{}
 	for _, number := range numbers {
-		job.Status.Attempts = append(job.Status.Attempts, v1alpha1.JobAttempt{Number: number, SubmissionID: "s"})
+		job.Status.Attempts = append(job.Status.Attempts, v1beta1.JobAttempt{Number: number, SubmissionID: "s"})
 	}
 	if isOver {
 		job.Status.EndTime = &metav1.Time{}
@@ -24,7 +24,7 @@ func TestNext_FollowsAttempts(t *testing.T) {
 	unsubmitted := jobOf(false, 1)
 	unsubmitted.Status.Attempts[0].SubmissionID = ""
 	for name, c := range map[string]struct {
-		job             *v1alpha1.ClusterJob
+		job             *v1beta1.ClusterJob
 		printed, wanted int32
 		attempt         int32 // 0 is none
 		isEnd           bool

@@ -22,14 +22,14 @@ import (
 	"github.com/heliostat-dev/heliostat/cli/console"
 	"github.com/heliostat-dev/heliostat/cli/kube"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // podChoice says which pods of a cluster are meant; without a group and a pod it is the head's.
 type podChoice struct{ group, pod string }
 
 // choose returns the names of the pods that are meant, in order.
-func (p podChoice) choose(cluster *v1alpha1.ComputeCluster, pods []corev1.Pod) ([]string, error) {
+func (p podChoice) choose(cluster *v1beta1.ComputeCluster, pods []corev1.Pod) ([]string, error) {
 	var chosen, names, groups []string
 	for i := range pods {
 		pod := &pods[i]
@@ -64,9 +64,9 @@ func (p podChoice) isOf(pod *corev1.Pod) bool {
 	case p.pod != "":
 		return pod.Name == p.pod
 	case p.group != "":
-		return pod.Labels[v1alpha1.LabelGroup] == p.group
+		return pod.Labels[v1beta1.LabelGroup] == p.group
 	}
-	return pod.Labels[v1alpha1.LabelRole] == v1alpha1.RoleHead
+	return pod.Labels[v1beta1.LabelRole] == v1beta1.RoleHead
 }
 
 // flags are the choice as a user types it.
@@ -84,7 +84,7 @@ func (p podChoice) flags() []string {
 type podOutput struct {
 	console    *console.Console
 	objects    *kube.Objects
-	cluster    *v1alpha1.ComputeCluster
+	cluster    *v1beta1.ComputeCluster
 	choice     podChoice
 	isFollowed bool
 
@@ -96,7 +96,7 @@ type podOutput struct {
 func (o *podOutput) print(ctx context.Context) error {
 	pods := &corev1.PodList{}
 	if err := o.objects.List(ctx, pods, client.InNamespace(o.cluster.Namespace),
-		client.MatchingLabels{v1alpha1.LabelCluster: o.cluster.Name}); err != nil {
+		client.MatchingLabels{v1beta1.LabelCluster: o.cluster.Name}); err != nil {
 		return kube.Because(fmt.Errorf("list pods of cluster %s: %w", o.cluster.Name, err))
 	}
 	chosen, err := o.choice.choose(o.cluster, pods.Items)
@@ -169,7 +169,7 @@ func (o *podOutput) isOver(ctx context.Context, name string) (bool, error) {
 
 // stream prints the log of a pod behind a time, and returns that of the last line.
 func (o *podOutput) stream(ctx context.Context, pod string, isNamed bool, after time.Time) (time.Time, error) {
-	of := console.Container{Pod: types.NamespacedName{Namespace: o.cluster.Namespace, Name: pod}, Name: v1alpha1.ContainerRay}
+	of := console.Container{Pod: types.NamespacedName{Namespace: o.cluster.Namespace, Name: pod}, Name: v1beta1.ContainerRay}
 	stream, err := o.console.StreamLog(ctx, of, after, o.isFollowed)
 	if err != nil {
 		return after, err

@@ -22,13 +22,13 @@ import (
 	"github.com/heliostat-dev/heliostat/cli/console"
 	"github.com/heliostat-dev/heliostat/cli/kube"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // grouped is cluster demo with a head and two workers of group gpu.
-func grouped() (*v1alpha1.ComputeCluster, []corev1.Pod) {
-	cluster := headstest.New().PutCluster("demo", func(c *v1alpha1.ComputeCluster) {
-		c.Spec.WorkerGroups = []v1alpha1.WorkerGroup{{Name: "gpu"}, {Name: "cpu"}}
+func grouped() (*v1beta1.ComputeCluster, []corev1.Pod) {
+	cluster := headstest.New().PutCluster("demo", func(c *v1beta1.ComputeCluster) {
+		c.Spec.WorkerGroups = []v1beta1.WorkerGroup{{Name: "gpu"}, {Name: "cpu"}}
 	})
 	head := headstest.Head(cluster, 1, headIP)
 	head.Name = "demo-head-1"
@@ -36,14 +36,14 @@ func grouped() (*v1alpha1.ComputeCluster, []corev1.Pod) {
 	for i := range 2 {
 		worker := head.DeepCopy()
 		worker.Name = fmt.Sprintf("demo-gpu-%d", 1-i)
-		worker.Labels = map[string]string{v1alpha1.LabelRole: v1alpha1.RoleWorker, v1alpha1.LabelGroup: "gpu"}
+		worker.Labels = map[string]string{v1beta1.LabelRole: v1beta1.RoleWorker, v1beta1.LabelGroup: "gpu"}
 		pods = append(pods, *worker)
 	}
 	stranger := head.DeepCopy()
 	stranger.Name, stranger.OwnerReferences = "stranger", nil
 	pods = append(pods, *stranger)
 	for i := range pods {
-		pods[i].Labels[v1alpha1.LabelCluster] = "demo"
+		pods[i].Labels[v1beta1.LabelCluster] = "demo"
 		pods[i].Status.Phase = corev1.PodRunning
 	}
 	return cluster, pods

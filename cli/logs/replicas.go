@@ -14,7 +14,7 @@ import (
 	"github.com/heliostat-dev/heliostat/cli/console"
 	"github.com/heliostat-dev/heliostat/cli/kube"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 )
 
@@ -27,7 +27,7 @@ func (c chosen) takes(application, deployment string) bool {
 }
 
 // explainNone returns why there is no log of the deployment yet, or that the service has no such deployment.
-func (c chosen) explainNone(service *v1alpha1.ClusterService, all []heads.Deployment) (string, error) {
+func (c chosen) explainNone(service *v1beta1.ClusterService, all []heads.Deployment) (string, error) {
 	var names, states []string
 	isKnown := false
 	for _, one := range all {
@@ -65,7 +65,7 @@ func (c chosen) explainNone(service *v1alpha1.ClusterService, all []heads.Deploy
 // replicaOutput is what the replicas of a service write.
 type replicaOutput struct {
 	clusters   away.Clusters
-	service    *v1alpha1.ClusterService
+	service    *v1beta1.ClusterService
 	deployment string
 	isFollowed bool
 
@@ -127,7 +127,7 @@ func (o *replicaOutput) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	service, is := found.(*v1alpha1.ClusterService)
+	service, is := found.(*v1beta1.ClusterService)
 	if !is || service.UID != o.service.UID {
 		return outcome.Errorf(outcome.Failed, "%s was deleted, and another object has its name", kube.TargetOf(o.service))
 	}
@@ -139,7 +139,7 @@ func (o *replicaOutput) look(ctx context.Context) error {
 }
 
 // printAll prints what is new in the logs of the replicas of the deployment.
-func (o *replicaOutput) printAll(ctx context.Context, service *v1alpha1.ClusterService) error {
+func (o *replicaOutput) printAll(ctx context.Context, service *v1beta1.ClusterService) error {
 	all, err := o.heads.EachReplica(ctx, service, func(replica heads.Replica, read away.ReadLogFrom) error {
 		if !chosen(o.deployment).takes(replica.Application, replica.Deployment) {
 			return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/heliostat-dev/heliostat/apiserver/heads/headstest"
 	"github.com/heliostat-dev/heliostat/cli/away"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 func TestChosen_TakesADeployment(t *testing.T) {
@@ -25,8 +25,8 @@ func TestChosen_TakesADeployment(t *testing.T) {
 }
 
 func TestChosen_SaysWhyThereIsNoLog(t *testing.T) {
-	service := &v1alpha1.ClusterService{ObjectMeta: metav1.ObjectMeta{Name: "translate"}}
-	service.Status.Active = &v1alpha1.ServiceVersion{ClusterName: "x", Applications: []v1alpha1.ApplicationStatus{{Name: "a"}, {Name: "b"}}}
+	service := &v1beta1.ClusterService{ObjectMeta: metav1.ObjectMeta{Name: "translate"}}
+	service.Status.Active = &v1beta1.ServiceVersion{ClusterName: "x", Applications: []v1beta1.ApplicationStatus{{Name: "a"}, {Name: "b"}}}
 	model := heads.Deployment{Cluster: "x", Application: "a", Name: "Model"}
 	starting := model
 	starting.Replicas = []heads.Replica{{State: "STARTING"}, {State: "RUNNING"}, {State: "STARTING"}}
@@ -61,10 +61,10 @@ func TestChosen_SaysWhyThereIsNoLog(t *testing.T) {
 }
 
 // serve deploys application first of service translate, and returns the service.
-func (b *bed) serve() (away.Clusters, *v1alpha1.ClusterService) {
+func (b *bed) serve() (away.Clusters, *v1beta1.ClusterService) {
 	b.t.Helper()
-	service := &v1alpha1.ClusterService{ObjectMeta: metav1.ObjectMeta{Namespace: headstest.Namespace, Name: "translate"}}
-	service.Status.Active = &v1alpha1.ServiceVersion{ClusterName: "demo", Applications: []v1alpha1.ApplicationStatus{{Name: "first"}}}
+	service := &v1beta1.ClusterService{ObjectMeta: metav1.ObjectMeta{Namespace: headstest.Namespace, Name: "translate"}}
+	service.Status.Active = &v1beta1.ServiceVersion{ClusterName: "demo", Applications: []v1beta1.ApplicationStatus{{Name: "first"}}}
 	if err := b.objects.Create(b.t.Context(), service); err != nil {
 		b.t.Fatal(err)
 	}

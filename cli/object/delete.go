@@ -13,7 +13,7 @@ import (
 	"github.com/heliostat-dev/heliostat/cli/console"
 	"github.com/heliostat-dev/heliostat/cli/kube"
 	"github.com/heliostat-dev/heliostat/cli/output"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 func remove(c *console.Console) *cobra.Command {
@@ -71,7 +71,7 @@ func deleteAll(
 
 // goesWith says what is deleted with an object, and what loses its cluster.
 func goesWith(ctx context.Context, c *console.Console, objects *kube.Objects, object verbs.Object) (string, error) {
-	if _, is := object.(*v1alpha1.ClusterJobSchedule); is {
+	if _, is := object.(*v1beta1.ClusterJobSchedule); is {
 		return ", with its jobs", nil
 	}
 	in, err := objects.Around(ctx, object, c.Clock.Now())
@@ -84,7 +84,7 @@ func goesWith(ctx context.Context, c *console.Console, objects *kube.Objects, ob
 			with = append(with, "cluster/"+cluster.Name)
 		}
 	}
-	_, isCluster := object.(*v1alpha1.ComputeCluster)
+	_, isCluster := object.(*v1beta1.ComputeCluster)
 	if pods := len(in.Pods); pods > 0 && (isCluster || len(with) > 0) {
 		with = append(with, plural(pods, "pod"))
 	}
@@ -122,13 +122,13 @@ func usersOf(ctx context.Context, objects *kube.Objects, cluster string) ([]stri
 
 // refersTo returns the name of the cluster that an object refers to, "" where it needs none.
 func refersTo(object verbs.Object) string {
-	var ref *v1alpha1.ClusterReference
+	var ref *v1beta1.ClusterReference
 	switch object := object.(type) {
-	case *v1alpha1.ClusterJob:
+	case *v1beta1.ClusterJob:
 		if object.Status.EndTime == nil {
 			ref = object.Spec.ClusterRef
 		}
-	case *v1alpha1.ClusterService:
+	case *v1beta1.ClusterService:
 		ref = object.Spec.ClusterRef
 	}
 	if ref == nil {

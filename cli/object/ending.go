@@ -9,7 +9,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/apiserver/explain"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -46,15 +46,15 @@ func Judge(in explain.Input, goal string) (end Ending, ok bool) {
 		return about.judgeSuspended(said)
 	case goal == ForRollout && about.isRolling():
 		return about.judgeRollout()
-	case about.phase == v1alpha1.PhaseStopped:
+	case about.phase == v1beta1.PhaseStopped:
 		return Ending{outcome.Stopped, "was stopped: " + said}, true
-	case about.isTrue(v1alpha1.ConditionReady):
+	case about.isTrue(v1beta1.ConditionReady):
 		return Ending{outcome.Done, about.success()}, true
-	case about.isTrue(v1alpha1.ConditionFailed):
+	case about.isTrue(v1beta1.ConditionFailed):
 		return Ending{outcome.Failed, "has failed: " + said}, true
-	case about.isSuspended && about.isTrue(v1alpha1.ConditionSuspended):
+	case about.isSuspended && about.isTrue(v1beta1.ConditionSuspended):
 		return Ending{outcome.Stopped, "is suspended; heliostat resume takes that back"}, true
-	case about.isTrue(v1alpha1.ConditionStalled) && !about.isTaken:
+	case about.isTrue(v1beta1.ConditionStalled) && !about.isTaken:
 		return Ending{stalled(headline.Code), "goes no further: " + said}, true
 	}
 	return Ending{}, false
@@ -84,16 +84,16 @@ type facts struct {
 
 func factsOf(object any) facts {
 	switch o := object.(type) {
-	case *v1alpha1.ComputeCluster:
+	case *v1beta1.ComputeCluster:
 		return facts{&o.ObjectMeta, o.Status.Phase, o.Status.Conditions, o.Spec.Suspend,
 			o.Status.ObservedGeneration >= o.Generation, false, nil}
-	case *v1alpha1.ClusterJob:
+	case *v1beta1.ClusterJob:
 		return facts{&o.ObjectMeta, o.Status.Phase, o.Status.Conditions, o.Spec.Suspend,
 			o.Status.ObservedGeneration >= o.Generation, false, o.Status.EndTime}
-	case *v1alpha1.ClusterService:
+	case *v1beta1.ClusterService:
 		return facts{&o.ObjectMeta, o.Status.Phase, o.Status.Conditions, o.Spec.Suspend,
 			o.Status.ObservedGeneration >= o.Generation, o.Status.Candidate != nil, nil}
-	case *v1alpha1.ClusterJobSchedule:
+	case *v1beta1.ClusterJobSchedule:
 		return facts{&o.ObjectMeta, "", o.Status.Conditions, o.Spec.Suspend, o.Status.ObservedGeneration >= o.Generation, false, nil}
 	}
 	return facts{meta: &metav1.ObjectMeta{}}
@@ -106,13 +106,13 @@ func (f facts) isTrue(condition string) bool {
 // isRolling reports whether the requests of a service have not all moved to the version of the spec. Where that comes on
 // the same cluster, the replicas of the former one answer meanwhile, and the service is ready.
 func (f facts) isRolling() bool {
-	isChanging := f.isTrue(v1alpha1.ConditionReady) && f.isTrue(v1alpha1.ConditionUpgrading)
-	return f.isTaken || isChanging || f.isTrue(v1alpha1.ConditionRolledBack)
+	isChanging := f.isTrue(v1beta1.ConditionReady) && f.isTrue(v1beta1.ConditionUpgrading)
+	return f.isTaken || isChanging || f.isTrue(v1beta1.ConditionRolledBack)
 }
 
 // judgeRollout judges a service whose requests have not all moved to the version of the spec.
 func (f facts) judgeRollout() (Ending, bool) {
-	back := meta.FindStatusCondition(f.conditions, v1alpha1.ConditionRolledBack)
+	back := meta.FindStatusCondition(f.conditions, v1beta1.ConditionRolledBack)
 	if back == nil || back.Status != metav1.ConditionTrue {
 		return Ending{}, false
 	}
@@ -121,7 +121,7 @@ func (f facts) judgeRollout() (Ending, bool) {
 
 func (f facts) judgeSuspended(said string) (Ending, bool) {
 	switch {
-	case f.isTrue(v1alpha1.ConditionSuspended):
+	case f.isTrue(v1beta1.ConditionSuspended):
 		return Ending{outcome.Done, "is suspended"}, true
 	case f.end != nil:
 		return Ending{outcome.Failed, "has ended: " + said}, true

@@ -13,7 +13,7 @@ import (
 	"github.com/heliostat-dev/heliostat/apiserver/verbs"
 	"github.com/heliostat-dev/heliostat/cli/console"
 	"github.com/heliostat-dev/heliostat/cli/output"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -72,8 +72,8 @@ func topRow(object verbs.Object, now time.Time) []string {
 // whyOf returns what an object says first, as a code and in words: of a ready cluster that is kept, until when and at whose
 // request.
 func whyOf(object verbs.Object) (code, message string) {
-	if cluster, is := object.(*v1alpha1.ComputeCluster); is && explain.Ready(cluster) == string(metav1.ConditionTrue) {
-		idle := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionSuspended)
+	if cluster, is := object.(*v1beta1.ComputeCluster); is && explain.Ready(cluster) == string(metav1.ConditionTrue) {
+		idle := meta.FindStatusCondition(cluster.Status.Conditions, v1beta1.ConditionSuspended)
 		if idle != nil && idle.Reason == reason.IdleKept.Code {
 			return idle.Reason, idle.Message
 		}
@@ -85,27 +85,27 @@ func whyOf(object verbs.Object) (code, message string) {
 // Phase returns the phase of an object in one word.
 func Phase(object verbs.Object) string {
 	if object.GetDeletionTimestamp() != nil {
-		return v1alpha1.PhaseDeleting
+		return v1beta1.PhaseDeleting
 	}
 	phase := ""
 	switch object := object.(type) {
-	case *v1alpha1.ComputeCluster:
+	case *v1beta1.ComputeCluster:
 		phase = object.Status.Phase
-	case *v1alpha1.ClusterJob:
+	case *v1beta1.ClusterJob:
 		phase = object.Status.Phase
-	case *v1alpha1.ClusterService:
+	case *v1beta1.ClusterService:
 		phase = object.Status.Phase
-	case *v1alpha1.ClusterJobSchedule:
+	case *v1beta1.ClusterJobSchedule:
 		phase = explain.PhaseOfSchedule(object)
 	}
 	if phase == "" {
-		return v1alpha1.PhasePending
+		return v1beta1.PhasePending
 	}
 	return phase
 }
 
 func idleSince(object verbs.Object) time.Time {
-	if cluster, is := object.(*v1alpha1.ComputeCluster); is {
+	if cluster, is := object.(*v1beta1.ComputeCluster); is {
 		return explain.IdleSince(cluster.Status.Conditions)
 	}
 	return time.Time{}
@@ -113,13 +113,13 @@ func idleSince(object verbs.Object) time.Time {
 
 // gpusOf counts what the cluster asks for. A cluster without pods takes none, whatever it would take.
 func gpusOf(object verbs.Object) string {
-	cluster, is := object.(*v1alpha1.ComputeCluster)
+	cluster, is := object.(*v1beta1.ComputeCluster)
 	if !is {
 		return ""
 	}
 	sum := int64(0)
 	for name, quantity := range cluster.Status.Resources {
-		if v1alpha1.IsGPU(name) {
+		if v1beta1.IsGPU(name) {
 			sum += quantity.Value()
 		}
 	}
@@ -128,7 +128,7 @@ func gpusOf(object verbs.Object) string {
 
 // ownerOf is who an object says owns it, or else the job or service that a cluster was made for.
 func ownerOf(object verbs.Object) string {
-	if owner := object.GetAnnotations()[v1alpha1.AnnotationOwner]; owner != "" {
+	if owner := object.GetAnnotations()[v1beta1.AnnotationOwner]; owner != "" {
 		return owner
 	}
 	by := metav1.GetControllerOf(object)
@@ -147,6 +147,6 @@ func ownerOf(object verbs.Object) string {
 
 // isOver reports whether an object is a job that has ended.
 func isOver(object verbs.Object) bool {
-	job, is := object.(*v1alpha1.ClusterJob)
+	job, is := object.(*v1beta1.ClusterJob)
 	return is && job.Status.EndTime != nil
 }

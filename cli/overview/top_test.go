@@ -7,7 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -28,10 +28,10 @@ func TestTopRow_SaysUntilWhenAClusterIsKept(t *testing.T) {
 		"neither idle nor kept": {metav1.ConditionTrue, ready, reason.Finding{}, ready},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cluster := &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}
+			cluster := &v1beta1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}
 			cluster.Status.Conditions = []metav1.Condition{
-				{Type: v1alpha1.ConditionReady, Status: c.ready, Reason: c.first.Code, Message: c.first.Text},
-				{Type: v1alpha1.ConditionSuspended, Status: metav1.ConditionFalse, Reason: c.idle.Code, Message: c.idle.Text},
+				{Type: v1beta1.ConditionReady, Status: c.ready, Reason: c.first.Code, Message: c.first.Text},
+				{Type: v1beta1.ConditionSuspended, Status: metav1.ConditionFalse, Reason: c.idle.Code, Message: c.idle.Text},
 			}
 			row := topRow(cluster, now)
 			if got := []string{row[2], row[len(row)-1]}; !slices.Equal(got, []string{c.wanted.Code, c.wanted.Text}) {

@@ -21,11 +21,11 @@ import (
 	"github.com/heliostat-dev/heliostat/cli/console"
 	"github.com/heliostat-dev/heliostat/cli/kube"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 func clusterOf(name, version string) verbs.Object {
-	return &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, ResourceVersion: version}}
+	return &v1beta1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, ResourceVersion: version}}
 }
 
 func TestShown_ReturnsWhatChanged(t *testing.T) {
@@ -76,11 +76,11 @@ func TestTop_WatchesWhatChanges(t *testing.T) {
 			synctest.Wait()
 		}
 		pass(time.Minute)
-		cluster := &v1alpha1.ComputeCluster{}
+		cluster := &v1beta1.ComputeCluster{}
 		if err := made.Get(ctx, client.ObjectKey{Namespace: "a", Name: "y"}, cluster); err != nil {
 			t.Fatal(err)
 		}
-		cluster.Status.Phase = v1alpha1.PhaseReady
+		cluster.Status.Phase = v1beta1.PhaseReady
 		if err := made.Update(ctx, cluster); err != nil {
 			t.Fatal(err)
 		}

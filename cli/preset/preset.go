@@ -22,7 +22,7 @@ import (
 	"github.com/heliostat-dev/heliostat/apiserver/spelling"
 	"github.com/heliostat-dev/heliostat/cli/kube"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // release is the namespace of the release as the documentation has it, whose presets are for all users.
@@ -97,7 +97,7 @@ func (f *Flags) Manifest(ctx context.Context, objects *kube.Objects, kind kube.K
 func (f *Flags) sources(ctx context.Context, objects *kube.Objects) (all []*corev1.ConfigMap, unread error) {
 	for _, namespace := range []string{objects.Namespace, f.namespace} {
 		list := &corev1.ConfigMapList{}
-		err := objects.List(ctx, list, client.InNamespace(namespace), client.HasLabels{v1alpha1.LabelPreset})
+		err := objects.List(ctx, list, client.InNamespace(namespace), client.HasLabels{v1beta1.LabelPreset})
 		if err != nil && !apierrors.IsNotFound(err) {
 			unread = kube.Because(fmt.Errorf("list presets %s: %w", kube.Where(namespace), err))
 		}

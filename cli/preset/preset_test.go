@@ -11,17 +11,17 @@ import (
 
 	"github.com/heliostat-dev/heliostat/cli/kube"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // source is a preset that makes a job of a script and a number of workers.
 func source(namespace, name, entrypoint string) client.Object {
 	return &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{v1alpha1.LabelPreset: ""}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{v1beta1.LabelPreset: ""}},
 		Data: map[string]string{
 			"schema.json": `{"type": "object", "required": ["script"], "properties": {"script": {"type": "string"},
 				"workers": {"type": "integer", "maximum": 8, "default": 2}}}`,
-			"manifest.yaml": "apiVersion: heliostat.dev/v1alpha1\nkind: ClusterJob\nmetadata: {generateName: a-}\nspec:\n  entrypoint: " + entrypoint +
+			"manifest.yaml": "apiVersion: heliostat.dev/v1beta1\nkind: ClusterJob\nmetadata: {generateName: a-}\nspec:\n  entrypoint: " + entrypoint +
 				" ${script}\n  clusterTemplate: {spec: {rayVersion: 2.60.0, workerGroups: [{name: a, replicas: \"${workers}\"}]}}\n",
 		},
 	}
@@ -32,7 +32,7 @@ func namedSource() client.Object {
 	named := source("team", "named", "python").(*corev1.ConfigMap)
 	named.Data = map[string]string{
 		"schema.json":   `{"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}}`,
-		"manifest.yaml": "apiVersion: heliostat.dev/v1alpha1\nkind: ClusterJob\nmetadata: {name: \"${name}\"}\nspec: {clusterRef: {name: dev}, entrypoint: ls}\n",
+		"manifest.yaml": "apiVersion: heliostat.dev/v1beta1\nkind: ClusterJob\nmetadata: {name: \"${name}\"}\nspec: {clusterRef: {name: dev}, entrypoint: ls}\n",
 	}
 	return named
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/apiserver/explain"
 	"github.com/heliostat-dev/heliostat/apiserver/phases"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // State returns in words how far an object is: the phases that are done, the one that it is in, counts, what that one
@@ -55,15 +55,15 @@ func suffix(state string) string {
 // counts says how many workers a cluster has of those that it wants, and the shares of a service's versions.
 func counts(in explain.Input) string {
 	switch object := in.Object.(type) {
-	case *v1alpha1.ComputeCluster:
+	case *v1beta1.ComputeCluster:
 		if workers := object.Status.Workers; workers.Desired > 0 {
 			return fmt.Sprintf("%d of %d workers", workers.Ready, workers.Desired)
 		}
-	case *v1alpha1.ClusterJob:
+	case *v1beta1.ClusterJob:
 		if object.Status.Attempt > 1 {
 			return fmt.Sprintf("attempt %d", object.Status.Attempt)
 		}
-	case *v1alpha1.ClusterService:
+	case *v1beta1.ClusterService:
 		if active, next := object.Status.Active, object.Status.Candidate; next != nil && active != nil {
 			return fmt.Sprintf("version %s has %d %%, version %s %d %%", active.Revision, active.TrafficPercent, next.Revision,
 				next.TrafficPercent)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/apiserver/explain"
 	"github.com/heliostat-dev/heliostat/cli/progress"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -17,15 +17,15 @@ func TestState_SaysWhatHelps(t *testing.T) {
 	condition := func(kind string, status metav1.ConditionStatus, found reason.Finding) []metav1.Condition {
 		return []metav1.Condition{{Type: kind, Status: status, Reason: found.Code, Message: found.Text}}
 	}
-	cluster := &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "demo"}}
+	cluster := &v1beta1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "demo"}}
 	cluster.Spec.Suspend = true
-	cluster.Status.Phase = v1alpha1.PhaseSuspended
-	cluster.Status.Conditions = condition(v1alpha1.ConditionSuspended, metav1.ConditionTrue, reason.SuspendedBySpec.Of())
-	job := &v1alpha1.ClusterJob{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "train"}}
-	job.Spec.ClusterRef = &v1alpha1.ClusterReference{Name: "demo"}
-	job.Status.Phase = v1alpha1.PhasePending
-	job.Status.Conditions = condition(v1alpha1.ConditionReady, metav1.ConditionFalse, reason.ClusterSuspended.Of("demo"))
-	said := progress.State(explain.Input{Object: job, Clusters: []*v1alpha1.ComputeCluster{cluster}})
+	cluster.Status.Phase = v1beta1.PhaseSuspended
+	cluster.Status.Conditions = condition(v1beta1.ConditionSuspended, metav1.ConditionTrue, reason.SuspendedBySpec.Of())
+	job := &v1beta1.ClusterJob{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "train"}}
+	job.Spec.ClusterRef = &v1beta1.ClusterReference{Name: "demo"}
+	job.Status.Phase = v1beta1.PhasePending
+	job.Status.Conditions = condition(v1beta1.ConditionReady, metav1.ConditionFalse, reason.ClusterSuspended.Of("demo"))
+	said := progress.State(explain.Input{Object: job, Clusters: []*v1beta1.ComputeCluster{cluster}})
 	if want := ": ComputeCluster demo: suspended by spec.suspend. Set spec.suspend to false to resume"; !strings.HasSuffix(said, want) {
 		t.Errorf("it says %q, not %q", said, want)
 	}

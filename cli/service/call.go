@@ -15,7 +15,7 @@ import (
 	"github.com/heliostat-dev/heliostat/cli/kube"
 	"github.com/heliostat-dev/heliostat/cli/object"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // call is one request to a service.
@@ -52,7 +52,7 @@ service answers 400 or more.`,
 }
 
 // send sends the request, and prints the answer.
-func (r *call) send(ctx context.Context, c *console.Console, objects *kube.Objects, service *v1alpha1.ClusterService) error {
+func (r *call) send(ctx context.Context, c *console.Console, objects *kube.Objects, service *v1beta1.ClusterService) error {
 	base, err := url.Parse(service.Status.URL)
 	if err != nil || base.Host == "" {
 		return outcome.Errorf(outcome.Refused, "service/%s has no address yet; see %s", service.Name,

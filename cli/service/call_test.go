@@ -22,11 +22,11 @@ import (
 	"github.com/heliostat-dev/heliostat/cli/console"
 	"github.com/heliostat-dev/heliostat/cli/kube"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // callService runs the command on service translate, of which one pod is ready and echoes requests.
-func callService(t *testing.T, change func(*v1alpha1.ClusterService), args ...string) (out, said string, err error) {
+func callService(t *testing.T, change func(*v1beta1.ClusterService), args ...string) (out, said string, err error) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/bad" {
@@ -39,7 +39,7 @@ func callService(t *testing.T, change func(*v1alpha1.ClusterService), args ...st
 	of := func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: "a", Name: name, Labels: map[string]string{"on": "true"}}
 	}
-	service := &v1alpha1.ClusterService{ObjectMeta: of("translate")}
+	service := &v1beta1.ClusterService{ObjectMeta: of("translate")}
 	service.Status.URL = "http://translate.a.svc:8000"
 	change(service)
 	front := &corev1.Service{ObjectMeta: of("translate"), Spec: corev1.ServiceSpec{Selector: map[string]string{"on": "true"},
@@ -76,7 +76,7 @@ func TestCall_GoesThroughTheServer(t *testing.T) {
 	c := &console.Console{Server: console.Server{URL: server.URL, Token: "mine"}, IOStreams: genericiooptions.NewTestIOStreamsDiscard()}
 	var out bytes.Buffer
 	c.Out = &out
-	service := &v1alpha1.ClusterService{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "translate"}}
+	service := &v1beta1.ClusterService{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "translate"}}
 	service.Status.URL = "https://translate.a.svc:8000"
 	if err := (&call{path: "/v1?x=1"}).send(t.Context(), c, nil, service); err != nil {
 		t.Fatal(err)
@@ -87,9 +87,9 @@ func TestCall_GoesThroughTheServer(t *testing.T) {
 }
 
 func TestCall_PrintsTheAnswer(t *testing.T) {
-	asItIs := func(*v1alpha1.ClusterService) {}
+	asItIs := func(*v1beta1.ClusterService) {}
 	for name, c := range map[string]struct {
-		change    func(*v1alpha1.ClusterService)
+		change    func(*v1beta1.ClusterService)
 		args      []string
 		code      int
 		out, says string
@@ -100,8 +100,8 @@ func TestCall_PrintsTheAnswer(t *testing.T) {
 		"no path":            {asItIs, []string{"translate", "v1"}, outcome.Usage, "", "write /v1"},
 		"no header":          {asItIs, []string{"translate", "/", "-H", "x"}, outcome.Usage, "", "NAME: VALUE"},
 		"another name":       {asItIs, []string{"translat", "/"}, outcome.Usage, "", `write "translate"`},
-		"no address yet":     {func(s *v1alpha1.ClusterService) { s.Status.URL = "" }, []string{"translate", "/"}, outcome.Refused, "", "has no address yet"},
-		"a certificate":      {func(s *v1alpha1.ClusterService) { s.Status.URL = "https://x:1" }, []string{"translate", "/"}, outcome.Refused, "", "speaks TLS"},
+		"no address yet":     {func(s *v1beta1.ClusterService) { s.Status.URL = "" }, []string{"translate", "/"}, outcome.Refused, "", "has no address yet"},
+		"a certificate":      {func(s *v1beta1.ClusterService) { s.Status.URL = "https://x:1" }, []string{"translate", "/"}, outcome.Refused, "", "speaks TLS"},
 		"a control sequence": {asItIs, []string{"translate", "/\x1b"}, outcome.Usage, "", "none of an address"},
 	} {
 		t.Run(name, func(t *testing.T) {

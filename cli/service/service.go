@@ -25,7 +25,7 @@ import (
 	"github.com/heliostat-dev/heliostat/cli/kube"
 	"github.com/heliostat-dev/heliostat/cli/object"
 	"github.com/heliostat-dev/heliostat/cli/output"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // Command returns the command with those below it.
@@ -38,7 +38,7 @@ func Command(c *console.Console) *cobra.Command {
 }
 
 // find returns the service of a name.
-func find(ctx context.Context, c *console.Console, name string) (*kube.Objects, *v1alpha1.ClusterService, error) {
+func find(ctx context.Context, c *console.Console, name string) (*kube.Objects, *v1beta1.ClusterService, error) {
 	target, err := kube.ParseTarget(name, kube.Service)
 	if err != nil {
 		return nil, nil, err
@@ -51,7 +51,7 @@ func find(ctx context.Context, c *console.Console, name string) (*kube.Objects, 
 	if err != nil {
 		return nil, nil, err
 	}
-	service, is := found.(*v1alpha1.ClusterService)
+	service, is := found.(*v1beta1.ClusterService)
 	if !is {
 		return nil, nil, fmt.Errorf("read %s: it is of another kind", target)
 	}
@@ -84,11 +84,11 @@ the operator. Ctrl-C ends the wait and nothing else.`,
 
 // kept returns the versions that are kept of a service, the newest first.
 func kept(
-	ctx context.Context, objects *kube.Objects, service *v1alpha1.ClusterService,
+	ctx context.Context, objects *kube.Objects, service *v1beta1.ClusterService,
 ) ([]*appsv1.ControllerRevision, error) {
 	list := &appsv1.ControllerRevisionList{}
 	err := objects.List(ctx, list, client.InNamespace(service.Namespace),
-		client.MatchingLabels{v1alpha1.LabelService: service.Name})
+		client.MatchingLabels{v1beta1.LabelService: service.Name})
 	if err != nil {
 		return nil, kube.Because(fmt.Errorf("list versions of service %s: %w", service.Name, err))
 	}
@@ -134,17 +134,17 @@ func history(c *console.Console) *cobra.Command {
 }
 
 // rowOf is one version: number, age, what it is to the service, its share of the requests, and its cluster.
-func rowOf(service *v1alpha1.ClusterService, one *appsv1.ControllerRevision, now time.Time) []string {
+func rowOf(service *v1beta1.ClusterService, one *appsv1.ControllerRevision, now time.Time) []string {
 	number := strconv.FormatInt(one.Revision, 10)
 	row := []string{number, duration.HumanDuration(now.Sub(one.CreationTimestamp.Time)), "", "", ""}
-	for state, version := range map[string]*v1alpha1.ServiceVersion{"active": service.Status.Active,
+	for state, version := range map[string]*v1beta1.ServiceVersion{"active": service.Status.Active,
 		"candidate": service.Status.Candidate} {
 		if version != nil && version.Revision == number {
 			row[2], row[3], row[4] = state, fmt.Sprintf("%d %%", version.TrafficPercent), version.ClusterName
 		}
 	}
 	if last := service.Status.LastUpgrade; row[2] == "" && last != nil && last.To == number &&
-		last.Result == v1alpha1.UpgradeRolledBack {
+		last.Result == v1beta1.UpgradeRolledBack {
 		row[2] = "rolled back: " + last.Reason
 	}
 	return row

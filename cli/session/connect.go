@@ -15,7 +15,7 @@ import (
 	"github.com/heliostat-dev/heliostat/cli/kube"
 	"github.com/heliostat-dev/heliostat/cli/object"
 	"github.com/heliostat-dev/heliostat/cli/output"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // versions are those of Ray and of the Python that it runs in; "" is not known.
@@ -38,7 +38,7 @@ type ways struct {
 	// Server is the address of the server that was asked, "" for none.
 	Server string `json:"server,omitempty"`
 	// Inside are the lines for a shell there.
-	Inside *v1alpha1.ConnectStatus `json:"inside,omitempty"`
+	Inside *v1beta1.ConnectStatus `json:"inside,omitempty"`
 }
 
 func connect(c *console.Console) *cobra.Command {
@@ -90,7 +90,7 @@ func findWays(ctx context.Context, clusters *away.Clusters, name string) (ways, 
 	}
 	of := ways{Cluster: checked(clusters.Console, versions(there)), Here: local(ctx, clusters.Console), Server: clusters.Console.Server.URL}
 	of.Differs = differ(of.Cluster, of.Here)
-	if cluster, is := found.(*v1alpha1.ComputeCluster); is && cluster.Status.ServiceName != "" {
+	if cluster, is := found.(*v1beta1.ComputeCluster); is && cluster.Status.ServiceName != "" {
 		of.Service = cluster.Status.ServiceName + "." + cluster.Namespace + ".svc"
 		of.Dashboard, of.TokenSecret = cluster.Status.DashboardURL, cluster.Status.TokenSecretName
 		of.Inside = cluster.Status.Connect

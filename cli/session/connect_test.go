@@ -12,7 +12,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/cli/console"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 func TestDiffer_SaysWhatRayClientRefuses(t *testing.T) {
@@ -124,11 +124,11 @@ func TestTell_NamesTheServer(t *testing.T) {
 func TestTell_HasTheLinesOfTheStatus(t *testing.T) {
 	const heading = "A shell within Kubernetes"
 	for name, c := range map[string]struct {
-		inside *v1alpha1.ConnectStatus
+		inside *v1beta1.ConnectStatus
 		ends   string
 	}{
-		"all":               {&v1alpha1.ConnectStatus{Token: "a", Certificate: "b", Jobs: "c", Client: "d"}, ":\n  a\n  b\n  c\n  d\n"},
-		"no authentication": {&v1alpha1.ConnectStatus{Jobs: "c", Client: "d"}, ":\n  c\n  d\n"},
+		"all":               {&v1beta1.ConnectStatus{Token: "a", Certificate: "b", Jobs: "c", Client: "d"}, ":\n  a\n  b\n  c\n  d\n"},
+		"no authentication": {&v1beta1.ConnectStatus{Jobs: "c", Client: "d"}, ":\n  c\n  d\n"},
 		"an older operator": {nil, "ray job list\n"},
 	} {
 		var out strings.Builder

@@ -23,7 +23,7 @@ import (
 	"github.com/heliostat-dev/heliostat/cli/console"
 	"github.com/heliostat-dev/heliostat/cli/kube"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient/fakehead"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
@@ -71,8 +71,8 @@ func newConsole(t *testing.T) (c *console.Console, out *lines) {
 	site := headstest.New()
 	cluster := site.PutCluster("demo", nil)
 	pod := headstest.Head(cluster, 1, "10.1.0.1")
-	pod.Labels[v1alpha1.LabelCluster] = "demo"
-	secret := headstest.Secret(cluster, naming.TokenSecret("demo"), v1alpha1.TokenKey, headstest.Token)
+	pod.Labels[v1beta1.LabelCluster] = "demo"
+	secret := headstest.Secret(cluster, naming.TokenSecret("demo"), v1beta1.TokenKey, headstest.Token)
 	made := fake.NewClientBuilder().WithScheme(kube.Scheme()).WithObjects(cluster, pod, secret).Build()
 	out = newLines()
 	return &console.Console{

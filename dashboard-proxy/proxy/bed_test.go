@@ -26,7 +26,7 @@ import (
 	"github.com/heliostat-dev/heliostat/dashboard-proxy/proxy"
 	"github.com/heliostat-dev/heliostat/dashboard-proxy/route"
 	"github.com/heliostat-dev/heliostat/dashboard-proxy/serve"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
@@ -41,10 +41,10 @@ type bed struct {
 	*headstest.Site
 	kubernetes *accesstest.Server
 	network    *headstest.Network
-	cluster    *v1alpha1.ComputeCluster
+	cluster    *v1beta1.ComputeCluster
 	head       *corev1.Pod
-	service    *v1alpha1.ClusterService
-	owner      *v1alpha1.ComputeCluster
+	service    *v1beta1.ClusterService
+	owner      *v1beta1.ComputeCluster
 	pod        *corev1.Pod
 	proxy      *proxy.Proxy
 	front      *httptest.Server
@@ -84,25 +84,25 @@ func (b *bed) listen(t *testing.T, on net.Listener, answer http.HandlerFunc) {
 }
 
 func (b *bed) makeService() {
-	b.service = &v1alpha1.ClusterService{ObjectMeta: metav1.ObjectMeta{Namespace: headstest.Namespace, Name: "sort", UID: "uid-of-sort"}}
+	b.service = &v1beta1.ClusterService{ObjectMeta: metav1.ObjectMeta{Namespace: headstest.Namespace, Name: "sort", UID: "uid-of-sort"}}
 	b.service.Spec.ServeConfig.Raw = []byte(`{}`)
-	b.owner = b.PutCluster(naming.ServiceCluster("sort", "uid-of-sort", 1), func(c *v1alpha1.ComputeCluster) {
-		c.Labels, c.Annotations = map[string]string{v1alpha1.LabelService: "sort"}, map[string]string{v1alpha1.AnnotationRevisionCluster: "1"}
-		c.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(b.service, v1alpha1.GroupVersion.WithKind("ClusterService"))}
+	b.owner = b.PutCluster(naming.ServiceCluster("sort", "uid-of-sort", 1), func(c *v1beta1.ComputeCluster) {
+		c.Labels, c.Annotations = map[string]string{v1beta1.LabelService: "sort"}, map[string]string{v1beta1.AnnotationRevisionCluster: "1"}
+		c.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(b.service, v1beta1.GroupVersion.WithKind("ClusterService"))}
 	})
 	at := naming.Place{Group: "cpu", Epoch: 1}
 	b.pod = headstest.Head(b.owner, 1, podIP)
 	b.pod.Name, b.pod.UID, b.pod.Labels = naming.Pod(b.owner.Name, b.owner.UID, at), "uid-of-pod", naming.PodLabels(b.owner.Name, at)
-	b.pod.Labels[naming.ServeLabel("sort")] = v1alpha1.ServeOn
+	b.pod.Labels[naming.ServeLabel("sort")] = v1beta1.ServeOn
 	b.PutPod(b.pod)
 }
 
 // The bed is what services are read from.
-func (b *bed) FindService(namespace, name string) (*v1alpha1.ClusterService, bool) {
+func (b *bed) FindService(namespace, name string) (*v1beta1.ClusterService, bool) {
 	return b.service, namespace == headstest.Namespace && name == "sort"
 }
-func (b *bed) ClustersOf(string, string) []*v1alpha1.ComputeCluster {
-	return []*v1alpha1.ComputeCluster{b.owner}
+func (b *bed) ClustersOf(string, string) []*v1beta1.ComputeCluster {
+	return []*v1beta1.ComputeCluster{b.owner}
 }
 func (b *bed) PodsOf(cluster types.UID) []*corev1.Pod {
 	return b.HeadPods(headstest.Namespace, cluster)

@@ -253,7 +253,7 @@ func (p *Proxy) identify(ctx context.Context, w http.ResponseWriter, r *http.Req
 // attributes are what a caller needs for a target.
 func attributes(target route.Target) authorizationv1.ResourceAttributes {
 	return authorizationv1.ResourceAttributes{
-		Verb: target.Verb, Group: "heliostat.dev", Version: "v1alpha1", Resource: string(target.Kind), Subresource: "proxy",
+		Verb: target.Verb, Group: "heliostat.dev", Version: "v1beta1", Resource: string(target.Kind), Subresource: "proxy",
 		Namespace: target.Namespace, Name: target.Name,
 	}
 }

@@ -22,14 +22,14 @@ import (
 	"github.com/heliostat-dev/heliostat/apiserver/heads/headstest"
 	"github.com/heliostat-dev/heliostat/dashboard-proxy/proxy"
 	"github.com/heliostat-dev/heliostat/dashboard-proxy/serve"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 func escape(text string) string { return url.QueryEscape(text) }
 
-func withoutAuthentication(c *v1alpha1.ComputeCluster) {
-	c.Spec.Authentication = &v1alpha1.Authentication{Mode: v1alpha1.AuthenticationDisabled}
+func withoutAuthentication(c *v1beta1.ComputeCluster) {
+	c.Spec.Authentication = &v1beta1.Authentication{Mode: v1beta1.AuthenticationDisabled}
 }
 
 func fine(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "fine") }
@@ -51,7 +51,7 @@ func TestServe_AsksKubernetesForTheVerb(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := &authorizationv1.ResourceAttributes{
-			Namespace: "team", Verb: c.verb, Group: "heliostat.dev", Version: "v1alpha1", Resource: c.resource, Subresource: "proxy", Name: c.name,
+			Namespace: "team", Verb: c.verb, Group: "heliostat.dev", Version: "v1beta1", Resource: c.resource, Subresource: "proxy", Name: c.name,
 		}
 		if diff := cmp.Diff(want, review.Spec.ResourceAttributes); diff != "" {
 			t.Errorf("%s %s asks %s", c.method, c.path, diff)
@@ -220,9 +220,9 @@ func TestServe_GivesEachItsOriginBelowAWildcard(t *testing.T) {
 func (b *bed) stopped(t *testing.T, reason string) {
 	t.Helper()
 	b.RemovePod(b.head.Name)
-	b.PutCluster("demo", func(c *v1alpha1.ComputeCluster) {
+	b.PutCluster("demo", func(c *v1beta1.ComputeCluster) {
 		c.Spec.Suspend = reason == "SuspendedBySpec"
-		c.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionSuspended, Status: metav1.ConditionTrue, Reason: reason, LastTransitionTime: metav1.Unix(0, 0)}}
+		c.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionSuspended, Status: metav1.ConditionTrue, Reason: reason, LastTransitionTime: metav1.Unix(0, 0)}}
 	})
 }
 
@@ -330,7 +330,7 @@ func TestServe_ExplainsTokens(t *testing.T) {
 		if answer := b.get(t, "/team/demo/api/version"); answer.code != http.StatusServiceUnavailable || !strings.Contains(answer.body, "does not let the server in") {
 			t.Errorf("%d: %+v", code, answer)
 		}
-		b.PutSecret(headstest.Secret(b.cluster, naming.TokenSecret("demo"), v1alpha1.TokenKey, "another-token"))
+		b.PutSecret(headstest.Secret(b.cluster, naming.TokenSecret("demo"), v1beta1.TokenKey, "another-token"))
 		answer := b.get(t, "/team/demo/api/version")
 		if answer.code != http.StatusServiceUnavailable || !strings.Contains(answer.body, "not the one that head pod") || strings.Contains(answer.body, "another-token") {
 			t.Errorf("%d, changed: %+v", code, answer)
@@ -484,7 +484,7 @@ func TestServe_TriesAnotherPod(t *testing.T) {
 	another := b.pod.DeepCopy()
 	another.Name, another.UID, another.Status.PodIP = naming.Pod(b.owner.Name, b.owner.UID, at), "uid-of-another", "10.1.0.8"
 	another.Labels = naming.PodLabels(b.owner.Name, at)
-	another.Labels[naming.ServeLabel("sort")] = v1alpha1.ServeOn
+	another.Labels[naming.ServeLabel("sort")] = v1beta1.ServeOn
 	b.PutPod(another)
 	for i := range 20 {
 		if answer := b.send(t, http.MethodPost, "/services/team/sort/x", strings.NewReader("the body")); answer.code != http.StatusOK {

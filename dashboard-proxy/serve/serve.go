@@ -28,7 +28,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/heliostat-dev/heliostat/apiserver/heads"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -42,9 +42,9 @@ const retryAfter = 5 * time.Second
 
 // Reader reads what pods are found by. Its objects are not changed.
 type Reader interface {
-	FindService(namespace, name string) (*v1alpha1.ClusterService, bool)
+	FindService(namespace, name string) (*v1beta1.ClusterService, bool)
 	// ClustersOf returns the clusters that were made for a service, and the one that it refers to, from a cache.
-	ClustersOf(namespace, service string) []*v1alpha1.ComputeCluster
+	ClustersOf(namespace, service string) []*v1beta1.ComputeCluster
 	// PodsOf returns the pods of a namespace whose owner is a cluster, from a cache.
 	PodsOf(cluster types.UID) []*corev1.Pod
 	// Pod reads a pod as it is now. Errors are those of the API server.
@@ -93,7 +93,7 @@ func (s *Services) Find(namespace, name string) ([]Endpoint, error) {
 	if !found {
 		return nil, ErrMissing
 	}
-	if owner := service.Spec.ManagedBy; owner != "" && owner != v1alpha1.ManagedByOperator {
+	if owner := service.Spec.ManagedBy; owner != "" && owner != v1beta1.ManagedByOperator {
 		return nil, &heads.Unavailable{Code: "ManagedElsewhere",
 			Message: fmt.Sprintf("ClusterService %s is managed by %s, and not here", name, owner),
 			Remedy:  "Ask where that controller works"}
@@ -134,7 +134,7 @@ func (s *Services) Connect(ctx context.Context, to Endpoint) (net.Conn, error) {
 // judge returns the address of a pod, or why it is not the one of an endpoint.
 func (s *Services) judge(pod *corev1.Pod, to Endpoint) (netip.Addr, error) {
 	clusters := s.reader.ClustersOf(to.Namespace, to.Service)
-	at := slices.IndexFunc(clusters, func(one *v1alpha1.ComputeCluster) bool { return one.UID == to.Cluster })
+	at := slices.IndexFunc(clusters, func(one *v1beta1.ComputeCluster) bool { return one.UID == to.Cluster })
 	if at < 0 || pod.UID != to.UID || !takes(pod, clusters[at], to.Service) || pod.Spec.HostNetwork {
 		return netip.Addr{}, errOther
 	}
@@ -143,28 +143,28 @@ func (s *Services) judge(pod *corev1.Pod, to Endpoint) (netip.Addr, error) {
 
 // isOf reports whether a cluster is one that a service uses: the one that its spec names, or one that it owns, with the
 // name that follows from its number.
-func isOf(cluster *v1alpha1.ComputeCluster, service *v1alpha1.ClusterService) bool {
+func isOf(cluster *v1beta1.ComputeCluster, service *v1beta1.ClusterService) bool {
 	if cluster.Namespace != service.Namespace {
 		return false
 	}
 	if ref := service.Spec.ClusterRef; ref != nil {
 		return cluster.Name == ref.Name
 	}
-	number, err := strconv.Atoi(cluster.Annotations[v1alpha1.AnnotationRevisionCluster])
-	return err == nil && naming.IsOwned(cluster, service.UID) && cluster.Labels[v1alpha1.LabelService] == service.Name &&
+	number, err := strconv.Atoi(cluster.Annotations[v1beta1.AnnotationRevisionCluster])
+	return err == nil && naming.IsOwned(cluster, service.UID) && cluster.Labels[v1beta1.LabelService] == service.Name &&
 		cluster.Name == naming.ServiceCluster(service.Name, service.UID, number)
 }
 
 // takes reports whether a pod is one of a cluster's that takes requests for a service. Every author of pods can set
 // labels, so the owner counts, and the name that follows from cluster and place.
-func takes(pod *corev1.Pod, cluster *v1alpha1.ComputeCluster, service string) bool {
+func takes(pod *corev1.Pod, cluster *v1beta1.ComputeCluster, service string) bool {
 	place, err := naming.ParsePlace(pod.Labels)
 	if err != nil || pod.Name != naming.Pod(cluster.Name, cluster.UID, place) {
 		return false
 	}
 	isOver := pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 	return !isOver && pod.Namespace == cluster.Namespace && naming.IsOwned(pod, cluster.UID) &&
-		pod.Labels[naming.ServeLabel(service)] == v1alpha1.ServeOn && isReady(pod)
+		pod.Labels[naming.ServeLabel(service)] == v1beta1.ServeOn && isReady(pod)
 }
 
 func isReady(pod *corev1.Pod) bool {
@@ -187,7 +187,7 @@ func podIP(pod *corev1.Pod) (netip.Addr, error) {
 
 // portOf returns the port of a service's proxies. The operator lets no version have another one, and its Service leads
 // there.
-func portOf(service *v1alpha1.ClusterService) (int32, error) {
+func portOf(service *v1beta1.ClusterService) (int32, error) {
 	var config struct {
 		Options struct {
 			Port        *float64 `json:"port"`
@@ -209,10 +209,10 @@ func portOf(service *v1alpha1.ClusterService) (int32, error) {
 }
 
 // absent is why a service has no pod that takes requests.
-func absent(service *v1alpha1.ClusterService) *heads.Unavailable {
+func absent(service *v1beta1.ClusterService) *heads.Unavailable {
 	if service.Spec.Suspend {
 		message := fmt.Sprintf("ClusterService %s is suspended by its spec", service.Name)
-		since := meta.FindStatusCondition(service.Status.Conditions, v1alpha1.ConditionSuspended)
+		since := meta.FindStatusCondition(service.Status.Conditions, v1beta1.ConditionSuspended)
 		if since != nil && since.Status == metav1.ConditionTrue {
 			message += ", since " + since.LastTransitionTime.UTC().Format(time.RFC3339)
 		}
@@ -221,7 +221,7 @@ func absent(service *v1alpha1.ClusterService) *heads.Unavailable {
 	}
 	u := &heads.Unavailable{Code: "NoEndpoints", Temporary: true, RetryAfter: retryAfter,
 		Message: fmt.Sprintf("ClusterService %s has no pod that takes requests now", service.Name)}
-	ready := meta.FindStatusCondition(service.Status.Conditions, v1alpha1.ConditionReady)
+	ready := meta.FindStatusCondition(service.Status.Conditions, v1beta1.ConditionReady)
 	if ready == nil || ready.Status == metav1.ConditionTrue {
 		return u
 	}

@@ -18,14 +18,14 @@ import (
 
 	"github.com/heliostat-dev/heliostat/apiserver/heads"
 	"github.com/heliostat-dev/heliostat/dashboard-proxy/serve"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // site is a namespace with the service sort on a cluster of its own, with one pod that takes requests.
 type site struct {
-	service *v1alpha1.ClusterService
-	cluster *v1alpha1.ComputeCluster
+	service *v1beta1.ClusterService
+	cluster *v1beta1.ComputeCluster
 	pod     *corev1.Pod
 	// live is the pod as it is now; nil is gone. Silent is that the API server does not answer.
 	live   *corev1.Pod
@@ -36,38 +36,38 @@ type site struct {
 
 func newSite() *site {
 	s := &site{clock: clocktesting.NewFakeClock(time.Unix(0, 0))}
-	s.service = &v1alpha1.ClusterService{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "sort", UID: "uid-of-sort"}}
+	s.service = &v1beta1.ClusterService{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "sort", UID: "uid-of-sort"}}
 	s.service.Spec.ServeConfig = runtime.RawExtension{Raw: []byte(`{"applications": []}`)}
-	s.cluster = &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{
+	s.cluster = &v1beta1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "team", Name: naming.ServiceCluster("sort", "uid-of-sort", 1), UID: "uid-of-cluster",
-		Labels:          map[string]string{v1alpha1.LabelService: "sort"},
-		Annotations:     map[string]string{v1alpha1.AnnotationRevisionCluster: "1"},
-		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(s.service, v1alpha1.GroupVersion.WithKind("ClusterService"))},
+		Labels:          map[string]string{v1beta1.LabelService: "sort"},
+		Annotations:     map[string]string{v1beta1.AnnotationRevisionCluster: "1"},
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(s.service, v1beta1.GroupVersion.WithKind("ClusterService"))},
 	}}
 	s.pod = podOf(s.cluster, 0)
 	s.live = s.pod.DeepCopy()
 	return s
 }
 
-func podOf(cluster *v1alpha1.ComputeCluster, slot int) *corev1.Pod {
+func podOf(cluster *v1beta1.ComputeCluster, slot int) *corev1.Pod {
 	at := naming.Place{Group: "cpu", Slot: slot, Epoch: 1}
 	labels := naming.PodLabels(cluster.Name, at)
-	labels[naming.ServeLabel("sort")] = v1alpha1.ServeOn
+	labels[naming.ServeLabel("sort")] = v1beta1.ServeOn
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: cluster.Namespace, Name: naming.Pod(cluster.Name, cluster.UID, at), UID: types.UID(fmt.Sprintf("pod-%d", slot)), Labels: labels,
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(cluster, v1alpha1.GroupVersion.WithKind("ComputeCluster"))},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(cluster, v1beta1.GroupVersion.WithKind("ComputeCluster"))},
 		},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.1.0.7", Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
 	}
 }
 
-func (s *site) FindService(namespace, name string) (*v1alpha1.ClusterService, bool) {
+func (s *site) FindService(namespace, name string) (*v1beta1.ClusterService, bool) {
 	return s.service, namespace == s.service.Namespace && name == s.service.Name
 }
 
-func (s *site) ClustersOf(string, string) []*v1alpha1.ComputeCluster {
-	return []*v1alpha1.ComputeCluster{s.cluster}
+func (s *site) ClustersOf(string, string) []*v1beta1.ComputeCluster {
+	return []*v1beta1.ComputeCluster{s.cluster}
 }
 
 func (s *site) PodsOf(owner types.UID) []*corev1.Pod {
@@ -105,7 +105,7 @@ func TestFind_LeadsToThePortOfTheSpec(t *testing.T) {
 		s := newSite()
 		s.service.Spec.ServeConfig.Raw = []byte(config)
 		// What others may write says other places.
-		s.service.Status.URL, s.service.Status.Active = "http://169.254.169.254", &v1alpha1.ServiceVersion{ClusterName: "evil"}
+		s.service.Status.URL, s.service.Status.Active = "http://169.254.169.254", &v1beta1.ServiceVersion{ClusterName: "evil"}
 		s.service.Annotations = map[string]string{"heliostat.dev/url": "http://10.0.0.1"}
 		all, err := s.services().Find("team", "sort")
 		if err != nil || len(all) != 1 {
@@ -121,7 +121,7 @@ func TestFind_LeadsToThePortOfTheSpec(t *testing.T) {
 
 func TestFind_TakesTheClusterOfItsSpec(t *testing.T) {
 	s := newSite()
-	s.service.Spec.ClusterRef = &v1alpha1.ClusterReference{Name: "shared"}
+	s.service.Spec.ClusterRef = &v1beta1.ClusterReference{Name: "shared"}
 	s.cluster.Name, s.cluster.OwnerReferences = "shared", nil
 	s.pod = podOf(s.cluster, 0)
 	if all, err := s.services().Find("team", "sort"); err != nil || len(all) != 1 {
@@ -139,7 +139,7 @@ func TestFind_TakesNoOther(t *testing.T) {
 		"a pod of another cluster":      func(_ *site, p *corev1.Pod) { p.OwnerReferences[0].UID = "other" },
 		"a pod that is not led by it":   func(_ *site, p *corev1.Pod) { p.OwnerReferences[0].Controller = nil },
 		"a pod with a name of its own":  func(_ *site, p *corev1.Pod) { p.Name = "mine" },
-		"a pod that says another place": func(_ *site, p *corev1.Pod) { p.Labels[v1alpha1.LabelSlot] = "3" },
+		"a pod that says another place": func(_ *site, p *corev1.Pod) { p.Labels[v1beta1.LabelSlot] = "3" },
 		"a pod that is not ready":       func(_ *site, p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse },
 		"a pod without conditions":      func(_ *site, p *corev1.Pod) { p.Status.Conditions = nil },
 		"a pod that ends":               func(_ *site, p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} },
@@ -148,7 +148,7 @@ func TestFind_TakesNoOther(t *testing.T) {
 			s.cluster.OwnerReferences[0].UID = "other"
 		},
 		"a cluster that a user put there":  func(s *site, _ *corev1.Pod) { s.cluster.Labels = nil },
-		"a cluster with a name of its own": func(s *site, _ *corev1.Pod) { s.cluster.Annotations[v1alpha1.AnnotationRevisionCluster] = "2" },
+		"a cluster with a name of its own": func(s *site, _ *corev1.Pod) { s.cluster.Annotations[v1beta1.AnnotationRevisionCluster] = "2" },
 	} {
 		s := newSite()
 		change(s, s.pod)
@@ -255,20 +255,20 @@ func TestFind_SaysWhyThereIsNone(t *testing.T) {
 		t.Errorf("HTTPS: %v", err)
 	}
 	for name, c := range map[string]struct {
-		change     func(service *v1alpha1.ClusterService)
+		change     func(service *v1beta1.ClusterService)
 		code, says string
 	}{
-		"InvalidSpec": {func(s *v1alpha1.ClusterService) { s.Spec.ServeConfig.Raw = []byte(`{"http_options": 1}`) }, "InvalidSpec", "serveConfig"},
-		"foreign":     {func(s *v1alpha1.ClusterService) { s.Spec.ManagedBy = "kueue.x-k8s.io/multikueue" }, "ManagedElsewhere", "multikueue"},
-		"suspended": {func(s *v1alpha1.ClusterService) {
+		"InvalidSpec": {func(s *v1beta1.ClusterService) { s.Spec.ServeConfig.Raw = []byte(`{"http_options": 1}`) }, "InvalidSpec", "serveConfig"},
+		"foreign":     {func(s *v1beta1.ClusterService) { s.Spec.ManagedBy = "kueue.x-k8s.io/multikueue" }, "ManagedElsewhere", "multikueue"},
+		"suspended": {func(s *v1beta1.ClusterService) {
 			s.Spec.Suspend = true
-			s.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionSuspended, Status: metav1.ConditionTrue, LastTransitionTime: metav1.Unix(0, 0)}}
+			s.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionSuspended, Status: metav1.ConditionTrue, LastTransitionTime: metav1.Unix(0, 0)}}
 		}, "SuspendedBySpec", "since 1970-01-01T00:00:00Z"},
-		"not ready": {func(s *v1alpha1.ClusterService) {
-			s.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: "ClusterSuspended", Message: "cluster c is suspended"}}
+		"not ready": {func(s *v1beta1.ClusterService) {
+			s.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionReady, Status: metav1.ConditionFalse, Reason: "ClusterSuspended", Message: "cluster c is suspended"}}
 		}, "ClusterSuspended", "cluster c is suspended"},
-		"of no known reason": {func(s *v1alpha1.ClusterService) {
-			s.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: "Evil", Message: "<script>"}}
+		"of no known reason": {func(s *v1beta1.ClusterService) {
+			s.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionReady, Status: metav1.ConditionFalse, Reason: "Evil", Message: "<script>"}}
 		}, "NoEndpoints", "no pod that takes requests"},
 	} {
 		s := newSite()

@@ -10,7 +10,7 @@ ask() { # ask METHOD PATH [BODY]
 }
 here=/v1/namespaces/$NAMESPACE
 ask GET /v1/me
-ask POST "$here/objects" '{"object": {"apiVersion": "heliostat.dev/v1alpha1", "kind": "ComputeCluster",
+ask POST "$here/objects" '{"object": {"apiVersion": "heliostat.dev/v1beta1", "kind": "ComputeCluster",
   "metadata": {"name": "curl"}, "spec": {"rayVersion": "2.60.0",
   "head": {"size": {"cpu": "300m", "memory": "2Gi"}},
   "workerGroups": [{"name": "cpu", "replicas": 0, "size": {"cpu": "300m", "memory": "2Gi"}}]}}}'
@@ -19,4 +19,4 @@ ask GET "$here/clusters/curl"
 ask POST "$here/clusters/curl:scale" '{"replicas": 1}'
 ask POST "$here/clusters/curl:suspend"
 ask GET "/v1/objects?namespaces=$NAMESPACE&kinds=clusters&sort=-since&limit=10"
-ask DELETE "/apis/heliostat.dev/v1alpha1/namespaces/$NAMESPACE/computeclusters/curl"
+ask DELETE "/apis/heliostat.dev/v1beta1/namespaces/$NAMESPACE/computeclusters/curl"

@@ -6,7 +6,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 out=${1:-$PWD}
-api=ray-operator/api/v1alpha1 crd=ray-operator/config/crd chart=helm-chart/heliostat/files
+api=ray-operator/api/v1beta1 crd=ray-operator/config/crd chart=helm-chart/heliostat/files
 mkdir -p "$out"/{$api,$crd,$chart/admission,docs/reference}
 raw=$(mktemp -d)
 trap 'rm -rf "$raw"' EXIT

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
@@ -16,12 +16,12 @@ import (
 // nobody knows before they are there. A head that speaks TLS has its dashboard behind another port, so it has none.
 func aliases(of runtime.Object) []runtime.Object {
 	switch of := of.(type) {
-	case *v1alpha1.ComputeCluster:
-		if n := of.Spec.Network; n != nil && n.Encryption == v1alpha1.EncryptionRequired {
+	case *v1beta1.ComputeCluster:
+		if n := of.Spec.Network; n != nil && n.Encryption == v1beta1.EncryptionRequired {
 			return nil
 		}
 		return []runtime.Object{headAlias(of)}
-	case *v1alpha1.ClusterService:
+	case *v1beta1.ClusterService:
 		return []runtime.Object{serveAlias(of)}
 	default:
 		return nil
@@ -37,8 +37,8 @@ func alias(name, namespace string, selector map[string]string, ports []corev1.Se
 }
 
 // headAlias leads to the head by its own ports, by KubeRay's names of them.
-func headAlias(cluster *v1alpha1.ComputeCluster) *corev1.Service {
-	return alias(cluster.Name+"-head-svc", cluster.Namespace, naming.RoleSelector(cluster.Name, v1alpha1.RoleHead),
+func headAlias(cluster *v1beta1.ComputeCluster) *corev1.Service {
+	return alias(cluster.Name+"-head-svc", cluster.Namespace, naming.RoleSelector(cluster.Name, v1beta1.RoleHead),
 		[]corev1.ServicePort{
 			aliasPort("gcs-server", 6379), aliasPort("dashboard", 8265), aliasPort("client", 10001), aliasPort("metrics",
 				8080), aliasPort("serve", 8000),
@@ -46,8 +46,8 @@ func headAlias(cluster *v1alpha1.ComputeCluster) *corev1.Service {
 }
 
 // serveAlias leads to the proxies that take requests now.
-func serveAlias(service *v1alpha1.ClusterService) *corev1.Service {
-	selector := map[string]string{naming.ServeLabel(service.Name): v1alpha1.ServeOn}
+func serveAlias(service *v1beta1.ClusterService) *corev1.Service {
+	selector := map[string]string{naming.ServeLabel(service.Name): v1beta1.ServeOn}
 	port := aliasPort("serve", servePort)
 	if front := service.Spec.Service; front != nil {
 		for _, its := range front.Ports {

@@ -3,7 +3,7 @@ package convert
 import (
 	"slices"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // longest is how long a cluster is kept at most after its job, in seconds: a year.
@@ -21,9 +21,9 @@ const (
 type ending map[string]int32
 
 // endings are what goes after each outcome.
-type endings map[v1alpha1.JobOutcome]ending
+type endings map[v1beta1.JobOutcome]ending
 
-var outcomes = []v1alpha1.JobOutcome{v1alpha1.OutcomeSuccess, v1alpha1.OutcomeFailure}
+var outcomes = []v1beta1.JobOutcome{v1beta1.OutcomeSuccess, v1beta1.OutcomeFailure}
 
 // takeCleanup says what of the job's own cluster goes when. A cluster that is not its own stays.
 func (j *jobPart) takeCleanup() {
@@ -46,7 +46,7 @@ func (j *jobPart) endings() endings {
 	if j.spec.TTLSecondsAfterFinished != nil {
 		after = *j.spec.TTLSecondsAfterFinished
 	}
-	ends := endings{v1alpha1.OutcomeSuccess: {}, v1alpha1.OutcomeFailure: {}}
+	ends := endings{v1beta1.OutcomeSuccess: {}, v1beta1.OutcomeFailure: {}}
 	switch d := j.spec.DeletionStrategy; {
 	case d != nil && len(d.DeletionRules) > 0:
 		if j.spec.ShutdownAfterJobFinishes || after > 0 {
@@ -57,8 +57,8 @@ func (j *jobPart) endings() endings {
 	case d != nil && (d.OnSuccess == nil || d.OnFailure == nil):
 		j.refuse("spec.deletionStrategy", "it has rules, or a policy for both outcomes; give deletionRules, or onSuccess and onFailure")
 	case d != nil:
-		j.end("spec.deletionStrategy.onSuccess.policy", d.OnSuccess.Policy, ends[v1alpha1.OutcomeSuccess], after)
-		j.end("spec.deletionStrategy.onFailure.policy", d.OnFailure.Policy, ends[v1alpha1.OutcomeFailure], after)
+		j.end("spec.deletionStrategy.onSuccess.policy", d.OnSuccess.Policy, ends[v1beta1.OutcomeSuccess], after)
+		j.end("spec.deletionStrategy.onFailure.policy", d.OnFailure.Policy, ends[v1beta1.OutcomeFailure], after)
 		if j.spec.ShutdownAfterJobFinishes {
 			j.drop("spec.shutdownAfterJobFinishes", "deletionStrategy says what goes; leave this out")
 		}
@@ -76,7 +76,7 @@ const notItsOwn = "the cluster is not the job's, so that it stays; leave this ou
 
 // has reports whether something goes after some outcome.
 func (e endings) has(policy string) bool {
-	return slices.ContainsFunc(outcomes, func(outcome v1alpha1.JobOutcome) bool {
+	return slices.ContainsFunc(outcomes, func(outcome v1beta1.JobOutcome) bool {
 		_,
 			has := e[outcome][policy]
 		return has
@@ -107,9 +107,9 @@ func (j *jobPart) takeDeletionRules(d *rayDeletion, ends endings) {
 		case (when.JobStatus == "") == (when.JobDeploymentStatus == ""):
 			j.refuse(path, "a rule has one condition; give jobStatus or jobDeploymentStatus")
 		case when.JobStatus == "SUCCEEDED":
-			j.end(path, rule.Policy, ends[v1alpha1.OutcomeSuccess], when.TTLSeconds)
+			j.end(path, rule.Policy, ends[v1beta1.OutcomeSuccess], when.TTLSeconds)
 		case when.JobStatus == "FAILED", when.JobDeploymentStatus == "Failed":
-			j.end(path, rule.Policy, ends[v1alpha1.OutcomeFailure], when.TTLSeconds)
+			j.end(path, rule.Policy, ends[v1beta1.OutcomeFailure], when.TTLSeconds)
 		default:
 			j.refuse(path, "a condition is SUCCEEDED or FAILED, or Failed of the deployment; use one of them")
 		}
@@ -118,8 +118,8 @@ func (j *jobPart) takeDeletionRules(d *rayDeletion, ends endings) {
 
 // takeSelf makes of DeleteSelf the one time after which the ClusterJob goes, and with it its cluster.
 func (j *jobPart) takeSelf(ends endings) {
-	afterSuccess, has := ends[v1alpha1.OutcomeSuccess][deleteSelf]
-	afterFailure, hasToo := ends[v1alpha1.OutcomeFailure][deleteSelf]
+	afterSuccess, has := ends[v1beta1.OutcomeSuccess][deleteSelf]
+	afterFailure, hasToo := ends[v1beta1.OutcomeFailure][deleteSelf]
 	switch {
 	case !has && !hasToo:
 		return
@@ -146,11 +146,11 @@ func (j *jobPart) clean(ends endings) {
 		whole, hasWhole := ends[outcome][deleteCluster]
 		workers, hasWorkers := ends[outcome][deleteWorkers]
 		if hasWorkers && (!hasWhole || workers < whole) && len(j.made.ClusterTemplate.Spec.WorkerGroups) > 0 {
-			j.made.Cleanup = append(j.made.Cleanup, v1alpha1.CleanupRule{Outcome: outcome, Action: v1alpha1.CleanupDeleteWorkers,
+			j.made.Cleanup = append(j.made.Cleanup, v1beta1.CleanupRule{Outcome: outcome, Action: v1beta1.CleanupDeleteWorkers,
 				AfterSeconds: workers})
 		}
 		if hasWhole {
-			j.made.Cleanup = append(j.made.Cleanup, v1alpha1.CleanupRule{Outcome: outcome, Action: v1alpha1.CleanupDeleteCluster,
+			j.made.Cleanup = append(j.made.Cleanup, v1beta1.CleanupRule{Outcome: outcome, Action: v1beta1.CleanupDeleteCluster,
 				AfterSeconds: whole})
 		}
 		isAtOnce = isAtOnce && hasWhole && whole == 0
@@ -160,7 +160,7 @@ func (j *jobPart) clean(ends endings) {
 		j.made.Cleanup = nil // which is the default
 	case len(j.made.Cleanup) == 0:
 		for _, outcome := range outcomes {
-			j.made.Cleanup = append(j.made.Cleanup, v1alpha1.CleanupRule{Outcome: outcome, Action: v1alpha1.CleanupDeleteCluster,
+			j.made.Cleanup = append(j.made.Cleanup, v1beta1.CleanupRule{Outcome: outcome, Action: v1beta1.CleanupDeleteCluster,
 				AfterSeconds: longest})
 		}
 		j.change("spec.shutdownAfterJobFinishes", "cleanup", "the cluster was kept for good, and is kept for a year; "+
@@ -168,4 +168,4 @@ func (j *jobPart) clean(ends endings) {
 	}
 }
 
-func isOfWorkers(rule v1alpha1.CleanupRule) bool { return rule.Action == v1alpha1.CleanupDeleteWorkers }
+func isOfWorkers(rule v1beta1.CleanupRule) bool { return rule.Action == v1beta1.CleanupDeleteWorkers }

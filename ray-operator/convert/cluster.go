@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // managers of KubeRay's objects.
@@ -23,25 +23,25 @@ type clusterPart struct {
 	// at is the path of the spec.
 	at   string
 	spec *rayClusterSpec
-	made v1alpha1.ComputeClusterSpec
+	made v1beta1.ComputeClusterSpec
 	// auth is what variables of the head say in place of authOptions, nil where none does.
 	auth *rayAuth
 }
 
 func typeMeta(kind string) metav1.TypeMeta {
-	return metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: kind}
+	return metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: kind}
 }
 
 func (c *conversion) computeCluster(spec *rayClusterSpec) runtime.Object {
-	return &v1alpha1.ComputeCluster{TypeMeta: typeMeta("ComputeCluster"), ObjectMeta: c.meta, Spec: c.cluster(spec)}
+	return &v1beta1.ComputeCluster{TypeMeta: typeMeta("ComputeCluster"), ObjectMeta: c.meta, Spec: c.cluster(spec)}
 }
 
 // cluster converts the spec of a cluster.
-func (c *conversion) cluster(spec *rayClusterSpec) v1alpha1.ComputeClusterSpec {
+func (c *conversion) cluster(spec *rayClusterSpec) v1beta1.ComputeClusterSpec {
 	p := &clusterPart{conversion: c, at: clusterAt[c.kind], spec: spec}
 	p.made.Scheduler = c.scheduler()
 	if class := c.marks[keyPriority]; class != "" {
-		p.made.PodDefaults = &v1alpha1.PodDefaults{PriorityClassName: class}
+		p.made.PodDefaults = &v1beta1.PodDefaults{PriorityClassName: class}
 	}
 	p.takeAutoscaling() // before the groups, some of whose fields are about it
 	p.takeStore()       // before the head's template, whose variables it may take
@@ -77,7 +77,7 @@ func (p *clusterPart) takeRest() {
 		switch u.Type {
 		case "", "None":
 		case "Recreate":
-			p.made.UpgradeStrategy = &v1alpha1.UpgradeStrategy{Type: v1alpha1.UpgradeRecreate}
+			p.made.UpgradeStrategy = &v1beta1.UpgradeStrategy{Type: v1beta1.UpgradeRecreate}
 		default:
 			p.refuse(p.path("upgradeStrategy.type"), "ray.io knows Recreate and None; use one of them")
 		}
@@ -115,14 +115,14 @@ func (p *clusterPart) takeAutoscaling() {
 		}
 		return
 	}
-	p.made.Autoscaling = &v1alpha1.Autoscaling{}
+	p.made.Autoscaling = &v1beta1.Autoscaling{}
 	if o == nil {
 		return
 	}
 	p.made.Autoscaling.IdleTimeoutSeconds = p.atLeastOne(p.path("autoscalerOptions.idleTimeoutSeconds"),
 		"autoscaling.idleTimeoutSeconds", o.IdleTimeoutSeconds)
 	switch o.UpscalingMode {
-	case "", v1alpha1.PaceDefault, v1alpha1.PaceAggressive, v1alpha1.PaceConservative:
+	case "", v1beta1.PaceDefault, v1beta1.PaceAggressive, v1beta1.PaceConservative:
 		p.made.Autoscaling.Pace = o.UpscalingMode
 	default:
 		p.refuse(p.path("autoscalerOptions.upscalingMode"), "ray.io knows Default, Aggressive and Conservative; use one "+
@@ -142,7 +142,7 @@ func (p *clusterPart) takeAccess() {
 	case "token":
 		p.keep(path)
 		if auth.SecretName != "" {
-			p.made.Authentication = &v1alpha1.Authentication{Mode: v1alpha1.AuthenticationToken, SecretName: auth.SecretName}
+			p.made.Authentication = &v1beta1.Authentication{Mode: v1beta1.AuthenticationToken, SecretName: auth.SecretName}
 		}
 	case "", "disabled":
 		p.takeOpen(path, auth)
@@ -157,7 +157,7 @@ func (p *clusterPart) takeOpen(path string, auth *rayAuth) {
 	}
 	if p.options.KeepOpen {
 		p.keep(path)
-		p.made.Authentication = &v1alpha1.Authentication{Mode: v1alpha1.AuthenticationDisabled}
+		p.made.Authentication = &v1beta1.Authentication{Mode: v1beta1.AuthenticationDisabled}
 		return
 	}
 	p.change(path, "authentication.mode", "the cluster was open to everyone who reaches it, and now asks for the "+
@@ -168,14 +168,14 @@ func (p *clusterPart) takeOpen(path string, auth *rayAuth) {
 // takeTLS is about encryption between the pods.
 func (p *clusterPart) takeTLS() {
 	if p.spec.TLSOptions != nil && p.spec.TLSOptions.Enabled {
-		p.network().Encryption = v1alpha1.EncryptionRequired
+		p.network().Encryption = v1beta1.EncryptionRequired
 	}
 }
 
 // network is the part of the result about it, which comes to be when something is to say.
-func (p *clusterPart) network() *v1alpha1.Network {
+func (p *clusterPart) network() *v1beta1.Network {
 	if p.made.Network == nil {
-		p.made.Network = &v1alpha1.Network{}
+		p.made.Network = &v1beta1.Network{}
 	}
 	return p.made.Network
 }

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
@@ -144,13 +144,13 @@ func (c *conversion) judge(main runtime.Object) {
 	}
 	kind := main.GetObjectKind().GroupVersionKind().Kind
 	switch main := main.(type) {
-	case *v1alpha1.ComputeCluster:
+	case *v1beta1.ComputeCluster:
 		found = validate.Cluster(main)
-	case *v1alpha1.ClusterJob:
+	case *v1beta1.ClusterJob:
 		found = validate.Job(main)
-	case *v1alpha1.ClusterService:
+	case *v1beta1.ClusterService:
 		found = validate.Service(main)
-	case *v1alpha1.ClusterJobSchedule:
+	case *v1beta1.ClusterJobSchedule:
 		found = validate.Schedule(main)
 	}
 	for _, one := range found {

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // The group and the version of what is converted.
@@ -110,7 +110,7 @@ func rayOwner(of *unstructured.Unstructured) *metav1.OwnerReference {
 // untouched passes on what is not of ray.io. Its fields may still count on KubeRay's labels.
 func untouched(from *unstructured.Unstructured, group string) Result {
 	result := Result{Objects: []*unstructured.Unstructured{from.DeepCopy()}}
-	if group == v1alpha1.GroupVersion.Group {
+	if group == v1beta1.GroupVersion.Group {
 		return result
 	}
 	if path := rayMark("", from.Object); path != "" {

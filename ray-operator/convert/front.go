@@ -9,13 +9,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // takeFront converts the head's Service and Ingress.
 func (p *clusterPart) takeFront() {
 	head := &p.spec.HeadGroupSpec
-	made := &v1alpha1.HeadServiceSpec{Type: head.ServiceType}
+	made := &v1beta1.HeadServiceSpec{Type: head.ServiceType}
 	if head.HeadService != nil {
 		p.takeHeadService(made, head.HeadService)
 	}
@@ -29,7 +29,7 @@ func (p *clusterPart) takeFront() {
 }
 
 // isPlain reports whether a Service is what the operator makes without a word.
-func isPlain(s *v1alpha1.HeadServiceSpec) bool {
+func isPlain(s *v1beta1.HeadServiceSpec) bool {
 	said := len(s.Annotations)+len(s.Labels)+len(s.Ports)+len(s.NodePorts)+len(s.LoadBalancerSourceRanges)+len(s.IPFamilies) > 0
 	reached := s.IPFamilyPolicy != "" || s.LoadBalancerClass != "" || s.ExternalTrafficPolicy != "" || s.SessionAffinity != ""
 	return s.Type == "" && !s.Headless && !said && !reached
@@ -42,7 +42,7 @@ func merge(under, over map[string]string) map[string]string {
 	return all
 }
 
-func (p *clusterPart) takeHeadService(made *v1alpha1.HeadServiceSpec, from *corev1.Service) {
+func (p *clusterPart) takeHeadService(made *v1beta1.HeadServiceSpec, from *corev1.Service) {
 	at := p.path("headGroupSpec.headService")
 	made.Labels, made.Annotations = p.serviceLabels(at, from.Labels), from.Annotations
 	if from.Name != "" {
@@ -61,7 +61,7 @@ func (p *clusterPart) takeHeadService(made *v1alpha1.HeadServiceSpec, from *core
 }
 
 // takeHeadPorts takes the ports that are not Ray's, which the operator adds under its own names.
-func (p *clusterPart) takeHeadPorts(at string, made *v1alpha1.HeadServiceSpec, ports []corev1.ServicePort) {
+func (p *clusterPart) takeHeadPorts(at string, made *v1beta1.HeadServiceSpec, ports []corev1.ServicePort) {
 	named := map[int32]string{}
 	for _, port := range ports {
 		if name, isRays := rayPortNames[port.Port]; isRays {
@@ -75,7 +75,7 @@ func (p *clusterPart) takeHeadPorts(at string, made *v1alpha1.HeadServiceSpec, p
 			p.adjust(at, "head.service.ports", fmt.Sprintf("the port %d is named %s, because a port needs a name that is none of Ray's own "+
 				"ports", port.Port, named[port.Port]))
 		}
-		made.Ports = append(made.Ports, v1alpha1.ServicePort{Name: named[port.Port], Port: port.Port, TargetPort: port.TargetPort.IntVal})
+		made.Ports = append(made.Ports, v1beta1.ServicePort{Name: named[port.Port], Port: port.Port, TargetPort: port.TargetPort.IntVal})
 	}
 	made.NodePorts = nodePorts(ports, func(port corev1.ServicePort) string { return named[port.Port] })
 }
@@ -112,8 +112,8 @@ func (r *report) serviceLabels(at string, labels map[string]string) map[string]s
 }
 
 // reach is how a Service is reached beside its type, and says what of it has no field.
-func (r *report) reach(at string, spec *corev1.ServiceSpec) v1alpha1.ServiceReach {
-	made := v1alpha1.ServiceReach{
+func (r *report) reach(at string, spec *corev1.ServiceSpec) v1beta1.ServiceReach {
+	made := v1beta1.ServiceReach{
 		LoadBalancerSourceRanges: spec.LoadBalancerSourceRanges, ExternalTrafficPolicy: spec.ExternalTrafficPolicy, SessionAffinity: spec.SessionAffinity,
 		IPFamilies: spec.IPFamilies,
 	}
@@ -180,7 +180,7 @@ func (p *clusterPart) takeIngress() {
 		p.refuse(at+".ingressOptions.host", "an Ingress without a host takes requests that are for others; set host")
 		return
 	}
-	made := &v1alpha1.IngressSpec{Host: o.Host, Path: o.Path, PathType: o.PathType,
+	made := &v1beta1.IngressSpec{Host: o.Host, Path: o.Path, PathType: o.PathType,
 		ClassName: p.meta.Annotations[keyIngress]}
 	for i := range o.TLS {
 		p.takeIngressTLS(at+".ingressOptions.tls", made, o.TLS[i].SecretName, o.TLS[i].Hosts)
@@ -196,7 +196,7 @@ func (p *clusterPart) takeIngress() {
 	p.made.Head.Ingress = made
 }
 
-func (p *clusterPart) takeIngressTLS(path string, made *v1alpha1.IngressSpec, secret string, hosts []string) {
+func (p *clusterPart) takeIngressTLS(path string, made *v1beta1.IngressSpec, secret string, hosts []string) {
 	if made.TLSSecretName != "" && made.TLSSecretName != secret {
 		p.refuse(path, "all hosts of the Ingress have one Secret with their certificate; make one for all of them")
 	}

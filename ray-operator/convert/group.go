@@ -5,7 +5,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 const (
@@ -20,7 +20,7 @@ type groupPart struct {
 	*clusterPart
 	at   string // the path of the group
 	from *rayWorkerGroup
-	made v1alpha1.WorkerGroup
+	made v1beta1.WorkerGroup
 }
 
 func (p *clusterPart) takeHead() {
@@ -35,10 +35,10 @@ func (p *clusterPart) takeGroups() {
 	}
 }
 
-func (p *clusterPart) group(at string, from *rayWorkerGroup) v1alpha1.WorkerGroup {
+func (p *clusterPart) group(at string, from *rayWorkerGroup) v1beta1.WorkerGroup {
 	node := p.node(at, "workerGroups[]", &from.rayNode)
 	g := &groupPart{clusterPart: p, at: at, from: from}
-	g.made = v1alpha1.WorkerGroup{Suspend: from.Suspend, NodeSpec: node.finished()}
+	g.made = v1beta1.WorkerGroup{Suspend: from.Suspend, NodeSpec: node.finished()}
 	g.takeName()
 	if node.image != p.made.Image {
 		g.made.Image = node.image

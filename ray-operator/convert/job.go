@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // modeInteractive is the mode of a RayJob that has a person submit the job.
@@ -21,12 +21,12 @@ const modeInteractive = "InteractiveMode"
 type jobPart struct {
 	*conversion
 	spec *rayJobSpec
-	made *v1alpha1.ClusterJobSpec
+	made *v1beta1.ClusterJobSpec
 }
 
 // clusterJob converts a RayJob.
 func (c *conversion) clusterJob(spec *rayJobSpec) runtime.Object {
-	job := &v1alpha1.ClusterJob{TypeMeta: typeMeta("ClusterJob"), ObjectMeta: c.meta, Spec: v1alpha1.ClusterJobSpec{
+	job := &v1beta1.ClusterJob{TypeMeta: typeMeta("ClusterJob"), ObjectMeta: c.meta, Spec: v1beta1.ClusterJobSpec{
 		Entrypoint: spec.Entrypoint, Metadata: spec.Metadata, Suspend: c.suspended(spec.Suspend), StartDeadlineSeconds: spec.PreRunningDeadlineSeconds,
 		ManagedBy: c.manager("spec.managedBy", spec.ManagedBy), RuntimeEnv: c.object("spec.runtimeEnvYAML",
 			spec.RuntimeEnvYAML),
@@ -69,11 +69,11 @@ func (j *jobPart) takeHome() {
 	case named && j.spec.RayClusterSpec != nil:
 		j.refuse("spec.clusterSelector", "a job runs on one cluster; keep one of clusterSelector and rayClusterSpec")
 	case named:
-		j.made.ClusterRef = &v1alpha1.ClusterReference{Name: name}
+		j.made.ClusterRef = &v1beta1.ClusterReference{Name: name}
 	case j.spec.RayClusterSpec == nil:
 		j.refuse("spec.rayClusterSpec", "a job needs a cluster; give rayClusterSpec, or clusterSelector with "+keyCluster)
 	default:
-		j.made.ClusterTemplate = &v1alpha1.ClusterTemplate{Spec: j.cluster(j.spec.RayClusterSpec)}
+		j.made.ClusterTemplate = &v1beta1.ClusterTemplate{Spec: j.cluster(j.spec.RayClusterSpec)}
 	}
 }
 
@@ -117,7 +117,7 @@ func (j *jobPart) takeRetry() {
 		return
 	}
 	if j.spec.BackoffLimit != 0 {
-		j.made.Retry = &v1alpha1.Retry{Limit: j.spec.BackoffLimit, Scope: v1alpha1.RetryCluster,
+		j.made.Retry = &v1beta1.Retry{Limit: j.spec.BackoffLimit, Scope: v1beta1.RetryCluster,
 			AttemptDeadlineSeconds: j.spec.ActiveDeadlineSeconds}
 		return
 	}

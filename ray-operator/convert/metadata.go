@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // Keys of KubeRay and of what goes with it, in labels or annotations.
@@ -30,8 +30,8 @@ const (
 var ofMachines = []string{corev1.LastAppliedConfigAnnotation}
 
 // queues are the keys that name a queue, with the scheduler whose queue it is.
-var queues = map[string]v1alpha1.SchedulerKind{
-	"volcano.sh/queue-name": v1alpha1.SchedulerVolcano, prefixYuniKorn + "queue": v1alpha1.SchedulerYuniKorn, "kai.scheduler/queue": v1alpha1.SchedulerKAI,
+var queues = map[string]v1beta1.SchedulerKind{
+	"volcano.sh/queue-name": v1beta1.SchedulerVolcano, prefixYuniKorn + "queue": v1beta1.SchedulerYuniKorn, "kai.scheduler/queue": v1beta1.SchedulerKAI,
 }
 
 // marks are what labels and annotations say that belongs into a spec.
@@ -89,16 +89,16 @@ func keyRule(key string) (Rule, bool) {
 }
 
 // scheduler is the one that the queue's label names, nil where there is none.
-func (c *conversion) scheduler() *v1alpha1.Scheduler {
+func (c *conversion) scheduler() *v1beta1.Scheduler {
 	for _, key := range slices.Sorted(maps.Keys(queues)) {
 		if queue, has := c.marks[key]; has {
-			return &v1alpha1.Scheduler{Name: queues[key], Queue: queue}
+			return &v1beta1.Scheduler{Name: queues[key], Queue: queue}
 		}
 	}
 	isYuniKorn := slices.ContainsFunc(slices.Collect(maps.Keys(c.marks)),
 		func(key string) bool { return strings.HasPrefix(key, prefixYuniKorn) })
 	if isYuniKorn && c.marks[keyGang] == "true" {
-		return &v1alpha1.Scheduler{Name: v1alpha1.SchedulerYuniKorn}
+		return &v1beta1.Scheduler{Name: v1beta1.SchedulerYuniKorn}
 	}
 	return nil
 }

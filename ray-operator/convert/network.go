@@ -7,19 +7,19 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // portNames are the names of Ray's ports, by their numbers.
-var portNames = map[int32]v1alpha1.Port{
-	6379: v1alpha1.PortGCS, 8265: v1alpha1.PortDashboard, 10001: v1alpha1.PortClient,
-	8000: v1alpha1.PortServe, 9000: v1alpha1.PortServeGRPC, 8080: v1alpha1.PortMetrics,
+var portNames = map[int32]v1beta1.Port{
+	6379: v1beta1.PortGCS, 8265: v1beta1.PortDashboard, 10001: v1beta1.PortClient,
+	8000: v1beta1.PortServe, 9000: v1beta1.PortServeGRPC, 8080: v1beta1.PortMetrics,
 }
 
 // allPorts are the names in the order of their numbers.
-func allPorts() []v1alpha1.Port {
-	return []v1alpha1.Port{
-		v1alpha1.PortGCS, v1alpha1.PortServe, v1alpha1.PortMetrics, v1alpha1.PortDashboard, v1alpha1.PortServeGRPC, v1alpha1.PortClient,
+func allPorts() []v1beta1.Port {
+	return []v1beta1.Port{
+		v1beta1.PortGCS, v1beta1.PortServe, v1beta1.PortMetrics, v1beta1.PortDashboard, v1beta1.PortServeGRPC, v1beta1.PortClient,
 	}
 }
 
@@ -29,7 +29,7 @@ func (p *clusterPart) takeNetwork() {
 	n := p.spec.NetworkPolicy
 	if n == nil {
 		if p.options.KeepOpen {
-			p.network().Isolation = v1alpha1.IsolationDisabled
+			p.network().Isolation = v1beta1.IsolationDisabled
 			return
 		}
 		p.change(p.path("networkPolicy"), "network.isolation", "everyone reached the cluster, and now only its own pods, "+
@@ -75,9 +75,9 @@ func (p *clusterPart) takeEgress(n *rayNetwork) {
 			"or write a NetworkPolicy that selects heliostat.dev/role")
 		return
 	}
-	p.network().AllowTo = []v1alpha1.EgressRule{}
+	p.network().AllowTo = []v1beta1.EgressRule{}
 	for _, rule := range rules {
-		p.network().AllowTo = append(p.network().AllowTo, v1alpha1.EgressRule{To: peersOf(rule.To), Ports: rule.Ports})
+		p.network().AllowTo = append(p.network().AllowTo, v1beta1.EgressRule{To: peersOf(rule.To), Ports: rule.Ports})
 	}
 }
 
@@ -87,7 +87,7 @@ func peersOf(peers []networkingv1.NetworkPolicyPeer) []networkingv1.NetworkPolic
 }
 
 func (p *clusterPart) allowFrom(rule *networkingv1.NetworkPolicyIngressRule) {
-	var names []v1alpha1.Port
+	var names []v1beta1.Port
 	for _, port := range rule.Ports {
 		if port.Port == nil {
 			names = allPorts()
@@ -108,11 +108,11 @@ func (p *clusterPart) allowFrom(rule *networkingv1.NetworkPolicyIngressRule) {
 	if len(rule.Ports) == 0 {
 		names = allPorts()
 	}
-	p.network().AllowFrom = append(p.network().AllowFrom, v1alpha1.IngressRule{From: peersOf(rule.From), Ports: names})
+	p.network().AllowFrom = append(p.network().AllowFrom, v1beta1.IngressRule{From: peersOf(rule.From), Ports: names})
 }
 
 // namesOf are the names of Ray's ports that a port of a policy is about, none where it is about another too.
-func namesOf(port networkingv1.NetworkPolicyPort) []v1alpha1.Port {
+func namesOf(port networkingv1.NetworkPolicyPort) []v1beta1.Port {
 	if port.Port.Type != intstr.Int || port.EndPort != nil && *port.EndPort != port.Port.IntVal {
 		return nil
 	}
@@ -120,7 +120,7 @@ func namesOf(port networkingv1.NetworkPolicyPort) []v1alpha1.Port {
 		return nil
 	}
 	if name, has := portNames[port.Port.IntVal]; has {
-		return []v1alpha1.Port{name}
+		return []v1beta1.Port{name}
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
@@ -22,7 +22,7 @@ type nodePart struct {
 	at, to string
 	from   *rayNode
 	isHead bool
-	made   v1alpha1.NodeSpec
+	made   v1beta1.NodeSpec
 	// image is that of the Ray container.
 	image string
 }
@@ -234,7 +234,7 @@ func (n *nodePart) ray() *corev1.Container {
 }
 
 // finished is the node as the spec has it.
-func (n *nodePart) finished() v1alpha1.NodeSpec {
+func (n *nodePart) finished() v1beta1.NodeSpec {
 	if len(n.made.RayResources) == 0 {
 		n.made.RayResources = nil
 	}

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/convert"
 	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 	"github.com/heliostat-dev/heliostat/tests/rayio"
@@ -104,15 +104,15 @@ func refusals(object *unstructured.Unstructured) validate.Findings {
 	}
 	switch object.GetKind() {
 	case "ComputeCluster":
-		var cluster v1alpha1.ComputeCluster
+		var cluster v1beta1.ComputeCluster
 		into(&cluster)
 		return validate.Cluster(&cluster)
 	case "ClusterJob":
-		var job v1alpha1.ClusterJob
+		var job v1beta1.ClusterJob
 		into(&job)
 		return validate.Job(&job)
 	case "ClusterService":
-		var service v1alpha1.ClusterService
+		var service v1beta1.ClusterService
 		into(&service)
 		return validate.Service(&service)
 	default:

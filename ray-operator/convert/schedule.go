@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // convertCronJob converts a RayCronJob. Its jobs are converted as a RayJob of their own would be, and what became of
@@ -27,9 +27,9 @@ func convertCronJob(c *conversion, spec *rayCronJobSpec) runtime.Object {
 		}
 		c.note(row)
 	}
-	schedule := &v1alpha1.ClusterJobSchedule{TypeMeta: typeMeta("ClusterJobSchedule"), ObjectMeta: c.meta}
-	schedule.Spec = v1alpha1.ClusterJobScheduleSpec{Schedule: spec.Schedule, TimeZone: spec.TimeZone, Suspend: spec.Suspend}
-	if made, is := job.(*v1alpha1.ClusterJob); is {
+	schedule := &v1beta1.ClusterJobSchedule{TypeMeta: typeMeta("ClusterJobSchedule"), ObjectMeta: c.meta}
+	schedule.Spec = v1beta1.ClusterJobScheduleSpec{Schedule: spec.Schedule, TimeZone: spec.TimeZone, Suspend: spec.Suspend}
+	if made, is := job.(*v1beta1.ClusterJob); is {
 		schedule.Spec.JobTemplate.Spec = made.Spec
 	}
 	return schedule

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
@@ -22,7 +22,7 @@ const (
 
 // clusterService converts a RayService.
 func (c *conversion) clusterService(spec *rayServiceSpec) runtime.Object {
-	service := &v1alpha1.ClusterService{TypeMeta: typeMeta("ClusterService"), Spec: v1alpha1.ClusterServiceSpec{
+	service := &v1beta1.ClusterService{TypeMeta: typeMeta("ClusterService"), Spec: v1beta1.ClusterServiceSpec{
 		Suspend: c.suspended(spec.Suspend), ManagedBy: c.manager("spec.managedBy", spec.ManagedBy),
 	}}
 	if config := c.object("spec.serveConfigV2", spec.ServeConfig); config != nil {
@@ -30,8 +30,8 @@ func (c *conversion) clusterService(spec *rayServiceSpec) runtime.Object {
 	} else if spec.ServeConfig == "" {
 		c.refuse("spec.serveConfigV2", "a service has something to serve; set serveConfigV2")
 	}
-	service.Spec.ClusterTemplate = &v1alpha1.ClusterTemplate{
-		Metadata: v1alpha1.TemplateMetadata{Labels: c.takeKueue()}, Spec: c.cluster(&spec.RayClusterSpec),
+	service.Spec.ClusterTemplate = &v1beta1.ClusterTemplate{
+		Metadata: v1beta1.TemplateMetadata{Labels: c.takeKueue()}, Spec: c.cluster(&spec.RayClusterSpec),
 	}
 	service.ObjectMeta = c.meta // after takeKueue, which takes labels away
 	service.Spec.Service = c.serveService(spec)
@@ -40,8 +40,8 @@ func (c *conversion) clusterService(spec *rayServiceSpec) runtime.Object {
 }
 
 // serveService converts the Service in front of the proxies.
-func (c *conversion) serveService(spec *rayServiceSpec) *v1alpha1.ServeService {
-	made := &v1alpha1.ServeService{}
+func (c *conversion) serveService(spec *rayServiceSpec) *v1beta1.ServeService {
+	made := &v1beta1.ServeService{}
 	isHeadAlone := len(spec.RayClusterSpec.WorkerGroupSpecs) == 0
 	switch {
 	case isHeadAlone && spec.ExcludeHead:
@@ -74,7 +74,7 @@ func (c *conversion) serveService(spec *rayServiceSpec) *v1alpha1.ServeService {
 }
 
 // takeServePort keeps the port of the Service, which KubeRay takes from the port of the head's container that is named serve.
-func (c *conversion) takeServePort(spec *rayServiceSpec, made *v1alpha1.ServeService) {
+func (c *conversion) takeServePort(spec *rayServiceSpec, made *v1beta1.ServeService) {
 	containers := spec.RayClusterSpec.HeadGroupSpec.Template.Spec.Containers
 	if len(containers) == 0 {
 		return
@@ -83,7 +83,7 @@ func (c *conversion) takeServePort(spec *rayServiceSpec, made *v1alpha1.ServeSer
 		if port.Name == "serve" && port.ContainerPort != servePort {
 			c.adjust(fmt.Sprintf("%s.headGroupSpec.template.spec.containers[0].ports[%d]", clusterAt[kindService], i), "service.ports",
 				fmt.Sprintf("the Service has the port %d for Serve's proxies, which listen where serveConfig says", port.ContainerPort))
-			made.Ports = []v1alpha1.ServePort{{Name: portHTTP, Port: port.ContainerPort}}
+			made.Ports = []v1beta1.ServePort{{Name: portHTTP, Port: port.ContainerPort}}
 		}
 	}
 }
@@ -98,12 +98,12 @@ const (
 )
 
 // servePorts are the ports for HTTP and gRPC, and additional ones. Those of Ray itself are reached by the head's Service.
-func (r *report) servePorts(at string, ports []corev1.ServicePort) ([]v1alpha1.ServePort, map[string]int32) {
-	var made []v1alpha1.ServePort
+func (r *report) servePorts(at string, ports []corev1.ServicePort) ([]v1beta1.ServePort, map[string]int32) {
+	var made []v1beta1.ServePort
 	named := map[int32]string{}
 	for _, port := range ports {
-		of := v1alpha1.ServePort{Name: serveName(port), Port: port.Port}
-		isNamed := slices.ContainsFunc(made, func(other v1alpha1.ServePort) bool { return other.Name == of.Name })
+		of := v1beta1.ServePort{Name: serveName(port), Port: port.Port}
+		isNamed := slices.ContainsFunc(made, func(other v1beta1.ServePort) bool { return other.Name == of.Name })
 		if of.Name == "" || isNamed {
 			of.Name, of.TargetPort = r.additionalPort(at+".spec.ports", port), port.TargetPort.IntVal
 		}
@@ -153,8 +153,8 @@ func serveName(port corev1.ServicePort) string {
 }
 
 // upgrade says how a change reaches users: all at once by default, as in KubeRay.
-func (c *conversion) upgrade(spec *rayServiceSpec) *v1alpha1.Upgrade {
-	made := &v1alpha1.Upgrade{RetireAfterSeconds: c.atMost("spec.rayClusterDeletionDelaySeconds",
+func (c *conversion) upgrade(spec *rayServiceSpec) *v1beta1.Upgrade {
+	made := &v1beta1.Upgrade{RetireAfterSeconds: c.atMost("spec.rayClusterDeletionDelaySeconds",
 		"upgrade.retireAfterSeconds", spec.DeletionDelay)}
 	u := spec.UpgradeStrategy
 	if u == nil {
@@ -164,9 +164,9 @@ func (c *conversion) upgrade(spec *rayServiceSpec) *v1alpha1.Upgrade {
 	case "", "NewCluster":
 		made.StepPercent = new(int32(100))
 	case "NewClusterWithIncrementalUpgrade":
-		made.Strategy = v1alpha1.UpgradeSurge
+		made.Strategy = v1beta1.UpgradeSurge
 	case "None":
-		made.Strategy = v1alpha1.UpgradeNone
+		made.Strategy = v1beta1.UpgradeNone
 	default:
 		c.refuse("spec.upgradeStrategy.type", "ray.io knows NewCluster, NewClusterWithIncrementalUpgrade and None; use "+
 			"one of them")
@@ -176,11 +176,11 @@ func (c *conversion) upgrade(spec *rayServiceSpec) *v1alpha1.Upgrade {
 	return made
 }
 
-func (c *conversion) takeSteps(u *rayUpgrade, made *v1alpha1.Upgrade) {
+func (c *conversion) takeSteps(u *rayUpgrade, made *v1beta1.Upgrade) {
 	const at, to = "spec.upgradeStrategy.clusterUpgradeOptions", "upgrade."
 	switch o := u.Options; {
 	case o == nil:
-	case made.Strategy != v1alpha1.UpgradeSurge:
+	case made.Strategy != v1beta1.UpgradeSurge:
 		c.drop(at, "the options belong to NewClusterWithIncrementalUpgrade; set that type, or leave them out")
 	default:
 		made.MaxSurgePercent = c.atLeastOne(at+".maxSurgePercent", to+"maxSurgePercent", o.MaxSurgePercent)

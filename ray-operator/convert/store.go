@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // Variables by which KubeRay's users name a Redis without gcsFaultToleranceOptions.
@@ -59,7 +59,7 @@ func (s *storePart) takeRedis() {
 	if mark := s.marks[keyNamespace]; namespace == "" && mark != "" {
 		namespace, at = mark, "metadata.annotations["+keyNamespace+"]"
 	}
-	s.made.ControlStore = &v1alpha1.ControlStore{Redis: &v1alpha1.GivenRedis{
+	s.made.ControlStore = &v1beta1.ControlStore{Redis: &v1beta1.GivenRedis{
 		Address: redisAddress(s.from.RedisAddress), Namespace: s.redisNamespace(at, namespace),
 		UsernameSecret: s.credential(s.at+".redisUsername", keyUsername, s.from.RedisUsername),
 		PasswordSecret: s.credential(s.at+".redisPassword", keyPassword, s.from.RedisPassword),
@@ -93,14 +93,14 @@ func redisAddress(address string) string {
 }
 
 // credential is the key of a Secret that has a credential.
-func (s *storePart) credential(path, key string, from *rayCredential) *v1alpha1.SecretKey {
+func (s *storePart) credential(path, key string, from *rayCredential) *v1beta1.SecretKey {
 	switch {
 	case from == nil || from.Value == "" && from.ValueFrom == nil:
 		return nil
 	case from.ValueFrom == nil:
 		return s.hide(key, from.Value)
 	case from.ValueFrom.SecretKeyRef != nil && from.ValueFrom.SecretKeyRef.Name != "":
-		return &v1alpha1.SecretKey{Name: from.ValueFrom.SecretKeyRef.Name, Key: from.ValueFrom.SecretKeyRef.Key}
+		return &v1beta1.SecretKey{Name: from.ValueFrom.SecretKeyRef.Name, Key: from.ValueFrom.SecretKeyRef.Key}
 	default:
 		s.refuse(path+".valueFrom", "a credential comes from a Secret; put it into one, and name that by secretKeyRef")
 		return nil
@@ -108,17 +108,17 @@ func (s *storePart) credential(path, key string, from *rayCredential) *v1alpha1.
 }
 
 // hide moves a credential into a Secret beside the object.
-func (c *conversion) hide(key, value string) *v1alpha1.SecretKey {
+func (c *conversion) hide(key, value string) *v1beta1.SecretKey {
 	if c.secret == nil {
 		c.secret = map[string]string{}
 	}
 	c.secret[key] = value
-	return &v1alpha1.SecretKey{Name: c.secretName(), Key: key}
+	return &v1beta1.SecretKey{Name: c.secretName(), Key: key}
 }
 
 // takeFormerStore reads the variables of the head that named a Redis before there was a field.
 func (s *storePart) takeFormerStore() {
-	redis := &v1alpha1.GivenRedis{Namespace: s.redisNamespace("metadata.annotations["+keyNamespace+"]",
+	redis := &v1beta1.GivenRedis{Namespace: s.redisNamespace("metadata.annotations["+keyNamespace+"]",
 		s.marks[keyNamespace])}
 	if containers := s.spec.HeadGroupSpec.Template.Spec.Containers; len(containers) > 0 {
 		at := s.path("headGroupSpec.template.spec.containers[0]")
@@ -144,7 +144,7 @@ func (s *storePart) takeFormerStore() {
 			"names the Redis; set it, or use gcsFaultToleranceOptions")
 		return
 	}
-	s.made.ControlStore = &v1alpha1.ControlStore{Redis: redis}
+	s.made.ControlStore = &v1beta1.ControlStore{Redis: redis}
 }
 
 // isStoreVariable reports whether a variable of a node says what the control store says.
@@ -158,8 +158,8 @@ func (s *storePart) takeEmbedded() {
 	if s.from.RedisAddress != "" || s.from.RedisUsername != nil || s.from.RedisPassword != nil || s.from.ExternalNamespace != "" {
 		s.refuse(s.at+".redisAddress", "rocksdb needs no Redis; leave the fields about one out")
 	}
-	embedded := &v1alpha1.EmbeddedStore{}
-	s.made.ControlStore = &v1alpha1.ControlStore{Embedded: embedded}
+	embedded := &v1beta1.EmbeddedStore{}
+	s.made.ControlStore = &v1beta1.ControlStore{Embedded: embedded}
 	volume := s.from.Storage
 	if volume == nil {
 		return

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
@@ -49,7 +49,7 @@ func (n *nodePart) takeTemplateMetadata(path string, meta *metav1.ObjectMeta) {
 		n.drop(path, "the operator names pods; of the metadata only labels and annotations are taken")
 	}
 	for _, key := range slices.Sorted(maps.Keys(meta.Labels)) {
-		if slices.Contains(ownLabels, key) || strings.HasPrefix(key, v1alpha1.GroupVersion.Group+"/") {
+		if slices.Contains(ownLabels, key) || strings.HasPrefix(key, v1beta1.GroupVersion.Group+"/") {
 			n.drop(path+".labels["+key+"]", "the operator sets this label on every pod; choose another key if yours is "+
 				"selected by it")
 			delete(meta.Labels, key)
@@ -64,11 +64,11 @@ func (n *nodePart) takeTemplateMetadata(path string, meta *metav1.ObjectMeta) {
 // takeContainer makes the first container the one that is named ray.
 func (n *nodePart) takeContainer(path string, pod *corev1.PodSpec) {
 	ray := &pod.Containers[0]
-	taken := func(c corev1.Container) bool { return c.Name == v1alpha1.ContainerRay }
+	taken := func(c corev1.Container) bool { return c.Name == v1beta1.ContainerRay }
 	if slices.ContainsFunc(pod.Containers[1:], taken) || slices.ContainsFunc(pod.InitContainers, taken) {
 		n.refuse(path+".name", "the container that runs Ray is named ray, and another has the name; rename that")
 	}
-	ray.Name = v1alpha1.ContainerRay
+	ray.Name = v1beta1.ContainerRay
 	n.image, ray.Image = ray.Image, ""
 	if len(ray.Command)+len(ray.Args) > 0 {
 		n.refuse(path+".command", "the operator starts Ray, so that command and args have no place; do what must come "+
@@ -139,6 +139,6 @@ func (n *nodePart) takeSchedulerName(path string, pod *corev1.PodSpec) {
 // isBare reports whether a template says nothing.
 func isBare(template *corev1.PodTemplateSpec) bool {
 	return reflect.DeepEqual(*template, corev1.PodTemplateSpec{
-		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: v1alpha1.ContainerRay}}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: v1beta1.ContainerRay}}},
 	})
 }

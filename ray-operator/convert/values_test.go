@@ -339,7 +339,7 @@ func TestObject_TellsWhatIsNotOfRay(t *testing.T) {
 		"an older version":       {"ray.io/v1alpha1", "RayCluster", "only ray.io/v1", false},
 		"an unknown kind":        {"ray.io/v1", "RayPool", "has no kind", false},
 		"a kind of others":       {"example.com/v1", "RayCluster", "correct apiVersion", false},
-		"one of ours":            {"heliostat.dev/v1alpha1", "ComputeCluster", "", true},
+		"one of ours":            {"heliostat.dev/v1beta1", "ComputeCluster", "", true},
 		"one of Kubernetes' own": {"v1", "ConfigMap", "", true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // Variables of Ray that fields of ours are about.
@@ -54,7 +54,7 @@ func (n variablesPart) takeVariables(path string, ray *corev1.Container) {
 func (n variablesPart) takeTLSVariable(at string, e corev1.EnvVar) bool {
 	switch {
 	case e.Name == variableTLS && isOn(e.Value):
-		n.network().Encryption = v1alpha1.EncryptionRequired
+		n.network().Encryption = v1beta1.EncryptionRequired
 		n.change(at, "network.encryption", "the operator makes certificates for the cluster, so that "+variableTLS+" and "+
 			strings.Join(certificateVariables, ", ")+" are left out, with mounts and init containers for their files; give clients the "+
 			"authority of the Secret NAME-ca")
@@ -156,7 +156,7 @@ func (n variablesPart) takeTokenVariable(at string, e corev1.EnvVar) bool {
 
 // takeToken keeps the Secret that has Ray's token, if the operator can use it.
 func (n variablesPart) takeToken(at string, e corev1.EnvVar) {
-	if from := e.ValueFrom; e.Name == variableToken && from != nil && from.SecretKeyRef != nil && from.SecretKeyRef.Key == v1alpha1.TokenKey {
+	if from := e.ValueFrom; e.Name == variableToken && from != nil && from.SecretKeyRef != nil && from.SecretKeyRef.Key == v1beta1.TokenKey {
 		n.adjust(at, "authentication.secretName", "authentication names the Secret with the token")
 		if n.isHead && n.spec.AuthOptions == nil {
 			n.auth = cmp.Or(n.auth, &rayAuth{})
@@ -165,5 +165,5 @@ func (n variablesPart) takeToken(at string, e corev1.EnvVar) {
 		return
 	}
 	n.change(at, "authentication.secretName", "the operator makes a token in the Secret NAME-token; to keep yours, put it under the key "+
-		v1alpha1.TokenKey+" of a Secret, and name that in authentication.secretName")
+		v1beta1.TokenKey+" of a Secret, and name that in authentication.secretName")
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
@@ -38,14 +38,14 @@ func TestExactLabels(t *testing.T) {
 	for name, test := range map[string]struct{ have, want map[string]string }{
 		"cluster": {naming.ClusterLabels("demo"), map[string]string{
 			"app.kubernetes.io/name": "ray", "app.kubernetes.io/instance": "demo", "app.kubernetes.io/managed-by": "heliostat",
-			v1alpha1.LabelCluster: "demo",
+			v1beta1.LabelCluster: "demo",
 		}},
 		"worker": {naming.PodLabels("demo", naming.Place{Group: "cpu", Slot: 7, Epoch: 3}), map[string]string{
 			"app.kubernetes.io/name": "ray", "app.kubernetes.io/instance": "demo", "app.kubernetes.io/managed-by": "heliostat",
-			v1alpha1.LabelCluster: "demo", v1alpha1.LabelRole: "worker", v1alpha1.LabelGroup: "cpu", v1alpha1.LabelSlot: "7", v1alpha1.LabelEpoch: "3",
+			v1beta1.LabelCluster: "demo", v1beta1.LabelRole: "worker", v1beta1.LabelGroup: "cpu", v1beta1.LabelSlot: "7", v1beta1.LabelEpoch: "3",
 		}},
 		"head's selector": {naming.HeadSelector("demo", 12), map[string]string{
-			v1alpha1.LabelCluster: "demo", v1alpha1.LabelRole: "head", v1alpha1.LabelEpoch: "12",
+			v1beta1.LabelCluster: "demo", v1beta1.LabelRole: "head", v1beta1.LabelEpoch: "12",
 		}},
 	} {
 		if !maps.Equal(test.have, test.want) {
@@ -56,12 +56,12 @@ func TestExactLabels(t *testing.T) {
 
 // TestPlaceErrors: an error names the label and quotes what stands there.
 func TestPlaceErrors(t *testing.T) {
-	labels := map[string]string{v1alpha1.LabelRole: "worker", v1alpha1.LabelGroup: "cpu", v1alpha1.LabelSlot: "x", v1alpha1.LabelEpoch: "1"}
+	labels := map[string]string{v1beta1.LabelRole: "worker", v1beta1.LabelGroup: "cpu", v1beta1.LabelSlot: "x", v1beta1.LabelEpoch: "1"}
 	_, err := naming.ParsePlace(labels)
 	if want := `parse labels of a worker: group "cpu", slot "x"`; fmt.Sprint(err) != want {
 		t.Errorf("%v, want %s", err, want)
 	}
-	labels[v1alpha1.LabelEpoch] = "y"
+	labels[v1beta1.LabelEpoch] = "y"
 	_, err = naming.ParsePlace(labels)
 	if want := "parse label heliostat.dev/epoch: \"y\" is not a positive number"; fmt.Sprint(err) != want {
 		t.Errorf("%v, want %s", err, want)

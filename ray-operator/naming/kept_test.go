@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
@@ -39,11 +39,11 @@ func TestLabelsOfOthers_AreKept(t *testing.T) {
 	for name, test := range map[string]struct{ have, want map[string]string }{
 		"service": {naming.ServiceLabels("text"), map[string]string{
 			"app.kubernetes.io/name": "ray-serve", "app.kubernetes.io/instance": "text", "app.kubernetes.io/managed-by": "heliostat",
-			v1alpha1.LabelService: "text", v1alpha1.LabelCluster: "",
+			v1beta1.LabelService: "text", v1beta1.LabelCluster: "",
 		}},
 		"store": {naming.StoreLabels("demo"), map[string]string{
 			"app.kubernetes.io/name": "redis", "app.kubernetes.io/instance": "demo", "app.kubernetes.io/managed-by": "heliostat",
-			v1alpha1.LabelStore: "demo",
+			v1beta1.LabelStore: "demo",
 		}},
 	} {
 		if !maps.Equal(test.have, test.want) {

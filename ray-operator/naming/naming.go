@@ -19,7 +19,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 const (
@@ -127,10 +127,10 @@ func ServeVersion(cluster string) string { return cluster + "-serve" }
 
 // RouteLabel is the key of the label on pods that may take requests for a service by way of a
 // gateway.
-func RouteLabel(service string) string { return v1alpha1.LabelRoutePrefix + service }
+func RouteLabel(service string) string { return v1beta1.LabelRoutePrefix + service }
 
 // ServeLabel is the key of the label on pods that take requests for a service.
-func ServeLabel(service string) string { return v1alpha1.LabelServePrefix + service }
+func ServeLabel(service string) string { return v1beta1.LabelServePrefix + service }
 
 // ServiceLabels are the labels of every object that belongs to a service.
 func ServiceLabels(service string) map[string]string {
@@ -138,8 +138,8 @@ func ServiceLabels(service string) map[string]string {
 		"app.kubernetes.io/name":       "ray-serve",
 		"app.kubernetes.io/instance":   service,
 		"app.kubernetes.io/managed-by": "heliostat",
-		v1alpha1.LabelService:          service,
-		v1alpha1.LabelCluster:          "", // of no one cluster; what has the label is held by the cache
+		v1beta1.LabelService:           service,
+		v1beta1.LabelCluster:           "", // of no one cluster; what has the label is held by the cache
 	}
 }
 
@@ -214,19 +214,19 @@ func ClusterLabels(cluster string) map[string]string {
 		"app.kubernetes.io/name":       "ray",
 		"app.kubernetes.io/instance":   cluster,
 		"app.kubernetes.io/managed-by": "heliostat",
-		v1alpha1.LabelCluster:          cluster,
+		v1beta1.LabelCluster:           cluster,
 	}
 }
 
 // PodLabels are the labels of the pod at a place.
 func PodLabels(cluster string, at Place) map[string]string {
 	labels := ClusterLabels(cluster)
-	labels[v1alpha1.LabelEpoch] = strconv.FormatInt(at.Epoch, 10)
-	labels[v1alpha1.LabelRole] = v1alpha1.RoleHead
+	labels[v1beta1.LabelEpoch] = strconv.FormatInt(at.Epoch, 10)
+	labels[v1beta1.LabelRole] = v1beta1.RoleHead
 	if at.Group != "" {
-		labels[v1alpha1.LabelRole] = v1alpha1.RoleWorker
-		labels[v1alpha1.LabelGroup] = at.Group
-		labels[v1alpha1.LabelSlot] = strconv.Itoa(at.Slot)
+		labels[v1beta1.LabelRole] = v1beta1.RoleWorker
+		labels[v1beta1.LabelGroup] = at.Group
+		labels[v1beta1.LabelSlot] = strconv.Itoa(at.Slot)
 	}
 	return labels
 }
@@ -234,45 +234,45 @@ func PodLabels(cluster string, at Place) map[string]string {
 // SlotLabels are the labels of what belongs to a slot of a group and not to one epoch.
 func SlotLabels(cluster, group string, slot int) map[string]string {
 	labels := ClusterLabels(cluster)
-	labels[v1alpha1.LabelGroup] = group
-	labels[v1alpha1.LabelSlot] = strconv.Itoa(slot)
+	labels[v1beta1.LabelGroup] = group
+	labels[v1beta1.LabelSlot] = strconv.Itoa(slot)
 	return labels
 }
 
 // ClusterSelector selects all pods of a cluster, of any epoch.
 func ClusterSelector(cluster string) map[string]string {
-	return map[string]string{v1alpha1.LabelCluster: cluster}
+	return map[string]string{v1beta1.LabelCluster: cluster}
 }
 
 // RoleSelector selects the heads or the workers of a cluster, of any epoch.
 func RoleSelector(cluster, role string) map[string]string {
-	return map[string]string{v1alpha1.LabelCluster: cluster, v1alpha1.LabelRole: role}
+	return map[string]string{v1beta1.LabelCluster: cluster, v1beta1.LabelRole: role}
 }
 
 // HeadSelector selects the head pod of one epoch and no other.
 func HeadSelector(cluster string, epoch int64) map[string]string {
 	return map[string]string{
-		v1alpha1.LabelCluster: cluster,
-		v1alpha1.LabelRole:    v1alpha1.RoleHead,
-		v1alpha1.LabelEpoch:   strconv.FormatInt(epoch, 10),
+		v1beta1.LabelCluster: cluster,
+		v1beta1.LabelRole:    v1beta1.RoleHead,
+		v1beta1.LabelEpoch:   strconv.FormatInt(epoch, 10),
 	}
 }
 
 // ParsePlace reads a pod's place from its labels, or fails where they were not made
 // by PodLabels.
 func ParsePlace(labels map[string]string) (Place, error) {
-	epoch, err := strconv.ParseInt(labels[v1alpha1.LabelEpoch], 10, 64)
+	epoch, err := strconv.ParseInt(labels[v1beta1.LabelEpoch], 10, 64)
 	if err != nil || epoch < 1 {
-		return Place{}, fmt.Errorf("parse label %s: %q is not a positive number", v1alpha1.LabelEpoch, labels[v1alpha1.LabelEpoch])
+		return Place{}, fmt.Errorf("parse label %s: %q is not a positive number", v1beta1.LabelEpoch, labels[v1beta1.LabelEpoch])
 	}
-	if labels[v1alpha1.LabelRole] == v1alpha1.RoleHead {
+	if labels[v1beta1.LabelRole] == v1beta1.RoleHead {
 		return Place{Epoch: epoch}, nil
 	}
-	slot, err := strconv.Atoi(labels[v1alpha1.LabelSlot])
-	if err != nil || slot < 0 || labels[v1alpha1.LabelGroup] == "" {
-		return Place{}, fmt.Errorf("parse labels of a worker: group %q, slot %q", labels[v1alpha1.LabelGroup], labels[v1alpha1.LabelSlot])
+	slot, err := strconv.Atoi(labels[v1beta1.LabelSlot])
+	if err != nil || slot < 0 || labels[v1beta1.LabelGroup] == "" {
+		return Place{}, fmt.Errorf("parse labels of a worker: group %q, slot %q", labels[v1beta1.LabelGroup], labels[v1beta1.LabelSlot])
 	}
-	return Place{Group: labels[v1alpha1.LabelGroup], Slot: slot, Epoch: epoch}, nil
+	return Place{Group: labels[v1beta1.LabelGroup], Slot: slot, Epoch: epoch}, nil
 }
 
 // IntentHash is the hash of a user's intent, with the version of the normal form it

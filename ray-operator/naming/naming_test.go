@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"pgregory.net/rapid"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
@@ -119,7 +119,7 @@ func FuzzParsePlace(f *testing.F) {
 	f.Add("worker", "", "1", "99999999999999999999")
 	f.Fuzz(func(t *testing.T, role, group, slot, epoch string) {
 		labels := map[string]string{
-			v1alpha1.LabelRole: role, v1alpha1.LabelGroup: group, v1alpha1.LabelSlot: slot, v1alpha1.LabelEpoch: epoch,
+			v1beta1.LabelRole: role, v1beta1.LabelGroup: group, v1beta1.LabelSlot: slot, v1beta1.LabelEpoch: epoch,
 		}
 		at, err := naming.ParsePlace(labels)
 		if err != nil {
@@ -128,7 +128,7 @@ func FuzzParsePlace(f *testing.F) {
 			}
 			return
 		}
-		if at.Epoch < 1 || at.Slot < 0 || (role != v1alpha1.RoleHead) != (at.Group != "") {
+		if at.Epoch < 1 || at.Slot < 0 || (role != v1beta1.RoleHead) != (at.Group != "") {
 			t.Errorf("%v gave the place %+v", labels, at)
 		}
 	})
@@ -146,7 +146,7 @@ func TestPlaceOfOthers(t *testing.T) {
 		"no group":         {"worker", "", "0", "1"},
 	} {
 		at, err := naming.ParsePlace(map[string]string{
-			v1alpha1.LabelRole: labels[0], v1alpha1.LabelGroup: labels[1], v1alpha1.LabelSlot: labels[2], v1alpha1.LabelEpoch: labels[3],
+			v1beta1.LabelRole: labels[0], v1beta1.LabelGroup: labels[1], v1beta1.LabelSlot: labels[2], v1beta1.LabelEpoch: labels[3],
 		})
 		if err == nil || at != (naming.Place{}) {
 			t.Errorf("%s: %+v, %v", name, at, err)
@@ -275,18 +275,18 @@ func TestNamesAreKept(t *testing.T) {
 
 func TestSelectorsAndSlotLabels(t *testing.T) {
 	labels := naming.SlotLabels("demo", "cpu", 7)
-	for key, value := range map[string]string{v1alpha1.LabelCluster: "demo", v1alpha1.LabelGroup: "cpu", v1alpha1.LabelSlot: "7", "app.kubernetes.io/managed-by": "heliostat"} {
+	for key, value := range map[string]string{v1beta1.LabelCluster: "demo", v1beta1.LabelGroup: "cpu", v1beta1.LabelSlot: "7", "app.kubernetes.io/managed-by": "heliostat"} {
 		if labels[key] != value {
 			t.Errorf("%s is %q", key, labels[key])
 		}
 	}
-	if _, there := labels[v1alpha1.LabelEpoch]; there || len(labels) != 6 {
+	if _, there := labels[v1beta1.LabelEpoch]; there || len(labels) != 6 {
 		t.Errorf("a slot belongs to an epoch: %v", labels)
 	}
-	if selector := naming.ClusterSelector("demo"); len(selector) != 1 || selector[v1alpha1.LabelCluster] != "demo" {
+	if selector := naming.ClusterSelector("demo"); len(selector) != 1 || selector[v1beta1.LabelCluster] != "demo" {
 		t.Errorf("%v", selector)
 	}
-	if selector := naming.RoleSelector("demo", v1alpha1.RoleWorker); len(selector) != 2 || selector[v1alpha1.LabelCluster] != "demo" || selector[v1alpha1.LabelRole] != "worker" {
+	if selector := naming.RoleSelector("demo", v1beta1.RoleWorker); len(selector) != 2 || selector[v1beta1.LabelCluster] != "demo" || selector[v1beta1.LabelRole] != "worker" {
 		t.Errorf("%v", selector)
 	}
 }

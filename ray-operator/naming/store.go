@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // Store is the name of what runs a cluster's managed Redis and of all that goes with it:
@@ -38,6 +38,6 @@ func StoreLabels(cluster string) map[string]string {
 		"app.kubernetes.io/name":       "redis",
 		"app.kubernetes.io/instance":   cluster,
 		"app.kubernetes.io/managed-by": "heliostat",
-		v1alpha1.LabelStore:            cluster,
+		v1beta1.LabelStore:             cluster,
 	}
 }

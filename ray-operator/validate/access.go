@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 )
 
@@ -24,7 +24,7 @@ var (
 )
 
 // maps of labels outside of templates, each with its path and its expression.
-func withLabels(c *v1alpha1.ComputeCluster, visit func(path *field.Path, labels map[string]string)) {
+func withLabels(c *v1beta1.ComputeCluster, visit func(path *field.Path, labels map[string]string)) {
 	if d := c.Spec.PodDefaults; d != nil {
 		visit(field.NewPath("spec", "podDefaults", "labels"), d.Labels)
 	}
@@ -33,7 +33,7 @@ func withLabels(c *v1alpha1.ComputeCluster, visit func(path *field.Path, labels 
 	}
 }
 
-func withAnnotations(c *v1alpha1.ComputeCluster, visit func(path *field.Path, annotations map[string]string)) {
+func withAnnotations(c *v1beta1.ComputeCluster, visit func(path *field.Path, annotations map[string]string)) {
 	if d := c.Spec.PodDefaults; d != nil {
 		visit(field.NewPath("spec", "podDefaults", "annotations"), d.Annotations)
 	}
@@ -49,7 +49,7 @@ func withAnnotations(c *v1alpha1.ComputeCluster, visit func(path *field.Path, an
 const annotated = "spec.podDefaults.annotations, spec.head.service.annotations, spec.head.ingress.annotations"
 
 // objectNames visits the names of other objects that are given.
-func objectNames(c *v1alpha1.ComputeCluster, visit func(path *field.Path, name string)) {
+func objectNames(c *v1beta1.ComputeCluster, visit func(path *field.Path, name string)) {
 	spec := field.NewPath("spec")
 	if d := c.Spec.PodDefaults; d != nil {
 		visit(spec.Child("podDefaults", "serviceAccountName"), d.ServiceAccountName)
@@ -72,14 +72,14 @@ var accessRules = []Rule{
 	{
 		ID: "own-label", Field: "spec.podDefaults.labels, spec.head.service.labels", By: Expression,
 		Refused: "a key must not have the prefix heliostat.dev, nor be app.kubernetes.io/name, instance or managed-by, which the operator sets", Remedy: chooseOther,
-		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+		cluster: func(c *v1beta1.ComputeCluster, bad report) {
 			withLabels(c, func(path *field.Path, labels map[string]string) { keys(bad, path, "", labels, isOwnLabel) })
 		},
 	},
 	{
 		ID: "own-annotation", Field: annotated, By: Expression,
 		Refused: "a key must not have the prefix heliostat.dev, which is reserved for the operator", Remedy: chooseOther,
-		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+		cluster: func(c *v1beta1.ComputeCluster, bad report) {
 			withAnnotations(c, func(path *field.Path, annotations map[string]string) {
 				keys(bad, path, "", annotations, isOwnKey)
 			})
@@ -90,7 +90,7 @@ var accessRules = []Rule{
 		Refused: labelGrammar, Remedy: "correct the key or the value",
 		Holds: "[variables.cluster.?podDefaults.?labels, variables.cluster.?podDefaults.?nodeSelector, variables.cluster.?head.?service.?labels].all(o, " +
 			fmt.Sprintf(goodLabels, "o.orValue({})") + ")",
-		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+		cluster: func(c *v1beta1.ComputeCluster, bad report) {
 			check := func(path *field.Path, labels map[string]string) { keys(bad, path, "", labels, badLabels(labels)) }
 			withLabels(c, check)
 			if d := c.Spec.PodDefaults; d != nil {
@@ -103,14 +103,14 @@ var accessRules = []Rule{
 		Refused: "a key of an annotation must have Kubernetes' syntax", Remedy: "use letters, digits, '-', '_' and '.', at most 63, with an optional DNS prefix and '/'",
 		Holds: "[variables.cluster.?podDefaults.?annotations, variables.cluster.?head.?service.?annotations, variables.cluster.?head.?ingress.?annotations].all(o, " +
 			fmt.Sprintf(goodAnnotations, "o.orValue({})") + ")",
-		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+		cluster: func(c *v1beta1.ComputeCluster, bad report) {
 			withAnnotations(c, func(path *field.Path, annotations map[string]string) { keys(bad, path, "", annotations, badAnnotation) })
 		},
 	},
 	{
 		ID: "object-name", Field: "any name of a Secret, service account or class", By: Expression,
 		Refused: "the name must be a DNS-1123 subdomain", Remedy: "use lower-case letters, digits, '-' and '.'",
-		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+		cluster: func(c *v1beta1.ComputeCluster, bad report) {
 			objectNames(c, func(path *field.Path, name string) {
 				if name != "" && !isObjectName(name) {
 					bad.at(path, name)
@@ -122,7 +122,7 @@ var accessRules = []Rule{
 		ID: "pull-secret", Field: "spec.podDefaults.imagePullSecrets", By: Policy,
 		Refused: "an entry must name a Secret", Remedy: "give its name",
 		Holds: "variables.cluster.?podDefaults.?imagePullSecrets.orValue([]).all(s, s.?name.orValue('') != '')",
-		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+		cluster: func(c *v1beta1.ComputeCluster, bad report) {
 			if d := c.Spec.PodDefaults; d != nil {
 				each(bad, nil, "spec.podDefaults.imagePullSecrets", d.ImagePullSecrets,
 					func(s *corev1.LocalObjectReference) bool { return s.Name == "" })
@@ -133,7 +133,7 @@ var accessRules = []Rule{
 		ID: "own-variable", Field: "spec.podDefaults.env", By: Policy,
 		Refused: "the operator sets " + strings.Join(ownVariables, ", "), Remedy: "leave them out",
 		Holds: "variables.cluster.?podDefaults.?env.orValue([]).all(e, !(e.name in " + list(ownVariables) + "))",
-		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+		cluster: func(c *v1beta1.ComputeCluster, bad report) {
 			if d := c.Spec.PodDefaults; d != nil {
 				each(bad, nil, "spec.podDefaults.env", d.Env, isOwnVariable)
 			}
@@ -146,35 +146,35 @@ var accessRules = []Rule{
 	{
 		ID: "port-name", Field: "spec.head.service.ports[*].name, spec.service.ports[*].name", By: Schema, Says: "should match",
 		Refused: "the name of a port must be lower-case letters, digits and '-'", Remedy: "correct it",
-		cluster: servicePorts(func(p *v1alpha1.ServicePort) bool { return !portName.MatchString(p.Name) }),
+		cluster: servicePorts(func(p *v1beta1.ServicePort) bool { return !portName.MatchString(p.Name) }),
 		service: func(s *serving, bad report) {
-			each(bad, frontPath, "ports", s.front().Ports, func(p *v1alpha1.ServePort) bool { return !portName.MatchString(p.Name) })
+			each(bad, frontPath, "ports", s.front().Ports, func(p *v1beta1.ServePort) bool { return !portName.MatchString(p.Name) })
 		},
 	},
 	{
 		ID: "port-name-ray", Field: "spec.head.service.ports", By: Expression,
 		Refused: "a port must not be named gcs, dashboard, client, metrics or serve, which are Ray's own ports", Remedy: "choose another name",
-		cluster: servicePorts(func(p *v1alpha1.ServicePort) bool { ours, _ := pod.PortNumber(p.Name); return ours }),
+		cluster: servicePorts(func(p *v1beta1.ServicePort) bool { ours, _ := pod.PortNumber(p.Name); return ours }),
 	},
 	{
 		ID: "port-number-ray", Field: "spec.head.service.ports", By: Expression,
 		Refused: "a port must not be 6379, 8265, 10001, 8080 or 8000, which are Ray's own ports", Remedy: "choose another number",
-		cluster: servicePorts(func(p *v1alpha1.ServicePort) bool { return slices.Contains(headPortNumbers(), p.Port) }),
+		cluster: servicePorts(func(p *v1beta1.ServicePort) bool { return slices.Contains(headPortNumbers(), p.Port) }),
 	},
 	{
 		ID: "port-number-twice", Field: "spec.head.service.ports", By: Expression,
 		Refused: "port numbers must be unique", Remedy: "choose another number for one of the ports",
-		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+		cluster: func(c *v1beta1.ComputeCluster, bad report) {
 			if s := c.Spec.Head.Service; s != nil {
-				twice(bad, nil, "spec.head.service.ports", s.Ports, func(p *v1alpha1.ServicePort) string { return fmt.Sprint(p.Port) })
+				twice(bad, nil, "spec.head.service.ports", s.Ports, func(p *v1beta1.ServicePort) string { return fmt.Sprint(p.Port) })
 			}
 		},
 	},
 	{
 		ID: "ingress-host", Field: "spec.head.ingress.host, spec.head.ingress.additionalHosts", By: Expression,
 		Refused: "host must be a DNS name, not an address", Remedy: "give one such as ray.example.com",
-		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
-			ingress("host", func(g *v1alpha1.IngressSpec) bool { return isNoHost(&g.Host) })(c, bad)
+		cluster: func(c *v1beta1.ComputeCluster, bad report) {
+			ingress("host", func(g *v1beta1.IngressSpec) bool { return isNoHost(&g.Host) })(c, bad)
 			if g := c.Spec.Head.Ingress; g != nil {
 				each(bad, nil, "spec.head.ingress.additionalHosts", g.AdditionalHosts, isNoHost)
 			}
@@ -183,13 +183,13 @@ var accessRules = []Rule{
 	{
 		ID: "ingress-path", Field: "spec.head.ingress.path", By: Expression,
 		Refused: "path must begin with '/' and contain no '//', '/./', '/../' or escaped '/'", Remedy: "give a plain path such as /ray",
-		cluster: ingress("path", func(g *v1alpha1.IngressSpec) bool { return g.Path != "" && badPath(g.Path) }),
+		cluster: ingress("path", func(g *v1beta1.IngressSpec) bool { return g.Path != "" && badPath(g.Path) }),
 	},
 	{
 		ID: "ingress-open", Field: "spec.head.ingress", By: Expression,
 		Refused: "head.ingress must not expose the dashboard without authentication, because anyone who reaches it can run code", Remedy: "set authentication.mode to Token, or leave the ingress out",
-		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
-			if c.Spec.Head.Ingress != nil && c.Spec.Authentication != nil && c.Spec.Authentication.Mode == v1alpha1.AuthenticationDisabled {
+		cluster: func(c *v1beta1.ComputeCluster, bad report) {
+			if c.Spec.Head.Ingress != nil && c.Spec.Authentication != nil && c.Spec.Authentication.Mode == v1beta1.AuthenticationDisabled {
 				bad.at(field.NewPath("spec", "head", "ingress"), nil)
 			}
 		},
@@ -200,8 +200,8 @@ var accessRules = []Rule{
 		Remedy:  "set authentication.mode to Token; or make head.service a ClusterIP, and give allowFrom no empty from and no ipBlock wider than /8",
 		Holds: "variables.cluster.?authentication.?mode.orValue('') != 'Disabled' || (variables.cluster.?head.?service.?type.orValue('ClusterIP') == 'ClusterIP' && " +
 			"variables.cluster.?network.?allowFrom.orValue([]).all(r, size(r.from) > 0 && r.from.all(p, !has(p.ipBlock) || !isCIDR(p.ipBlock.cidr) || cidr(p.ipBlock.cidr).prefixLength() >= 8)))",
-		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
-			if c.Spec.Authentication != nil && c.Spec.Authentication.Mode == v1alpha1.AuthenticationDisabled && isPublic(c) {
+		cluster: func(c *v1beta1.ComputeCluster, bad report) {
+			if c.Spec.Authentication != nil && c.Spec.Authentication.Mode == v1beta1.AuthenticationDisabled && isPublic(c) {
 				bad.at(field.NewPath("spec", "authentication", "mode"), c.Spec.Authentication.Mode)
 			}
 		},
@@ -209,8 +209,8 @@ var accessRules = []Rule{
 	{
 		ID: "secret-unused", Field: "spec.authentication.secretName", By: Expression,
 		Refused: "secretName must not be set with mode Disabled", Remedy: "leave one of the two out",
-		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
-			if a := c.Spec.Authentication; a != nil && a.Mode == v1alpha1.AuthenticationDisabled && a.SecretName != "" {
+		cluster: func(c *v1beta1.ComputeCluster, bad report) {
+			if a := c.Spec.Authentication; a != nil && a.Mode == v1beta1.AuthenticationDisabled && a.SecretName != "" {
 				bad.at(field.NewPath("spec", "authentication", "secretName"), a.SecretName)
 			}
 		},
@@ -219,12 +219,12 @@ var accessRules = []Rule{
 		ID: "network-unused", Field: "spec.network", By: Expression,
 		Refused: "allowFrom, allowTo and cloudMetadata Enabled must not be set with isolation Disabled",
 		Remedy:  "leave one of the two out",
-		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+		cluster: func(c *v1beta1.ComputeCluster, bad report) {
 			n := c.Spec.Network
-			if n == nil || n.Isolation != v1alpha1.IsolationDisabled {
+			if n == nil || n.Isolation != v1beta1.IsolationDisabled {
 				return
 			}
-			if len(n.AllowFrom)+len(n.AllowTo) > 0 || n.CloudMetadata == v1alpha1.CloudMetadataEnabled {
+			if len(n.AllowFrom)+len(n.AllowTo) > 0 || n.CloudMetadata == v1beta1.CloudMetadataEnabled {
 				bad.at(field.NewPath("spec", "network"), nil)
 			}
 		},
@@ -232,7 +232,7 @@ var accessRules = []Rule{
 	{
 		ID: "network-nobody", Field: "spec.network.allowFrom[*].from, spec.network.allowTo[*].to", By: Schema, Says: "Required value",
 		Refused: "an entry must have from or to", Remedy: "add it; an empty list allows all",
-		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+		cluster: func(c *v1beta1.ComputeCluster, bad report) {
 			if c.Spec.Network == nil {
 				return
 			}
@@ -265,7 +265,7 @@ var accessRules = []Rule{
 			"(!has(p.port) || type(p.port) != int || (p.port >= 1 && p.port <= 65535)) && " +
 			"(!has(p.port) || type(p.port) != string || (p.port.size() <= 15 && p.port.matches('^[a-z0-9]+(-[a-z0-9]+)*$') && p.port.matches('[a-z]'))) && " +
 			"(!has(p.endPort) || (has(p.port) && type(p.port) == int && p.endPort >= p.port && p.endPort <= 65535))))",
-		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+		cluster: func(c *v1beta1.ComputeCluster, bad report) {
 			if c.Spec.Network != nil {
 				for i := range c.Spec.Network.AllowTo {
 					each(bad, field.NewPath("spec", "network", "allowTo").Index(i), "ports", c.Spec.Network.AllowTo[i].Ports, badPolicyPort)
@@ -279,11 +279,11 @@ var accessRules = []Rule{
 const widestBlock = 8
 
 // isPublic reports whether a cluster's ports may be reached from outside of the Kubernetes cluster.
-func isPublic(c *v1alpha1.ComputeCluster) bool {
+func isPublic(c *v1beta1.ComputeCluster) bool {
 	if s := c.Spec.Head.Service; s != nil && s.Type != "" && s.Type != corev1.ServiceTypeClusterIP {
 		return true
 	}
-	return c.Spec.Network != nil && slices.ContainsFunc(c.Spec.Network.AllowFrom, func(rule v1alpha1.IngressRule) bool {
+	return c.Spec.Network != nil && slices.ContainsFunc(c.Spec.Network.AllowFrom, func(rule v1beta1.IngressRule) bool {
 		return len(rule.From) == 0 || slices.ContainsFunc(rule.From, func(p networkingv1.NetworkPolicyPeer) bool {
 			if p.IPBlock == nil {
 				return false
@@ -304,16 +304,16 @@ func headPortNumbers() []int32 {
 	return numbers
 }
 
-func servicePorts(wrong func(*v1alpha1.ServicePort) bool) func(*v1alpha1.ComputeCluster, report) {
-	return func(c *v1alpha1.ComputeCluster, bad report) {
+func servicePorts(wrong func(*v1beta1.ServicePort) bool) func(*v1beta1.ComputeCluster, report) {
+	return func(c *v1beta1.ComputeCluster, bad report) {
 		if s := c.Spec.Head.Service; s != nil {
 			each(bad, nil, "spec.head.service.ports", s.Ports, wrong)
 		}
 	}
 }
 
-func ingress(child string, wrong func(*v1alpha1.IngressSpec) bool) func(*v1alpha1.ComputeCluster, report) {
-	return func(c *v1alpha1.ComputeCluster, bad report) {
+func ingress(child string, wrong func(*v1beta1.IngressSpec) bool) func(*v1beta1.ComputeCluster, report) {
+	return func(c *v1beta1.ComputeCluster, bad report) {
 		if g := c.Spec.Head.Ingress; g != nil && wrong(g) {
 			bad.at(field.NewPath("spec", "head", "ingress", child), nil)
 		}
@@ -329,8 +329,8 @@ func badPath(path string) bool {
 	return held || !strings.HasPrefix(path, "/") || strings.HasSuffix(path, "/..") || strings.HasSuffix(path, "/.")
 }
 
-func peers(wrong func(*networkingv1.NetworkPolicyPeer) bool) func(*v1alpha1.ComputeCluster, report) {
-	return func(c *v1alpha1.ComputeCluster, bad report) {
+func peers(wrong func(*networkingv1.NetworkPolicyPeer) bool) func(*v1beta1.ComputeCluster, report) {
+	return func(c *v1beta1.ComputeCluster, bad report) {
 		if c.Spec.Network == nil {
 			return
 		}

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 )
 
@@ -28,8 +28,8 @@ func scaled(check func(n *node, bad report)) func(*node, report) {
 }
 
 // ofAutoscaling asks only clusters with autoscaling.
-func ofAutoscaling(check func(a *v1alpha1.Autoscaling, bad report)) func(*v1alpha1.ComputeCluster, report) {
-	return func(c *v1alpha1.ComputeCluster, bad report) {
+func ofAutoscaling(check func(a *v1beta1.Autoscaling, bad report)) func(*v1beta1.ComputeCluster, report) {
+	return func(c *v1beta1.ComputeCluster, bad report) {
 		if a := c.Spec.Autoscaling; a != nil {
 			check(a, bad)
 		}
@@ -37,8 +37,8 @@ func ofAutoscaling(check func(a *v1alpha1.Autoscaling, bad report)) func(*v1alph
 }
 
 // scalerSecurity reports a security context of the autoscaler that is wrong.
-func scalerSecurity(wrong func(s *corev1.SecurityContext) bool) func(*v1alpha1.ComputeCluster, report) {
-	return ofAutoscaling(func(a *v1alpha1.Autoscaling, bad report) {
+func scalerSecurity(wrong func(s *corev1.SecurityContext) bool) func(*v1beta1.ComputeCluster, report) {
+	return ofAutoscaling(func(a *v1beta1.Autoscaling, bad report) {
 		if a.SecurityContext != nil && wrong(a.SecurityContext) {
 			bad.at(autoscalingPath.Child("securityContext"), nil)
 		}
@@ -46,7 +46,7 @@ func scalerSecurity(wrong func(s *corev1.SecurityContext) bool) func(*v1alpha1.C
 }
 
 // headVariables visits the variables of the head's Ray container, each with its path.
-func headVariables(c *v1alpha1.ComputeCluster, visit func(path *field.Path, variable *corev1.EnvVar)) {
+func headVariables(c *v1beta1.ComputeCluster, visit func(path *field.Path, variable *corev1.EnvVar)) {
 	if d := c.Spec.PodDefaults; d != nil {
 		for i := range d.Env {
 			visit(field.NewPath("spec", "podDefaults", "env").Index(i), &d.Env[i])
@@ -98,7 +98,7 @@ var autoscalingRules = []Rule{
 	{
 		ID: "autoscaling-nodes", Field: "spec.autoscaling.maxNodes", By: Expression,
 		Refused: "maxNodes must not be below the number of workers that the groups' minReplicas need", Remedy: "raise maxNodes or lower minReplicas",
-		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+		cluster: func(c *v1beta1.ComputeCluster, bad report) {
 			least := int64(0)
 			for i := range c.Spec.WorkerGroups {
 				least += int64(given(c.Spec.WorkerGroups[i].MinReplicas, 0)) * hosts(&c.Spec.WorkerGroups[i])
@@ -112,7 +112,7 @@ var autoscalingRules = []Rule{
 		ID: "autoscaling-env", Field: "spec.autoscaling.env", By: Expression,
 		Refused: "a variable of the autoscaler must have a plain value, and must not be " + pod.VariablePodUID,
 		Remedy:  "correct it",
-		cluster: ofAutoscaling(func(a *v1alpha1.Autoscaling, bad report) {
+		cluster: ofAutoscaling(func(a *v1beta1.Autoscaling, bad report) {
 			each(bad, autoscalingPath, "env", a.Env, func(e *corev1.EnvVar) bool {
 				return e.Name == pod.VariablePodUID || e.ValueFrom != nil
 			})
@@ -146,10 +146,10 @@ var autoscalingRules = []Rule{
 	{
 		ID: "autoscaling-container", Field: "NODE.template.spec", By: Policy,
 		Refused: "a container of the head must not be named autoscaler with autoscaling, because the operator adds one with this name", Remedy: "choose another name",
-		Holds: notScaled + "!(n.containers + n.inits).exists(c, c.name == '" + v1alpha1.ContainerAutoscaler + "')",
+		Holds: notScaled + "!(n.containers + n.inits).exists(c, c.name == '" + v1beta1.ContainerAutoscaler + "')",
 		inner: scaled(func(n *node, bad report) {
 			n.containers(func(path *field.Path, c *corev1.Container) {
-				if n.group == nil && c.Name == v1alpha1.ContainerAutoscaler {
+				if n.group == nil && c.Name == v1beta1.ContainerAutoscaler {
 					bad.at(path.Child("name"), c.Name)
 				}
 			})
@@ -172,9 +172,9 @@ var autoscalingRules = []Rule{
 		ID: "autoscaling-service", Field: "spec.head.service.ports", By: Policy,
 		Refused: fmt.Sprintf("with autoscaling port %d of the head must be free for the operator", pod.PortScale), Remedy: "choose another targetPort",
 		Holds: fmt.Sprintf("!has(variables.cluster.autoscaling) || variables.cluster.?head.?service.?ports.orValue([]).all(p, p.?targetPort.orValue(p.port) != %d)", pod.PortScale),
-		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+		cluster: func(c *v1beta1.ComputeCluster, bad report) {
 			if c.Spec.Autoscaling != nil && c.Spec.Head.Service != nil {
-				each(bad, nil, "spec.head.service.ports", c.Spec.Head.Service.Ports, func(p *v1alpha1.ServicePort) bool {
+				each(bad, nil, "spec.head.service.ports", c.Spec.Head.Service.Ports, func(p *v1beta1.ServicePort) bool {
 					return p.TargetPort == pod.PortScale || p.TargetPort == 0 && p.Port == pod.PortScale
 				})
 			}
@@ -185,7 +185,7 @@ var autoscalingRules = []Rule{
 		Refused: "with autoscaling the operator sets " + pod.VariableAutoscaler, Remedy: "leave it out",
 		Holds: "!has(variables.cluster.autoscaling) || (variables.cluster.?podDefaults.?env.orValue([]) + " +
 			"variables.nodes[0].ray.?env.orValue([])).all(e, e.name != '" + pod.VariableAutoscaler + "')",
-		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+		cluster: func(c *v1beta1.ComputeCluster, bad report) {
 			if c.Spec.Autoscaling == nil {
 				return
 			}

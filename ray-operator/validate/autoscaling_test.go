@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/admission/corpus"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
@@ -18,7 +18,7 @@ import (
 func TestRulesKnowTheAutoscaler(t *testing.T) {
 	most := int32(3)
 	scaled := corpus.Good()
-	scaled.Spec.Autoscaling = &v1alpha1.Autoscaling{}
+	scaled.Spec.Autoscaling = &v1beta1.Autoscaling{}
 	for i := range scaled.Spec.WorkerGroups {
 		scaled.Spec.WorkerGroups[i].MaxReplicas = &most
 	}
@@ -26,14 +26,14 @@ func TestRulesKnowTheAutoscaler(t *testing.T) {
 		t.Fatal(errs)
 	}
 	head := pod.OperatorImage{Image: "operator"}.Complete(pod.Head(scaled, 1), scaled)
-	container := head.Spec.InitContainers[slices.IndexFunc(head.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == v1alpha1.ContainerAutoscaler })]
+	container := head.Spec.InitContainers[slices.IndexFunc(head.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == v1beta1.ContainerAutoscaler })]
 	taken := []*corev1.PodTemplateSpec{testkit.Template(corev1.Container{Name: "ray"}, corev1.Container{Name: container.Name, Image: "mine"})}
 	for _, port := range container.Ports {
 		port.Name = ""
 		taken = append(taken, testkit.Template(corev1.Container{Name: "ray", Ports: []corev1.ContainerPort{port}}))
 	}
 	for i, template := range taken {
-		for _, cluster := range []*v1alpha1.ComputeCluster{scaled.DeepCopy(), corpus.Good()} {
+		for _, cluster := range []*v1beta1.ComputeCluster{scaled.DeepCopy(), corpus.Good()} {
 			cluster.Spec.Head.Template = template
 			if refused := len(validate.Cluster(cluster)) > 0; refused != (cluster.Spec.Autoscaling != nil) {
 				t.Errorf("%d of the head's template: refused %v with autoscaling %v", i, refused, cluster.Spec.Autoscaling != nil)
@@ -57,7 +57,7 @@ func TestAutoscaling_BoundsPods(t *testing.T) {
 		"counts nothing without a bound": {nil, 10001, ""},
 	} {
 		cluster := corpus.Good()
-		cluster.Spec.Autoscaling = &v1alpha1.Autoscaling{}
+		cluster.Spec.Autoscaling = &v1beta1.Autoscaling{}
 		cluster.Spec.WorkerGroups[0].MaxReplicas, cluster.Spec.WorkerGroups[0].HostsPerReplica = test.most, test.hosts
 		if have := places(t, cluster, "autoscaling-hosts"); have != test.want {
 			t.Errorf("%s: refused at %q, want %q", name, have, test.want)

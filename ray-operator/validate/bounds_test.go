@@ -11,7 +11,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/admission/corpus"
 	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
@@ -180,28 +180,28 @@ func (b bound) with(t *testing.T, object any) []byte {
 // field, for every bound that the CRDs have outside of Kubernetes' own types.
 func TestBoundsAreThoseOfTheSchema(t *testing.T) {
 	asSchema(t, "computeclusters", 120, func(b bound) validate.Findings {
-		var cluster v1alpha1.ComputeCluster
+		var cluster v1beta1.ComputeCluster
 		if err := json.Unmarshal(b.with(t, corpus.Good()), &cluster); err != nil {
 			t.Fatalf("%v: %v", b.path, err)
 		}
 		return validate.Cluster(&cluster)
 	})
 	asSchema(t, "clusterjobs", 190, func(b bound) validate.Findings {
-		var job v1alpha1.ClusterJob
+		var job v1beta1.ClusterJob
 		if err := json.Unmarshal(b.with(t, corpus.GoodJob()), &job); err != nil {
 			t.Fatalf("%v: %v", b.path, err)
 		}
 		return validate.Job(&job)
 	})
 	asSchema(t, "clusterservices", 170, func(b bound) validate.Findings {
-		var service v1alpha1.ClusterService
+		var service v1beta1.ClusterService
 		if err := json.Unmarshal(b.with(t, corpus.GoodService()), &service); err != nil {
 			t.Fatalf("%v: %v", b.path, err)
 		}
 		return validate.Service(&service)
 	})
 	asSchema(t, "clusterjobschedules", 200, func(b bound) validate.Findings {
-		var schedule v1alpha1.ClusterJobSchedule
+		var schedule v1beta1.ClusterJobSchedule
 		if err := json.Unmarshal(b.with(t, corpus.GoodSchedule()), &schedule); err != nil {
 			t.Fatalf("%v: %v", b.path, err)
 		}

@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // runFields are the fields of a job that an attempt is made of: who changed them while it
@@ -19,7 +19,7 @@ var runFields = []string{
 var endedFields = slices.Concat(runFields, []string{"retry", "startDeadlineSeconds", "activeDeadlineSeconds"})
 
 // changed returns those of some fields in which two specs differ.
-func changed(before, after *v1alpha1.ClusterJobSpec, among []string) []string {
+func changed(before, after *v1beta1.ClusterJobSpec, among []string) []string {
 	was, is := fields(before), fields(after)
 	var names []string
 	for _, name := range among {
@@ -31,7 +31,7 @@ func changed(before, after *v1alpha1.ClusterJobSpec, among []string) []string {
 }
 
 // fields is a spec as JSON has it, with what the API server fills in.
-func fields(spec *v1alpha1.ClusterJobSpec) map[string]any {
+func fields(spec *v1beta1.ClusterJobSpec) map[string]any {
 	spec = spec.DeepCopy()
 	if spec.ClusterTemplate != nil {
 		fillIn(&spec.ClusterTemplate.Spec)
@@ -48,24 +48,24 @@ func fields(spec *v1alpha1.ClusterJobSpec) map[string]any {
 }
 
 // fillIn sets the CRD's defaults in what does not give them.
-func fillIn(spec *v1alpha1.ComputeClusterSpec) {
-	byDefault(&spec.ManagedBy, v1alpha1.ManagedByOperator)
+func fillIn(spec *v1beta1.ComputeClusterSpec) {
+	byDefault(&spec.ManagedBy, v1beta1.ManagedByOperator)
 	if spec.Authentication != nil {
-		byDefault(&spec.Authentication.Mode, v1alpha1.AuthenticationToken)
+		byDefault(&spec.Authentication.Mode, v1beta1.AuthenticationToken)
 	}
 	if spec.Network != nil {
-		byDefault(&spec.Network.Isolation, v1alpha1.IsolationEnabled)
-		byDefault(&spec.Network.CloudMetadata, v1alpha1.CloudMetadataDisabled)
-		byDefault(&spec.Network.Encryption, v1alpha1.EncryptionDisabled)
+		byDefault(&spec.Network.Isolation, v1beta1.IsolationEnabled)
+		byDefault(&spec.Network.CloudMetadata, v1beta1.CloudMetadataDisabled)
+		byDefault(&spec.Network.Encryption, v1beta1.EncryptionDisabled)
 	}
 	if spec.UpgradeStrategy != nil {
-		byDefault(&spec.UpgradeStrategy.Type, v1alpha1.UpgradeOnDelete)
+		byDefault(&spec.UpgradeStrategy.Type, v1beta1.UpgradeOnDelete)
 	}
 	if spec.IdlePolicy != nil {
-		byDefault(&spec.IdlePolicy.Action, v1alpha1.IdleNone)
+		byDefault(&spec.IdlePolicy.Action, v1beta1.IdleNone)
 	}
 	if a := spec.Autoscaling; a != nil {
-		byDefault(&a.Pace, v1alpha1.PaceDefault)
+		byDefault(&a.Pace, v1beta1.PaceDefault)
 		if a.IdleTimeoutSeconds == nil {
 			a.IdleTimeoutSeconds = new(int32(60))
 		}

@@ -3,11 +3,11 @@ package validate
 import (
 	"slices"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // cleanups reports the rules of a job's cleanup that do not go with another one.
-func cleanups(wrong func(rule, other *v1alpha1.CleanupRule) bool) func(*run, report) {
+func cleanups(wrong func(rule, other *v1beta1.CleanupRule) bool) func(*run, report) {
 	return func(r *run, bad report) {
 		rules := r.spec.Cleanup
 		for i := range rules {
@@ -35,15 +35,15 @@ var cleanupRules = []Rule{
 	{
 		ID: "cleanup-twice", Field: "spec.cleanup", By: Expression,
 		Refused: "rules must differ in outcome or action", Remedy: "keep one of the two",
-		job: cleanups(func(rule, other *v1alpha1.CleanupRule) bool {
+		job: cleanups(func(rule, other *v1beta1.CleanupRule) bool {
 			return rule.Outcome == other.Outcome && rule.Action == other.Action
 		}),
 	},
 	{
 		ID: "cleanup-order", Field: "spec.cleanup", By: Expression,
 		Refused: "DeleteWorkers must come before DeleteCluster", Remedy: "lower its afterSeconds or remove it",
-		job: cleanups(func(rule, other *v1alpha1.CleanupRule) bool {
-			return rule.Action == v1alpha1.CleanupDeleteWorkers && other.Action == v1alpha1.CleanupDeleteCluster &&
+		job: cleanups(func(rule, other *v1beta1.CleanupRule) bool {
+			return rule.Action == v1beta1.CleanupDeleteWorkers && other.Action == v1beta1.CleanupDeleteCluster &&
 				rule.Outcome == other.Outcome && rule.AfterSeconds >= other.AfterSeconds
 		}),
 	},
@@ -53,7 +53,7 @@ var cleanupRules = []Rule{
 		Holds: "!has(object.spec.clusterTemplate) || size(variables.cluster.?workerGroups.orValue([])) > 0 || " +
 			"object.spec.?cleanup.orValue([]).all(c, c.action != 'DeleteWorkers')",
 		job: func(r *run, bad report) {
-			has := slices.ContainsFunc(r.spec.Cleanup, func(c v1alpha1.CleanupRule) bool { return c.Action == v1alpha1.CleanupDeleteWorkers })
+			has := slices.ContainsFunc(r.spec.Cleanup, func(c v1beta1.CleanupRule) bool { return c.Action == v1beta1.CleanupDeleteWorkers })
 			if has && r.cluster != nil && len(r.cluster.Spec.WorkerGroups) == 0 {
 				bad.at(specPath.Child("cleanup"), nil)
 			}

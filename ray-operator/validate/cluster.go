@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
@@ -17,9 +17,9 @@ var (
 )
 
 // managedBy is what the API server's default makes of it.
-func managedBy(c *v1alpha1.ComputeCluster) string {
+func managedBy(c *v1beta1.ComputeCluster) string {
 	if c.Spec.ManagedBy == "" {
-		return v1alpha1.ManagedByOperator
+		return v1beta1.ManagedByOperator
 	}
 	return c.Spec.ManagedBy
 }
@@ -30,7 +30,7 @@ var clusterRules = []Rule{
 		ID: "cluster-name", Field: "metadata.name", By: Expression,
 		Refused: "metadata.name must be a DNS-1035 label of at most 50 characters: lower-case letters, digits and '-', starting with a letter",
 		Remedy:  "choose a shorter or simpler name",
-		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+		cluster: func(c *v1beta1.ComputeCluster, bad report) {
 			if !label.MatchString(c.Name) || len(c.Name) > naming.MaxCluster {
 				bad.at(field.NewPath("metadata", "name"), c.Name)
 			}
@@ -61,7 +61,7 @@ var clusterRules = []Rule{
 		ID: "ray-version", Field: "spec.rayVersion", By: Expression,
 		Refused: "rayVersion must be nightly or a Ray version from 2.52.0 on, such as 2.60.0, 2.61.0rc1 or 2.60.0+own",
 		Remedy:  "give one, and put other parts of a tag into image",
-		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+		cluster: func(c *v1beta1.ComputeCluster, bad report) {
 			if !rayVersion.MatchString(c.Spec.RayVersion) {
 				bad.at(field.NewPath("spec", "rayVersion"), c.Spec.RayVersion)
 			}
@@ -70,7 +70,7 @@ var clusterRules = []Rule{
 	{
 		ID: "ray-version-image", Field: "spec.image", By: Expression,
 		Refused: "image must be set for this rayVersion, because no image tag can contain its '+'", Remedy: "set image",
-		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+		cluster: func(c *v1beta1.ComputeCluster, bad report) {
 			if strings.Contains(c.Spec.RayVersion, "+") && c.Spec.Image == "" {
 				bad.at(field.NewPath("spec", "image"), nil)
 			}
@@ -79,7 +79,7 @@ var clusterRules = []Rule{
 	{
 		ID: "managed-by", Field: "spec.managedBy", By: Expression,
 		Refused: "managedBy must be a domain, '/', and a name", Remedy: `give one such as "kueue.x-k8s.io/multikueue"`,
-		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+		cluster: func(c *v1beta1.ComputeCluster, bad report) {
 			if !manager.MatchString(managedBy(c)) {
 				bad.at(field.NewPath("spec", "managedBy"), c.Spec.ManagedBy)
 			}
@@ -98,7 +98,7 @@ var clusterRules = []Rule{
 	{
 		ID: "managed-by-fixed", Field: "spec.managedBy", By: Expression,
 		Refused: "managedBy is immutable", Remedy: "create a new cluster",
-		change: func(before, after *v1alpha1.ComputeCluster, bad report) {
+		change: func(before, after *v1beta1.ComputeCluster, bad report) {
 			if managedBy(before) != managedBy(after) {
 				bad.at(field.NewPath("spec", "managedBy"), after.Spec.ManagedBy)
 			}
@@ -107,8 +107,8 @@ var clusterRules = []Rule{
 	{
 		ID: "rolling-type", Field: "spec.upgradeStrategy.rolling", By: Expression,
 		Refused: "rolling must be used with type RollingWorkers", Remedy: "set that type or leave rolling out",
-		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
-			if u := c.Spec.UpgradeStrategy; u != nil && u.Rolling != nil && u.Type != v1alpha1.UpgradeRollingWorkers {
+		cluster: func(c *v1beta1.ComputeCluster, bad report) {
+			if u := c.Spec.UpgradeStrategy; u != nil && u.Rolling != nil && u.Type != v1beta1.UpgradeRollingWorkers {
 				bad.at(field.NewPath("spec", "upgradeStrategy", "rolling"), nil)
 			}
 		},
@@ -116,7 +116,7 @@ var clusterRules = []Rule{
 	{
 		ID: "rolling-none", Field: "spec.upgradeStrategy.rolling", By: Expression,
 		Refused: "maxUnavailable and maxSurge must not both be 0", Remedy: "set one of them above 0",
-		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+		cluster: func(c *v1beta1.ComputeCluster, bad report) {
 			if u := c.Spec.UpgradeStrategy; u != nil && u.Rolling != nil && u.Rolling.MaxUnavailable <= 0 && u.Rolling.MaxSurge <= 0 {
 				bad.at(field.NewPath("spec", "upgradeStrategy", "rolling"), nil)
 			}

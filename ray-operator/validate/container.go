@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 )
 
@@ -157,7 +157,7 @@ var containerRules = []Rule{
 		ID: "huge-default", Field: "spec.podDefaults.env", By: Policy,
 		Refused: "name and value of a variable must not have more than 131070 bytes, the limit of Linux", Remedy: "put the value into a ConfigMap, and mount it as a file",
 		Holds: fmt.Sprintf("size(%s) == 0", hugeNames("variables.cluster.?podDefaults.?env.orValue([])")),
-		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+		cluster: func(c *v1beta1.ComputeCluster, bad report) {
 			if d := c.Spec.PodDefaults; d != nil {
 				each(bad, field.NewPath("spec", "podDefaults"), "env", d.Env, isHuge)
 			}
@@ -167,7 +167,7 @@ var containerRules = []Rule{
 		ID: "long-defaults", Field: "spec.podDefaults.env", By: Policy,
 		Refused: fmt.Sprintf("the values of all variables must not have more than %d characters", mostVariableText), Remedy: "put them into a ConfigMap, and name it in envFrom",
 		Holds: fmt.Sprintf("variables.cluster.?podDefaults.?env.orValue([]).map(e, size(e.?value.orValue(''))).sum() <= %d", mostVariableText),
-		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+		cluster: func(c *v1beta1.ComputeCluster, bad report) {
 			if d := c.Spec.PodDefaults; d != nil {
 				count(bad, field.NewPath("spec", "podDefaults"), "env", textOf(d.Env), mostVariableText)
 			}

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 )
 
@@ -19,14 +19,14 @@ type containerSize struct {
 	// noun is the field in a sentence, and least the memory that its containers cannot do with less of.
 	noun  string
 	least resource.Quantity
-	of    func(c *v1alpha1.ComputeCluster) corev1.ResourceList
+	of    func(c *v1beta1.ComputeCluster) corev1.ResourceList
 }
 
 // containerSizes are all such fields.
 var containerSizes = []containerSize{
 	{
 		id: "autoscaling-size", path: autoscalingPath.Child("size"), noun: "the autoscaler's size", least: leastAutoscaler,
-		of: func(c *v1alpha1.ComputeCluster) corev1.ResourceList {
+		of: func(c *v1beta1.ComputeCluster) corev1.ResourceList {
 			if c.Spec.Autoscaling == nil {
 				return nil
 			}
@@ -35,7 +35,7 @@ var containerSizes = []containerSize{
 	},
 	{
 		id: "store-size", path: storePath.Child("managedRedis", "size"), noun: "the size of a managed Redis", least: leastRedis,
-		of: func(c *v1alpha1.ComputeCluster) corev1.ResourceList {
+		of: func(c *v1beta1.ComputeCluster) corev1.ResourceList {
 			if m := storeOf(c).ManagedRedis; m != nil {
 				return m.Size
 			}
@@ -50,7 +50,7 @@ var leastEncryption = resource.MustParse("32Mi")
 
 var encryptionSizePath = field.NewPath("spec", "network", "encryptionSize")
 
-func encryptionSize(c *v1alpha1.ComputeCluster) corev1.ResourceList {
+func encryptionSize(c *v1beta1.ComputeCluster) corev1.ResourceList {
 	if c.Spec.Network == nil {
 		return nil
 	}
@@ -77,7 +77,7 @@ func isLimitBelow(size corev1.ResourceList) bool {
 var containerSizeRules = slices.Concat(containerSizes[0].rules(), containerSizes[1].rules(), containerSizes[2].rules(), []Rule{{
 	ID: "encryption-size-unused", Field: "spec.network.encryptionSize", By: Expression,
 	Refused: "encryptionSize must be used with encryption Required", Remedy: "set encryption too, or leave encryptionSize out",
-	cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+	cluster: func(c *v1beta1.ComputeCluster, bad report) {
 		if len(encryptionSize(c)) > 0 && !pod.EncryptionRequired(c) {
 			bad.at(encryptionSizePath, nil)
 		}
@@ -101,7 +101,7 @@ func (s containerSize) rules() []Rule {
 		},
 		{
 			ID: s.id + "-limit", Field: s.path.String(), By: Expression, Refused: limitRefused, Remedy: limitRemedy,
-			cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+			cluster: func(c *v1beta1.ComputeCluster, bad report) {
 				if isLimitBelow(s.of(c)) {
 					bad.at(s.path, nil)
 				}
@@ -111,8 +111,8 @@ func (s containerSize) rules() []Rule {
 }
 
 // each reports what is wrong in a size.
-func (s containerSize) each(wrong func(name string, quantity resource.Quantity) bool) func(*v1alpha1.ComputeCluster, report) {
-	return func(c *v1alpha1.ComputeCluster, bad report) {
+func (s containerSize) each(wrong func(name string, quantity resource.Quantity) bool) func(*v1beta1.ComputeCluster, report) {
+	return func(c *v1beta1.ComputeCluster, bad report) {
 		quantities(s.of(c), wrong, func(name, quantity string) { bad.at(s.path.Key(name), quantity) })
 	}
 }

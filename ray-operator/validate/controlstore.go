@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 )
 
@@ -34,22 +34,22 @@ var (
 )
 
 // storeOf is a cluster's control store, empty where it has none.
-func storeOf(c *v1alpha1.ComputeCluster) v1alpha1.ControlStore {
+func storeOf(c *v1beta1.ComputeCluster) v1beta1.ControlStore {
 	if c.Spec.ControlStore == nil {
-		return v1alpha1.ControlStore{}
+		return v1beta1.ControlStore{}
 	}
 	return *c.Spec.ControlStore
 }
 
 // kinds tells which kinds of store are given.
-func kinds(s *v1alpha1.ControlStore) [3]bool {
+func kinds(s *v1beta1.ControlStore) [3]bool {
 	return [3]bool{s.Redis != nil, s.ManagedRedis != nil, s.Embedded != nil}
 }
 
 // stored makes a rule's function of a question about a control store and the field below it
 // that is wrong when the answer is yes.
-func stored(child string, wrong func(s *v1alpha1.ControlStore) bool) func(*v1alpha1.ComputeCluster, report) {
-	return func(c *v1alpha1.ComputeCluster, bad report) {
+func stored(child string, wrong func(s *v1beta1.ControlStore) bool) func(*v1beta1.ComputeCluster, report) {
+	return func(c *v1beta1.ComputeCluster, bad report) {
 		if s := c.Spec.ControlStore; s != nil && wrong(s) {
 			bad.at(below(storePath, child), nil)
 		}
@@ -58,8 +58,8 @@ func stored(child string, wrong func(s *v1alpha1.ControlStore) bool) func(*v1alp
 
 // restored does the same for two states of a store. A store that comes or goes is the
 // matter of another rule.
-func restored(child string, wrong func(before, after *v1alpha1.ControlStore) bool) func(before, after *v1alpha1.ComputeCluster, bad report) {
-	return func(before, after *v1alpha1.ComputeCluster, bad report) {
+func restored(child string, wrong func(before, after *v1beta1.ControlStore) bool) func(before, after *v1beta1.ComputeCluster, bad report) {
+	return func(before, after *v1beta1.ComputeCluster, bad report) {
 		if was, is := before.Spec.ControlStore, after.Spec.ControlStore; was != nil && is != nil && wrong(was, is) {
 			bad.at(below(storePath, child), nil)
 		}
@@ -67,23 +67,23 @@ func restored(child string, wrong func(before, after *v1alpha1.ControlStore) boo
 }
 
 // redisStore makes such a question of one about a Redis of the user's.
-func redisStore(wrong func(r *v1alpha1.GivenRedis) bool) func(*v1alpha1.ControlStore) bool {
-	return func(s *v1alpha1.ControlStore) bool { return s.Redis != nil && wrong(s.Redis) }
+func redisStore(wrong func(r *v1beta1.GivenRedis) bool) func(*v1beta1.ControlStore) bool {
+	return func(s *v1beta1.ControlStore) bool { return s.Redis != nil && wrong(s.Redis) }
 }
 
 // embedded makes such a question of one about an embedded store.
-func embedded(wrong func(e *v1alpha1.EmbeddedStore) bool) func(*v1alpha1.ControlStore) bool {
-	return func(s *v1alpha1.ControlStore) bool { return s.Embedded != nil && wrong(s.Embedded) }
+func embedded(wrong func(e *v1beta1.EmbeddedStore) bool) func(*v1beta1.ControlStore) bool {
+	return func(s *v1beta1.ControlStore) bool { return s.Embedded != nil && wrong(s.Embedded) }
 }
 
 // secretKey is a reference to a Secret with its place.
 type secretKey struct {
 	path *field.Path
-	key  *v1alpha1.SecretKey
+	key  *v1beta1.SecretKey
 }
 
 // secretKeys are those that a store gives.
-func secretKeys(c *v1alpha1.ComputeCluster) []secretKey {
+func secretKeys(c *v1beta1.ComputeCluster) []secretKey {
 	r := storeOf(c).Redis
 	if r == nil {
 		return nil
@@ -115,7 +115,7 @@ func (v *storeVolume) class() string {
 }
 
 // storeVolumes are the volumes of a store: of a good one, at most one.
-func storeVolumes(c *v1alpha1.ComputeCluster) []storeVolume {
+func storeVolumes(c *v1beta1.ComputeCluster) []storeVolume {
 	var all []storeVolume
 	s := storeOf(c)
 	if m := s.ManagedRedis; m != nil {
@@ -128,7 +128,7 @@ func storeVolumes(c *v1alpha1.ComputeCluster) []storeVolume {
 }
 
 // managedStorage is what the API server's default makes of it.
-func managedStorage(m *v1alpha1.ManagedRedis) resource.Quantity {
+func managedStorage(m *v1beta1.ManagedRedis) resource.Quantity {
 	if m.Storage == nil {
 		return resource.MustParse("1Gi")
 	}
@@ -144,7 +144,7 @@ func (v *storeVolume) same(other *storeVolume) bool {
 		slices.Equal(slices.SortedFunc(slices.Values(v.modes), cmp.Compare), slices.SortedFunc(slices.Values(other.modes), cmp.Compare))
 }
 
-func storeTexts(c *v1alpha1.ComputeCluster, bad report) {
+func storeTexts(c *v1beta1.ComputeCluster, bad report) {
 	if r := storeOf(c).Redis; r != nil {
 		text(bad, storePath, "redis.address", r.Address, 300)
 		text(bad, storePath, "redis.namespace", r.Namespace, 128)
@@ -165,7 +165,7 @@ func storeTexts(c *v1alpha1.ComputeCluster, bad report) {
 	}
 }
 
-func storeLists(c *v1alpha1.ComputeCluster, bad report) {
+func storeLists(c *v1beta1.ComputeCluster, bad report) {
 	if m := storeOf(c).ManagedRedis; m != nil {
 		count(bad, storePath, "managedRedis.size", len(m.Size), len(sizedNames))
 	}
@@ -174,7 +174,7 @@ func storeLists(c *v1alpha1.ComputeCluster, bad report) {
 	}
 }
 
-func storeWords(c *v1alpha1.ComputeCluster, bad report) {
+func storeWords(c *v1beta1.ComputeCluster, bad report) {
 	if e := storeOf(c).Embedded; e != nil {
 		for i, mode := range e.AccessModes {
 			oneOf(bad, storePath.Child("embedded", "accessModes").Index(i), mode, storeModes...)
@@ -209,7 +209,7 @@ var storeRules = []Rule{
 	{
 		ID: "store-kind", Field: "spec.controlStore", By: Expression,
 		Refused: "controlStore must have exactly one of redis, managedRedis and embedded", Remedy: "set one",
-		cluster: stored("", func(s *v1alpha1.ControlStore) bool {
+		cluster: stored("", func(s *v1beta1.ControlStore) bool {
 			given := kinds(s)
 			return len(slices.DeleteFunc(given[:], func(one bool) bool { return !one })) != 1
 		}),
@@ -217,7 +217,7 @@ var storeRules = []Rule{
 	{
 		ID: "store-fixed", Field: "spec.controlStore", By: Expression,
 		Refused: "controlStore must not be added or removed after creation", Remedy: "create a new cluster",
-		change: func(before, after *v1alpha1.ComputeCluster, bad report) {
+		change: func(before, after *v1beta1.ComputeCluster, bad report) {
 			if (before.Spec.ControlStore == nil) != (after.Spec.ControlStore == nil) {
 				bad.at(storePath, nil)
 			}
@@ -226,12 +226,12 @@ var storeRules = []Rule{
 	{
 		ID: "store-kind-fixed", Field: "spec.controlStore", By: Expression,
 		Refused: "the kind of a control store is immutable", Remedy: "create a new cluster",
-		change: restored("", func(before, after *v1alpha1.ControlStore) bool { return kinds(before) != kinds(after) }),
+		change: restored("", func(before, after *v1beta1.ControlStore) bool { return kinds(before) != kinds(after) }),
 	},
 	{
 		ID: "store-version", Field: "spec.controlStore.embedded", By: Expression,
 		Refused: "rayVersion must be 2.57 or later for the embedded control store", Remedy: "raise it, or use managedRedis",
-		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+		cluster: func(c *v1beta1.ComputeCluster, bad report) {
 			if storeOf(c).Embedded != nil && beforeRocks.MatchString(c.Spec.RayVersion) {
 				bad.at(storePath.Child("embedded"), nil)
 			}
@@ -245,45 +245,45 @@ var redisRules = []Rule{
 		ID: "store-address", Field: "spec.controlStore.redis.address", By: Expression,
 		Refused: "address must be redis://HOST:PORT, or rediss://HOST:PORT with TLS, and contain nothing else", Remedy: "put user and password into usernameSecret and passwordSecret",
 		// The value is not told: it may hold a password.
-		cluster: stored("redis.address", redisStore(func(r *v1alpha1.GivenRedis) bool { return !redisAddress.MatchString(r.Address) })),
+		cluster: stored("redis.address", redisStore(func(r *v1beta1.GivenRedis) bool { return !redisAddress.MatchString(r.Address) })),
 	},
 	{
 		ID: "store-namespace", Field: "spec.controlStore.redis.namespace", By: Expression,
 		Refused: "the namespace of a control store must consist of letters, digits and the characters - _ . : /", Remedy: "choose such a name",
-		cluster: stored("redis.namespace", redisStore(func(r *v1alpha1.GivenRedis) bool {
+		cluster: stored("redis.namespace", redisStore(func(r *v1beta1.GivenRedis) bool {
 			return r.Namespace != "" && !rayNamespace.MatchString(r.Namespace)
 		})),
 	},
 	{
 		ID: "store-namespace-fixed", Field: "spec.controlStore.redis.namespace", By: Expression,
 		Refused: "the namespace of a control store is immutable", Remedy: "create a new cluster",
-		change: restored("redis.namespace", func(before, after *v1alpha1.ControlStore) bool {
+		change: restored("redis.namespace", func(before, after *v1beta1.ControlStore) bool {
 			return before.Redis != nil && after.Redis != nil && before.Redis.Namespace != after.Redis.Namespace
 		}),
 	},
 	{
 		ID: "store-username", Field: "spec.controlStore.redis", By: Expression,
 		Refused: "usernameSecret must be used with passwordSecret", Remedy: "set passwordSecret too",
-		cluster: stored("redis", redisStore(func(r *v1alpha1.GivenRedis) bool { return r.UsernameSecret != nil && r.PasswordSecret == nil })),
+		cluster: stored("redis", redisStore(func(r *v1beta1.GivenRedis) bool { return r.UsernameSecret != nil && r.PasswordSecret == nil })),
 	},
 	{
 		ID: "store-tls", Field: "spec.controlStore.redis", By: Expression,
 		Refused: "tls must be used with an address that begins with rediss://", Remedy: "change the address, or leave tls out",
-		cluster: stored("redis", redisStore(func(r *v1alpha1.GivenRedis) bool {
+		cluster: stored("redis", redisStore(func(r *v1beta1.GivenRedis) bool {
 			return r.TLS != nil && !strings.HasPrefix(r.Address, "rediss://")
 		})),
 	},
 	{
 		ID: "store-certificate", Field: "spec.controlStore.redis.tls", By: Expression,
 		Refused: "certificateSecret and keySecret must be set together", Remedy: "set both or none",
-		cluster: stored("redis.tls", redisStore(func(r *v1alpha1.GivenRedis) bool {
+		cluster: stored("redis.tls", redisStore(func(r *v1beta1.GivenRedis) bool {
 			return r.TLS != nil && (r.TLS.CertificateSecret == nil) != (r.TLS.KeySecret == nil)
 		})),
 	},
 	{
 		ID: "store-server-name", Field: "spec.controlStore.redis.tls.serverName", By: Expression,
 		Refused: "serverName must consist of lower-case letters, digits, '-' and '.'", Remedy: "give the name that the certificate is for",
-		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+		cluster: func(c *v1beta1.ComputeCluster, bad report) {
 			if r := storeOf(c).Redis; r != nil && r.TLS != nil && r.TLS.ServerName != "" && !isObjectName(r.TLS.ServerName) {
 				bad.at(storePath.Child("redis", "tls", "serverName"), r.TLS.ServerName)
 			}
@@ -292,7 +292,7 @@ var redisRules = []Rule{
 	{
 		ID: "store-secret", Field: "spec.controlStore.redis.usernameSecret.name, spec.controlStore.redis.passwordSecret.name, spec.controlStore.redis.tls.*.name", By: Expression,
 		Refused: "the name of a Secret must be a DNS-1123 subdomain", Remedy: "give the name of a Secret in the cluster's namespace",
-		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+		cluster: func(c *v1beta1.ComputeCluster, bad report) {
 			for _, k := range secretKeys(c) {
 				if !isObjectName(k.key.Name) {
 					bad.at(k.path.Child("name"), k.key.Name)
@@ -303,7 +303,7 @@ var redisRules = []Rule{
 	{
 		ID: "store-secret-key", Field: "spec.controlStore.redis.usernameSecret.key, spec.controlStore.redis.passwordSecret.key, spec.controlStore.redis.tls.*.key", By: Expression,
 		Refused: "a key of a Secret must consist of letters, digits, '-', '_' and '.', must not be '.', and must not begin with '..'", Remedy: "give such a key",
-		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+		cluster: func(c *v1beta1.ComputeCluster, bad report) {
 			for _, k := range secretKeys(c) {
 				if len(validation.IsConfigMapKey(k.key.Key)) > 0 {
 					bad.at(k.path.Child("key"), k.key.Key)
@@ -318,7 +318,7 @@ var volumeRules = []Rule{
 	{
 		ID: "store-storage", Field: "spec.controlStore.managedRedis.storage, spec.controlStore.embedded.storage", By: Expression,
 		Refused: "storage of a control store must be at least 100Mi", Remedy: "raise it",
-		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+		cluster: func(c *v1beta1.ComputeCluster, bad report) {
 			for _, v := range storeVolumes(c) {
 				if v.storage != nil && v.storage.Cmp(leastStore) < 0 {
 					bad.at(v.path.Child("storage"), v.storage.String())
@@ -329,7 +329,7 @@ var volumeRules = []Rule{
 	{
 		ID: "store-volume-fixed", Field: "spec.controlStore.managedRedis, spec.controlStore.embedded", By: Expression,
 		Refused: "the volume of a control store is immutable", Remedy: "create a new cluster, or enlarge the PersistentVolumeClaim",
-		change: func(before, after *v1alpha1.ComputeCluster, bad report) {
+		change: func(before, after *v1beta1.ComputeCluster, bad report) {
 			was := storeVolumes(before)
 			for _, v := range storeVolumes(after) {
 				if slices.ContainsFunc(was, func(o storeVolume) bool { return o.path.String() == v.path.String() && !o.same(&v) }) {
@@ -341,21 +341,21 @@ var volumeRules = []Rule{
 	{
 		ID: "store-modes", Field: "spec.controlStore.embedded.accessModes", By: Expression,
 		Refused: "ReadWriteOncePod must be the only access mode", Remedy: "use it alone, or leave it out",
-		cluster: stored("embedded.accessModes", embedded(func(e *v1alpha1.EmbeddedStore) bool {
+		cluster: stored("embedded.accessModes", embedded(func(e *v1beta1.EmbeddedStore) bool {
 			return len(e.AccessModes) > 1 && slices.Contains(e.AccessModes, corev1.ReadWriteOncePod)
 		})),
 	},
 	{
 		ID: "store-claim-name", Field: "spec.controlStore.embedded.existingClaim", By: Expression,
 		Refused: "the name of a claim must be a DNS-1123 subdomain", Remedy: "give the name of a claim in the cluster's namespace",
-		cluster: stored("embedded.existingClaim", embedded(func(e *v1alpha1.EmbeddedStore) bool {
+		cluster: stored("embedded.existingClaim", embedded(func(e *v1beta1.EmbeddedStore) bool {
 			return e.ExistingClaim != "" && !isObjectName(e.ExistingClaim)
 		})),
 	},
 	{
 		ID: "store-claim", Field: "spec.controlStore.embedded.existingClaim", By: Expression,
 		Refused: "existingClaim must not be set with storage, storageClassName, accessModes or retain", Remedy: "set either existingClaim or the others",
-		cluster: stored("embedded.existingClaim", embedded(func(e *v1alpha1.EmbeddedStore) bool {
+		cluster: stored("embedded.existingClaim", embedded(func(e *v1beta1.EmbeddedStore) bool {
 			return e.ExistingClaim != "" && (e.Storage != nil || e.StorageClassName != nil || len(e.AccessModes) > 0 || e.Retain)
 		})),
 	},
@@ -368,7 +368,7 @@ var storedPodRules = []Rule{
 		ID: "store-variable", Field: "spec.podDefaults.env", By: Policy,
 		Refused: setsStore, Remedy: useStore,
 		Holds: "variables.cluster.?podDefaults.?env.orValue([]).all(e, !(e.name in " + list(storeVariables) + "))",
-		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+		cluster: func(c *v1beta1.ComputeCluster, bad report) {
 			if d := c.Spec.PodDefaults; d != nil {
 				each(bad, nil, "spec.podDefaults.env", d.Env, isStoreVariable)
 			}

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/admission/corpus"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
@@ -17,15 +17,15 @@ import (
 )
 
 // stores are a good control store of each kind, with all of which the head's pod gets more.
-func stores() map[string]*v1alpha1.ControlStore {
-	secret := func(key string) *v1alpha1.SecretKey { return &v1alpha1.SecretKey{Name: "redis", Key: key} }
-	return map[string]*v1alpha1.ControlStore{
-		"redis": {Redis: &v1alpha1.GivenRedis{
+func stores() map[string]*v1beta1.ControlStore {
+	secret := func(key string) *v1beta1.SecretKey { return &v1beta1.SecretKey{Name: "redis", Key: key} }
+	return map[string]*v1beta1.ControlStore{
+		"redis": {Redis: &v1beta1.GivenRedis{
 			Address: "rediss://redis:6379", UsernameSecret: secret("user"), PasswordSecret: secret("password"),
-			TLS: &v1alpha1.RedisTLS{CASecret: secret("ca"), CertificateSecret: secret("certificate"), KeySecret: secret("key")},
+			TLS: &v1beta1.RedisTLS{CASecret: secret("ca"), CertificateSecret: secret("certificate"), KeySecret: secret("key")},
 		}},
-		"managed":  {ManagedRedis: &v1alpha1.ManagedRedis{}},
-		"embedded": {Embedded: &v1alpha1.EmbeddedStore{}},
+		"managed":  {ManagedRedis: &v1beta1.ManagedRedis{}},
+		"embedded": {Embedded: &v1beta1.EmbeddedStore{}},
 	}
 }
 
@@ -42,7 +42,7 @@ func TestRulesKnowWhatAStoreTakes(t *testing.T) {
 		was, is := &plain.Spec.Containers[0], &head.Spec.Containers[0]
 		more := func(what string, edit func(*corev1.PodTemplateSpec, *corev1.Container)) {
 			bad := cluster.DeepCopy()
-			bad.Spec.Head.Template = testkit.Template(corev1.Container{Name: v1alpha1.ContainerRay})
+			bad.Spec.Head.Template = testkit.Template(corev1.Container{Name: v1beta1.ContainerRay})
 			edit(bad.Spec.Head.Template, &bad.Spec.Head.Template.Spec.Containers[0])
 			if len(validate.Cluster(bad)) == 0 {
 				t.Errorf("%s: %s is taken in a head's template", kind, what)
@@ -80,13 +80,13 @@ func TestNobodyMakesAStoreByHand(t *testing.T) {
 			t.Errorf("%s is not the operator's", name)
 		}
 		env := []corev1.EnvVar{{Name: name, Value: "a"}}
-		ray := testkit.Template(corev1.Container{Name: v1alpha1.ContainerRay, Env: env})
-		for what, edit := range map[string]func(*v1alpha1.ComputeClusterSpec){
-			"defaults": func(s *v1alpha1.ComputeClusterSpec) { s.PodDefaults = &v1alpha1.PodDefaults{Env: env} },
-			"a head":   func(s *v1alpha1.ComputeClusterSpec) { s.Head.Template = ray },
-			"a worker": func(s *v1alpha1.ComputeClusterSpec) { s.WorkerGroups[0].Template = ray },
+		ray := testkit.Template(corev1.Container{Name: v1beta1.ContainerRay, Env: env})
+		for what, edit := range map[string]func(*v1beta1.ComputeClusterSpec){
+			"defaults": func(s *v1beta1.ComputeClusterSpec) { s.PodDefaults = &v1beta1.PodDefaults{Env: env} },
+			"a head":   func(s *v1beta1.ComputeClusterSpec) { s.Head.Template = ray },
+			"a worker": func(s *v1beta1.ComputeClusterSpec) { s.WorkerGroups[0].Template = ray },
 		} {
-			for _, store := range []*v1alpha1.ControlStore{nil, stores()["redis"]} {
+			for _, store := range []*v1beta1.ControlStore{nil, stores()["redis"]} {
 				cluster := corpus.Good()
 				cluster.Spec.ControlStore = store
 				edit(&cluster.Spec)
@@ -106,7 +106,7 @@ func TestNobodyMakesAStoreByHand(t *testing.T) {
 // TestNoRefusalTellsAPassword: an address with a password in it is refused without its words.
 func TestNoRefusalTellsAPassword(t *testing.T) {
 	cluster := corpus.Good()
-	cluster.Spec.ControlStore = &v1alpha1.ControlStore{Redis: &v1alpha1.GivenRedis{Address: "redis://ana:hunter2@redis:6379"}}
+	cluster.Spec.ControlStore = &v1beta1.ControlStore{Redis: &v1beta1.GivenRedis{Address: "redis://ana:hunter2@redis:6379"}}
 	found := validate.Cluster(cluster)
 	if len(found) == 0 || strings.Contains(fmt.Sprint(found, found.ErrorList()), "hunter2") {
 		t.Errorf("the refusal is %v", found)
@@ -116,19 +116,19 @@ func TestNoRefusalTellsAPassword(t *testing.T) {
 // TestAJobsStoreStays: a suspended job may change its cluster, but not what the schema fixes,
 // and what the API server fills in is no change of a job that runs.
 func TestAJobsStoreStays(t *testing.T) {
-	job := func(store *v1alpha1.ControlStore, suspend bool) *v1alpha1.ClusterJob {
+	job := func(store *v1beta1.ControlStore, suspend bool) *v1beta1.ClusterJob {
 		j := corpus.GoodJob()
 		j.Spec.ClusterRef, j.Spec.Suspend = nil, suspend
-		j.Spec.ClusterTemplate = &v1alpha1.ClusterTemplate{Spec: corpus.Good().Spec}
+		j.Spec.ClusterTemplate = &v1beta1.ClusterTemplate{Spec: corpus.Good().Spec}
 		j.Spec.ClusterTemplate.Spec.ControlStore = store
 		return j
 	}
 	storage := resource.MustParse("1024Mi")
-	filled := &v1alpha1.ControlStore{ManagedRedis: &v1alpha1.ManagedRedis{Storage: &storage, Image: "redis:7"}}
-	resized := &v1alpha1.ControlStore{ManagedRedis: &v1alpha1.ManagedRedis{Image: "redis:8"}}
+	filled := &v1beta1.ControlStore{ManagedRedis: &v1beta1.ManagedRedis{Storage: &storage, Image: "redis:7"}}
+	resized := &v1beta1.ControlStore{ManagedRedis: &v1beta1.ManagedRedis{Image: "redis:8"}}
 	for _, c := range []struct {
 		name          string
-		before, after *v1alpha1.ControlStore
+		before, after *v1beta1.ControlStore
 		suspend, want bool
 	}{
 		{"what the API server fills in", stores()["managed"], filled, false, true},

@@ -6,19 +6,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // duplicates finds entries of the same name in the lists outside of templates whose
 // entries have one.
-func duplicates(c *v1alpha1.ComputeCluster, bad report) {
+func duplicates(c *v1beta1.ComputeCluster, bad report) {
 	spec := field.NewPath("spec")
-	twice(bad, spec, "workerGroups", c.Spec.WorkerGroups, func(g *v1alpha1.WorkerGroup) string { return g.Name })
+	twice(bad, spec, "workerGroups", c.Spec.WorkerGroups, func(g *v1beta1.WorkerGroup) string { return g.Name })
 	if d := c.Spec.PodDefaults; d != nil {
 		twice(bad, spec, "podDefaults.env", d.Env, func(e *corev1.EnvVar) string { return e.Name })
 	}
 	if s := c.Spec.Head.Service; s != nil {
-		twice(bad, spec, "head.service.ports", s.Ports, func(p *v1alpha1.ServicePort) string { return p.Name })
+		twice(bad, spec, "head.service.ports", s.Ports, func(p *v1beta1.ServicePort) string { return p.Name })
 	}
 	if r, has := ofHead(c); has {
 		twiceInReach(&r, bad)
@@ -35,7 +35,7 @@ func duplicates(c *v1alpha1.ComputeCluster, bad report) {
 	if n := c.Spec.Network; n != nil {
 		for i := range n.AllowFrom {
 			twice(bad, spec.Child("network", "allowFrom").Index(i), "ports", n.AllowFrom[i].Ports,
-				func(p *v1alpha1.Port) string { return string(*p) })
+				func(p *v1beta1.Port) string { return string(*p) })
 		}
 	}
 }

@@ -11,14 +11,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/admission/corpus"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
 // places are the fields at which a cluster breaks a rule, joined by blanks.
-func places(t *testing.T, cluster *v1alpha1.ComputeCluster, id string) string {
+func places(t *testing.T, cluster *v1beta1.ComputeCluster, id string) string {
 	t.Helper()
 	return placesOf(t, validate.Rules(), validate.Cluster(cluster), id)
 }
@@ -58,7 +58,7 @@ func TestOwnOptions(t *testing.T) {
 
 // inTemplate is the good cluster with a template in its first group that has containers
 // ray and side, an init container init, and what the edit puts there.
-func inTemplate(edit func(p *corev1.PodSpec)) *v1alpha1.ComputeCluster {
+func inTemplate(edit func(p *corev1.PodSpec)) *v1beta1.ComputeCluster {
 	cluster := corpus.Good()
 	template := testkit.Template(corev1.Container{Name: "ray"}, corev1.Container{Name: "side"})
 	template.Spec.InitContainers = []corev1.Container{{Name: "init"}}
@@ -203,30 +203,30 @@ func textOf(characters int) []corev1.EnvVar {
 	return []corev1.EnvVar{{Name: "TEXT", Value: strings.Repeat("ä", characters)}}
 }
 
-func claimed(edit func(c *corev1.PersistentVolumeClaim)) func(*v1alpha1.ComputeCluster) {
-	return func(c *v1alpha1.ComputeCluster) {
+func claimed(edit func(c *corev1.PersistentVolumeClaim)) func(*v1beta1.ComputeCluster) {
+	return func(c *v1beta1.ComputeCluster) {
 		claim := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data"}}
 		edit(&claim)
 		c.Spec.WorkerGroups[0].VolumeClaimTemplates = []corev1.PersistentVolumeClaim{claim}
 	}
 }
 
-func modes(modes ...corev1.PersistentVolumeAccessMode) func(*v1alpha1.ComputeCluster) {
+func modes(modes ...corev1.PersistentVolumeAccessMode) func(*v1beta1.ComputeCluster) {
 	return claimed(func(c *corev1.PersistentVolumeClaim) { c.Spec.AccessModes = modes })
 }
 
-func allowed(protocol corev1.Protocol, port intstr.IntOrString, end int32) func(*v1alpha1.ComputeCluster) {
-	return func(c *v1alpha1.ComputeCluster) {
-		rule := v1alpha1.EgressRule{Ports: []networkingv1.NetworkPolicyPort{{Protocol: &protocol, Port: &port}}}
+func allowed(protocol corev1.Protocol, port intstr.IntOrString, end int32) func(*v1beta1.ComputeCluster) {
+	return func(c *v1beta1.ComputeCluster) {
+		rule := v1beta1.EgressRule{Ports: []networkingv1.NetworkPolicyPort{{Protocol: &protocol, Port: &port}}}
 		if end != 0 {
 			rule.Ports[0].EndPort = &end
 		}
-		c.Spec.Network = &v1alpha1.Network{AllowTo: []v1alpha1.EgressRule{rule}}
+		c.Spec.Network = &v1beta1.Network{AllowTo: []v1beta1.EgressRule{rule}}
 	}
 }
 
-func logical(name, quantity string) func(*v1alpha1.ComputeCluster) {
-	return func(c *v1alpha1.ComputeCluster) {
+func logical(name, quantity string) func(*v1beta1.ComputeCluster) {
+	return func(c *v1beta1.ComputeCluster) {
 		c.Spec.Head.RayResources = map[string]resource.Quantity{name: resource.MustParse(quantity)}
 	}
 }
@@ -240,19 +240,19 @@ const (
 // outside are edits outside of templates, the rule that they are about, and where they break it.
 var outside = map[string]struct {
 	rule, want string
-	edit       func(c *v1alpha1.ComputeCluster)
+	edit       func(c *v1beta1.ComputeCluster)
 }{
-	"a TLS Secret that cannot be": {"object-name", "spec.head.ingress.tlsSecretName", func(c *v1alpha1.ComputeCluster) {
-		c.Spec.Head.Ingress = &v1alpha1.IngressSpec{Host: "a.b", TLSSecretName: "A"}
+	"a TLS Secret that cannot be": {"object-name", "spec.head.ingress.tlsSecretName", func(c *v1beta1.ComputeCluster) {
+		c.Spec.Head.Ingress = &v1beta1.IngressSpec{Host: "a.b", TLSSecretName: "A"}
 	}},
-	"as many rules in as out, and no isolation": {"network-unused", "spec.network", func(c *v1alpha1.ComputeCluster) {
-		c.Spec.Network = &v1alpha1.Network{Isolation: v1alpha1.IsolationDisabled, AllowFrom: []v1alpha1.IngressRule{{}}, AllowTo: []v1alpha1.EgressRule{{}}}
+	"as many rules in as out, and no isolation": {"network-unused", "spec.network", func(c *v1beta1.ComputeCluster) {
+		c.Spec.Network = &v1beta1.Network{Isolation: v1beta1.IsolationDisabled, AllowFrom: []v1beta1.IngressRule{{}}, AllowTo: []v1beta1.EgressRule{{}}}
 	}},
-	"a path that ends above": {"ingress-path", "spec.head.ingress.path", func(c *v1alpha1.ComputeCluster) {
-		c.Spec.Head.Ingress = &v1alpha1.IngressSpec{Host: "a.b", Path: "/a/.."}
+	"a path that ends above": {"ingress-path", "spec.head.ingress.path", func(c *v1beta1.ComputeCluster) {
+		c.Spec.Head.Ingress = &v1beta1.IngressSpec{Host: "a.b", Path: "/a/.."}
 	}},
-	"a path with an escape": {"ingress-path", "spec.head.ingress.path", func(c *v1alpha1.ComputeCluster) {
-		c.Spec.Head.Ingress = &v1alpha1.IngressSpec{Host: "a.b", Path: "/a%2fb"}
+	"a path with an escape": {"ingress-path", "spec.head.ingress.path", func(c *v1beta1.ComputeCluster) {
+		c.Spec.Head.Ingress = &v1beta1.IngressSpec{Host: "a.b", Path: "/a%2fb"}
 	}},
 	"TCP":                     {"network-port", "", allowed("TCP", intstr.FromInt32(65535), 0)},
 	"UDP":                     {"network-port", "", allowed("UDP", intstr.FromInt32(1), 0)},
@@ -270,10 +270,10 @@ var outside = map[string]struct {
 	"an owner and a finalizer": {"claim-extra", firstClaim, claimed(func(c *corev1.PersistentVolumeClaim) {
 		c.Finalizers, c.OwnerReferences = []string{"a"}, []metav1.OwnerReference{{}}
 	})},
-	"a template's finalizer": {"template-metadata", "spec.head.template.metadata", func(c *v1alpha1.ComputeCluster) {
+	"a template's finalizer": {"template-metadata", "spec.head.template.metadata", func(c *v1beta1.ComputeCluster) {
 		c.Spec.Head.Template = &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Finalizers: []string{"a"}}}
 	}},
-	"a template's owner and finalizer": {"template-metadata", "spec.head.template.metadata", func(c *v1alpha1.ComputeCluster) {
+	"a template's owner and finalizer": {"template-metadata", "spec.head.template.metadata", func(c *v1beta1.ComputeCluster) {
 		c.Spec.Head.Template = &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Finalizers: []string{"a"}, OwnerReferences: []metav1.OwnerReference{{}}}}
 	}},
 	"as many pods as may be, of one replica": {"too-many-hosts", "", one(10000)},
@@ -288,76 +288,76 @@ var outside = map[string]struct {
 	"half of something":                      {"resource-whole", "spec.head.rayResources[half]", logical("half", "500m")},
 	"none of something":                      {"resource-whole", "", logical("none", "0")},
 	"less than none":                         {"resource-whole", "", logical("less", "-500m")},
-	"nothing of memory":                      {"size-memory", "", func(c *v1alpha1.ComputeCluster) { c.Spec.Head.Size = testkit.Resources("memory", "0") }},
-	"a byte less than is least": {"size-memory", "spec.head.size[memory]", func(c *v1alpha1.ComputeCluster) {
+	"nothing of memory":                      {"size-memory", "", func(c *v1beta1.ComputeCluster) { c.Spec.Head.Size = testkit.Resources("memory", "0") }},
+	"a byte less than is least": {"size-memory", "spec.head.size[memory]", func(c *v1beta1.ComputeCluster) {
 		c.Spec.Head.Size = testkit.Resources("memory", "805306367")
 	}},
-	"a character too much": {"long-variables", "spec.workerGroups[0].template.spec", func(c *v1alpha1.ComputeCluster) {
+	"a character too much": {"long-variables", "spec.workerGroups[0].template.spec", func(c *v1beta1.ComputeCluster) {
 		c.Spec.WorkerGroups[0].Template = testkit.Template(corev1.Container{Name: "ray", Env: textOf(256<<10 + 1)})
 	}},
-	"as much text as defaults may have": {"long-defaults", "", func(c *v1alpha1.ComputeCluster) {
-		c.Spec.PodDefaults = &v1alpha1.PodDefaults{Env: textOf(256 << 10)}
+	"as much text as defaults may have": {"long-defaults", "", func(c *v1beta1.ComputeCluster) {
+		c.Spec.PodDefaults = &v1beta1.PodDefaults{Env: textOf(256 << 10)}
 	}},
-	"a character more than defaults may have": {"long-defaults", "spec.podDefaults.env", func(c *v1alpha1.ComputeCluster) {
-		c.Spec.PodDefaults = &v1alpha1.PodDefaults{Env: textOf(256<<10 + 1)}
+	"a character more than defaults may have": {"long-defaults", "spec.podDefaults.env", func(c *v1beta1.ComputeCluster) {
+		c.Spec.PodDefaults = &v1beta1.PodDefaults{Env: textOf(256<<10 + 1)}
 	}},
 	"a name that ends as one of the operator's":   {"option-system-config", "", systemConfig("my_gcs_storage")},
 	"a name that begins as one of the operator's": {"option-system-config", "", systemConfig("gcs_storage_size")},
-	"a Service of the cluster's own": {"open-public", "", open(func(c *v1alpha1.ComputeCluster) {
-		c.Spec.Head.Service = &v1alpha1.HeadServiceSpec{Type: corev1.ServiceTypeClusterIP}
+	"a Service of the cluster's own": {"open-public", "", open(func(c *v1beta1.ComputeCluster) {
+		c.Spec.Head.Service = &v1beta1.HeadServiceSpec{Type: corev1.ServiceTypeClusterIP}
 	})},
 	"the widest block that is no Internet": {"open-public", "", open(letIn("10.0.0.0/8"))},
 	"a wider block":                        {"open-public", "spec.authentication.mode", open(letIn("10.0.0.0/7"))},
-	"neither missing nor beyond": {"rolling-none", "spec.upgradeStrategy.rolling", func(c *v1alpha1.ComputeCluster) {
-		c.Spec.UpgradeStrategy = &v1alpha1.UpgradeStrategy{Type: v1alpha1.UpgradeRollingWorkers, Rolling: &v1alpha1.Rolling{}}
+	"neither missing nor beyond": {"rolling-none", "spec.upgradeStrategy.rolling", func(c *v1beta1.ComputeCluster) {
+		c.Spec.UpgradeStrategy = &v1beta1.UpgradeStrategy{Type: v1beta1.UpgradeRollingWorkers, Rolling: &v1beta1.Rolling{}}
 	}},
-	"one missing": {"rolling-none", "", func(c *v1alpha1.ComputeCluster) {
-		c.Spec.UpgradeStrategy = &v1alpha1.UpgradeStrategy{Type: v1alpha1.UpgradeRollingWorkers, Rolling: &v1alpha1.Rolling{MaxUnavailable: 1}}
+	"one missing": {"rolling-none", "", func(c *v1beta1.ComputeCluster) {
+		c.Spec.UpgradeStrategy = &v1beta1.UpgradeStrategy{Type: v1beta1.UpgradeRollingWorkers, Rolling: &v1beta1.Rolling{MaxUnavailable: 1}}
 	}},
-	"one beyond": {"rolling-none", "", func(c *v1alpha1.ComputeCluster) {
-		c.Spec.UpgradeStrategy = &v1alpha1.UpgradeStrategy{Type: v1alpha1.UpgradeRollingWorkers, Rolling: &v1alpha1.Rolling{MaxSurge: 1}}
+	"one beyond": {"rolling-none", "", func(c *v1beta1.ComputeCluster) {
+		c.Spec.UpgradeStrategy = &v1beta1.UpgradeStrategy{Type: v1beta1.UpgradeRollingWorkers, Rolling: &v1beta1.Rolling{MaxSurge: 1}}
 	}},
 }
 
-func many(replicas, hosts int32) func(*v1alpha1.ComputeCluster) {
-	return func(c *v1alpha1.ComputeCluster) {
+func many(replicas, hosts int32) func(*v1beta1.ComputeCluster) {
+	return func(c *v1beta1.ComputeCluster) {
 		c.Spec.WorkerGroups[0].Replicas, c.Spec.WorkerGroups[0].HostsPerReplica = &replicas, hosts
 	}
 }
 
 // one is a group whose replicas are not said, and so one, of many hosts.
-func one(hosts int32) func(*v1alpha1.ComputeCluster) {
-	return func(c *v1alpha1.ComputeCluster) {
+func one(hosts int32) func(*v1beta1.ComputeCluster) {
+	return func(c *v1beta1.ComputeCluster) {
 		c.Spec.WorkerGroups[0].Replicas, c.Spec.WorkerGroups[0].HostsPerReplica = nil, hosts
 	}
 }
 
 // workers are so many replicas beside a group whose replicas are not said.
-func workers(replicas int32) func(*v1alpha1.ComputeCluster) {
-	return func(c *v1alpha1.ComputeCluster) {
+func workers(replicas int32) func(*v1beta1.ComputeCluster) {
+	return func(c *v1beta1.ComputeCluster) {
 		c.Spec.WorkerGroups[0].Replicas, c.Spec.WorkerGroups[1].Replicas = &replicas, nil
 	}
 }
 
-func systemConfig(name string) func(*v1alpha1.ComputeCluster) {
-	return func(c *v1alpha1.ComputeCluster) {
+func systemConfig(name string) func(*v1beta1.ComputeCluster) {
+	return func(c *v1beta1.ComputeCluster) {
 		c.Spec.Head.RayStartParams = map[string]string{"system-config": `{"` + name + `":1}`}
 	}
 }
 
 // open is the edit on a cluster without authentication.
-func open(edit func(*v1alpha1.ComputeCluster)) func(*v1alpha1.ComputeCluster) {
-	return func(c *v1alpha1.ComputeCluster) {
-		c.Spec.Authentication = &v1alpha1.Authentication{Mode: v1alpha1.AuthenticationDisabled}
+func open(edit func(*v1beta1.ComputeCluster)) func(*v1beta1.ComputeCluster) {
+	return func(c *v1beta1.ComputeCluster) {
+		c.Spec.Authentication = &v1beta1.Authentication{Mode: v1beta1.AuthenticationDisabled}
 		edit(c)
 	}
 }
 
-func letIn(block string) func(*v1alpha1.ComputeCluster) {
-	return func(c *v1alpha1.ComputeCluster) {
+func letIn(block string) func(*v1beta1.ComputeCluster) {
+	return func(c *v1beta1.ComputeCluster) {
 		peer := networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: block}}
-		rule := v1alpha1.IngressRule{From: []networkingv1.NetworkPolicyPeer{peer}}
-		c.Spec.Network = &v1alpha1.Network{AllowFrom: []v1alpha1.IngressRule{rule}}
+		rule := v1beta1.IngressRule{From: []networkingv1.NetworkPolicyPeer{peer}}
+		c.Spec.Network = &v1beta1.Network{AllowFrom: []v1beta1.IngressRule{rule}}
 	}
 }
 
@@ -374,7 +374,7 @@ func TestOutsideOfTemplates(t *testing.T) {
 // TestANewGroupHasAnyHosts: only a group that was there keeps the number of its hosts.
 func TestANewGroupHasAnyHosts(t *testing.T) {
 	before, after := corpus.Good(), corpus.Good()
-	after.Spec.WorkerGroups = append([]v1alpha1.WorkerGroup{{Name: "new", HostsPerReplica: 4}}, after.Spec.WorkerGroups...)
+	after.Spec.WorkerGroups = append([]v1beta1.WorkerGroup{{Name: "new", HostsPerReplica: 4}}, after.Spec.WorkerGroups...)
 	if errs := validate.Update(before, after); len(errs) > 0 {
 		t.Errorf("a new group of 4 hosts is refused: %v", errs)
 	}

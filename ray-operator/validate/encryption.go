@@ -8,14 +8,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 )
 
-var encryptionContainers = []string{v1alpha1.ContainerCertificates, v1alpha1.ContainerEncryption}
+var encryptionContainers = []string{v1beta1.ContainerCertificates, v1beta1.ContainerEncryption}
 
 // notEncrypted begins the expressions of rules that ask clusters with encryption.
-const notEncrypted = "variables.cluster.?network.?encryption.orValue('') != '" + v1alpha1.EncryptionRequired + "' || "
+const notEncrypted = "variables.cluster.?network.?encryption.orValue('') != '" + v1beta1.EncryptionRequired + "' || "
 
 // encrypted asks only nodes of clusters with encryption.
 func encrypted(check func(n *node, bad report)) func(*node, report) {
@@ -31,7 +31,7 @@ var encryptionRules = []Rule{
 	{
 		ID: "encryption-fixed", Field: "spec.network.encryption", By: Expression,
 		Refused: "network.encryption is immutable", Remedy: "create a new cluster",
-		change: func(before, after *v1alpha1.ComputeCluster, bad report) {
+		change: func(before, after *v1beta1.ComputeCluster, bad report) {
 			if pod.EncryptionRequired(before) != pod.EncryptionRequired(after) {
 				bad.at(field.NewPath("spec", "network"), nil)
 			}
@@ -40,7 +40,7 @@ var encryptionRules = []Rule{
 	{
 		ID: "encryption-store", Field: "spec.controlStore.redis.address", By: Expression,
 		Refused: "the address of a Redis must begin with rediss:// with network.encryption", Remedy: "give the address of its TLS port",
-		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+		cluster: func(c *v1beta1.ComputeCluster, bad report) {
 			if given := storeOf(c).Redis; given != nil && pod.EncryptionRequired(c) && strings.HasPrefix(given.Address, "redis:") {
 				bad.at(storePath.Child("redis"), nil)
 			}
@@ -49,8 +49,8 @@ var encryptionRules = []Rule{
 	{
 		ID: "encryption-isolation", Field: "spec.network.isolation", By: Expression,
 		Refused: "isolation must be Enabled with encryption, because Ray's agents accept the token in clear text", Remedy: "leave isolation out",
-		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
-			if pod.EncryptionRequired(c) && c.Spec.Network.Isolation == v1alpha1.IsolationDisabled {
+		cluster: func(c *v1beta1.ComputeCluster, bad report) {
+			if pod.EncryptionRequired(c) && c.Spec.Network.Isolation == v1beta1.IsolationDisabled {
 				bad.at(field.NewPath("spec", "network"), nil)
 			}
 		},
@@ -61,9 +61,9 @@ var encryptionRules = []Rule{
 		Remedy:  "leave the port out",
 		Holds: notEncrypted + fmt.Sprintf("variables.cluster.?head.?service.?ports.orValue([]).all(p, p.?targetPort.orValue(p.port) != %d)",
 			pod.PortAgent),
-		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+		cluster: func(c *v1beta1.ComputeCluster, bad report) {
 			if pod.EncryptionRequired(c) && c.Spec.Head.Service != nil {
-				each(bad, nil, "spec.head.service.ports", c.Spec.Head.Service.Ports, func(p *v1alpha1.ServicePort) bool {
+				each(bad, nil, "spec.head.service.ports", c.Spec.Head.Service.Ports, func(p *v1beta1.ServicePort) bool {
 					return p.TargetPort == pod.PortAgent || p.TargetPort == 0 && p.Port == pod.PortAgent
 				})
 			}

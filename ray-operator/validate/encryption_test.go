@@ -5,16 +5,16 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/admission/corpus"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
 // withEncryption is the good cluster with encryption, and what the edit makes of it.
-func withEncryption(edit func(*v1alpha1.ComputeCluster)) *v1alpha1.ComputeCluster {
+func withEncryption(edit func(*v1beta1.ComputeCluster)) *v1beta1.ComputeCluster {
 	cluster := corpus.Good()
-	cluster.Spec.Network = &v1alpha1.Network{Encryption: v1alpha1.EncryptionRequired}
+	cluster.Spec.Network = &v1beta1.Network{Encryption: v1beta1.EncryptionRequired}
 	edit(cluster)
 	return cluster
 }
@@ -25,7 +25,7 @@ func TestEncryption_ClosesTheDashboardsPort(t *testing.T) {
 		pod.PortDashboardTLS: "spec.head.template.spec.containers[0].ports[0]", pod.PortDashboardTLS + 1: "",
 	} {
 		ray := corev1.Container{Name: "ray", Ports: []corev1.ContainerPort{{ContainerPort: number}}}
-		cluster := withEncryption(func(c *v1alpha1.ComputeCluster) {
+		cluster := withEncryption(func(c *v1beta1.ComputeCluster) {
 			c.Spec.Head.Template = testkit.Template(ray)
 		})
 		if have := places(t, cluster, "encryption-port"); have != want {
@@ -37,17 +37,17 @@ func TestEncryption_ClosesTheDashboardsPort(t *testing.T) {
 func TestEncryption_ClosesTheAgentsPort(t *testing.T) {
 	const refused = "spec.head.service.ports[0]"
 	for name, test := range map[string]struct {
-		port v1alpha1.ServicePort
+		port v1beta1.ServicePort
 		want string
 	}{
-		"refuses its number alone":     {v1alpha1.ServicePort{Port: pod.PortAgent}, refused},
-		"refuses what leads there":     {v1alpha1.ServicePort{Port: 80, TargetPort: pod.PortAgent}, refused},
-		"takes its number for another": {v1alpha1.ServicePort{Port: pod.PortAgent, TargetPort: 80}, ""},
-		"takes another number alone":   {v1alpha1.ServicePort{Port: 80}, ""},
-		"takes other numbers for both": {v1alpha1.ServicePort{Port: 80, TargetPort: 81}, ""},
+		"refuses its number alone":     {v1beta1.ServicePort{Port: pod.PortAgent}, refused},
+		"refuses what leads there":     {v1beta1.ServicePort{Port: 80, TargetPort: pod.PortAgent}, refused},
+		"takes its number for another": {v1beta1.ServicePort{Port: pod.PortAgent, TargetPort: 80}, ""},
+		"takes another number alone":   {v1beta1.ServicePort{Port: 80}, ""},
+		"takes other numbers for both": {v1beta1.ServicePort{Port: 80, TargetPort: 81}, ""},
 	} {
-		cluster := withEncryption(func(c *v1alpha1.ComputeCluster) {
-			c.Spec.Head.Service = &v1alpha1.HeadServiceSpec{Ports: []v1alpha1.ServicePort{test.port}}
+		cluster := withEncryption(func(c *v1beta1.ComputeCluster) {
+			c.Spec.Head.Service = &v1beta1.HeadServiceSpec{Ports: []v1beta1.ServicePort{test.port}}
 		})
 		if have := places(t, cluster, "encryption-service"); have != test.want {
 			t.Errorf("%s: refused at %q, want %q", name, have, test.want)

@@ -5,12 +5,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 )
 
 // hosts of a replica as the API server's default makes them.
-func hosts(g *v1alpha1.WorkerGroup) int64 { return max(int64(g.HostsPerReplica), 1) }
+func hosts(g *v1beta1.WorkerGroup) int64 { return max(int64(g.HostsPerReplica), 1) }
 
 var headNames = []string{"head", pod.HeadGroup}
 
@@ -76,7 +76,7 @@ var groupRules = []Rule{
 	{
 		ID: "too-many-workers", Field: "spec.workerGroups", By: Expression,
 		Refused: "the groups must not have more than 10000 workers together", Remedy: "lower replicas or create two clusters",
-		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+		cluster: func(c *v1beta1.ComputeCluster, bad report) {
 			all := int64(0)
 			for i := range c.Spec.WorkerGroups {
 				group := &c.Spec.WorkerGroups[i]
@@ -90,7 +90,7 @@ var groupRules = []Rule{
 	{
 		ID: "hosts-fixed", Field: "GROUP.hostsPerReplica", By: Expression,
 		Refused: "hostsPerReplica is immutable", Remedy: "add a group with another name and remove this one",
-		change: func(before, after *v1alpha1.ComputeCluster, bad report) {
+		change: func(before, after *v1beta1.ComputeCluster, bad report) {
 			for i := range after.Spec.WorkerGroups {
 				group := &after.Spec.WorkerGroups[i]
 				was := pod.FindGroup(before, group.Name)

@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // aboveTemplate is what stands before the path of a field of a cluster that a job or a service
@@ -14,18 +14,18 @@ const aboveTemplate = "spec.clusterTemplate."
 
 // home is where a job or a service runs.
 type home struct {
-	ref      *v1alpha1.ClusterReference
-	template *v1alpha1.ClusterTemplate
+	ref      *v1beta1.ClusterReference
+	template *v1beta1.ClusterTemplate
 	// cluster is the one of its own, nil where it has none, and nodes are its nodes.
-	cluster *v1alpha1.ComputeCluster
+	cluster *v1beta1.ComputeCluster
 	nodes   []node
 }
 
-func homeOf(ref *v1alpha1.ClusterReference, template *v1alpha1.ClusterTemplate) home {
+func homeOf(ref *v1beta1.ClusterReference, template *v1beta1.ClusterTemplate) home {
 	h := home{ref: ref, template: template}
 	if template != nil {
 		// Its name is made by the operator, and is always good.
-		h.cluster = &v1alpha1.ComputeCluster{Spec: template.Spec}
+		h.cluster = &v1beta1.ComputeCluster{Spec: template.Spec}
 		h.cluster.Name = "named-by-the-operator"
 		h.nodes = nodesOf(h.cluster)
 	}
@@ -33,15 +33,15 @@ func homeOf(ref *v1alpha1.ClusterReference, template *v1alpha1.ClusterTemplate) 
 }
 
 // metadata are the labels and annotations that the template gives its cluster.
-func (h *home) metadata() v1alpha1.TemplateMetadata {
+func (h *home) metadata() v1beta1.TemplateMetadata {
 	if h.template == nil {
-		return v1alpha1.TemplateMetadata{}
+		return v1beta1.TemplateMetadata{}
 	}
 	return h.template.Metadata
 }
 
 // inTemplateSpec reports a field of a cluster that is wrong for one that is made from a template.
-func inTemplateSpec(child string, wrong func(spec *v1alpha1.ComputeClusterSpec) bool) func(*home, report) {
+func inTemplateSpec(child string, wrong func(spec *v1beta1.ComputeClusterSpec) bool) func(*home, report) {
 	return func(h *home, bad report) {
 		if h.cluster != nil && wrong(&h.cluster.Spec) {
 			bad.at(below(templateSpec, child), nil)
@@ -118,20 +118,20 @@ var homeRules = []Rule{
 	{
 		ID: "own-cluster-suspend", Field: "spec.clusterTemplate.spec.suspend", By: Expression,
 		Refused: "suspend must not be set in a clusterTemplate", Remedy: "suspend the job or the service with its own spec.suspend",
-		home: inTemplateSpec("suspend", func(s *v1alpha1.ComputeClusterSpec) bool { return s.Suspend }),
+		home: inTemplateSpec("suspend", func(s *v1beta1.ComputeClusterSpec) bool { return s.Suspend }),
 	},
 	{
 		ID: "own-cluster-managed-by", Field: "spec.clusterTemplate.spec.managedBy", By: Expression,
 		Refused: "managedBy must not name another controller in a clusterTemplate", Remedy: "set spec.managedBy of the job or the service",
-		home: inTemplateSpec("managedBy", func(s *v1alpha1.ComputeClusterSpec) bool {
-			return s.ManagedBy != "" && s.ManagedBy != v1alpha1.ManagedByOperator
+		home: inTemplateSpec("managedBy", func(s *v1beta1.ComputeClusterSpec) bool {
+			return s.ManagedBy != "" && s.ManagedBy != v1beta1.ManagedByOperator
 		}),
 	},
 	{
 		ID: "own-cluster-idle", Field: "spec.clusterTemplate.spec.idlePolicy", By: Expression,
 		Refused: "idlePolicy must have action None in a clusterTemplate, because jobs use cleanup and services are never idle", Remedy: "leave idlePolicy out, or use action None",
-		home: inTemplateSpec("idlePolicy", func(s *v1alpha1.ComputeClusterSpec) bool {
-			return s.IdlePolicy != nil && s.IdlePolicy.Action != "" && s.IdlePolicy.Action != v1alpha1.IdleNone
+		home: inTemplateSpec("idlePolicy", func(s *v1beta1.ComputeClusterSpec) bool {
+			return s.IdlePolicy != nil && s.IdlePolicy.Action != "" && s.IdlePolicy.Action != v1beta1.IdleNone
 		}),
 	},
 }

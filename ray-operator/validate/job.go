@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 var (
@@ -21,7 +21,7 @@ func JobRules() []Rule { return slices.Clone(ownOfJobs) }
 
 // Job returns all that is wrong with a job. The cluster of its own is refused where the
 // ComputeCluster would be, with the same words.
-func Job(job *v1alpha1.ClusterJob) Findings {
+func Job(job *v1beta1.ClusterJob) Findings {
 	var found Findings
 	r := runOf(job)
 	for i := range allOfJobs {
@@ -36,7 +36,7 @@ func Job(job *v1alpha1.ClusterJob) Findings {
 
 // JobUpdate returns all that is wrong with a change of a job: what is wrong with its new
 // state, and what cannot be changed. What the API server fills in counts as given.
-func JobUpdate(before, after *v1alpha1.ClusterJob) Findings {
+func JobUpdate(before, after *v1beta1.ClusterJob) Findings {
 	found := Job(after)
 	was, is := runOf(before), runOf(after)
 	for i := range allOfJobs {
@@ -54,8 +54,8 @@ func JobUpdate(before, after *v1alpha1.ClusterJob) Findings {
 
 // run is a job with what most of its rules ask of it at hand.
 type run struct {
-	job  *v1alpha1.ClusterJob
-	spec *v1alpha1.ClusterJobSpec
+	job  *v1beta1.ClusterJob
+	spec *v1beta1.ClusterJobSpec
 	home
 	// runtimeEnv is as JSON has it, nil where it is none or no object; noObject tells of the
 	// latter. vars are its env_vars, nil where they are no object.
@@ -64,7 +64,7 @@ type run struct {
 	vars       map[string]any
 }
 
-func runOf(job *v1alpha1.ClusterJob) *run {
+func runOf(job *v1beta1.ClusterJob) *run {
 	r := &run{job: job, spec: &job.Spec, home: homeOf(job.Spec.ClusterRef, job.Spec.ClusterTemplate)}
 	if raw := job.Spec.RuntimeEnv; raw != nil && len(raw.Raw) > 0 {
 		r.noObject = json.Unmarshal(raw.Raw, &r.runtimeEnv) != nil || r.runtimeEnv == nil
@@ -75,9 +75,9 @@ func runOf(job *v1alpha1.ClusterJob) *run {
 
 var specPath = field.NewPath("spec")
 
-func jobManagedBy(job *v1alpha1.ClusterJob) string {
+func jobManagedBy(job *v1beta1.ClusterJob) string {
 	if job.Spec.ManagedBy == "" {
-		return v1alpha1.ManagedByOperator
+		return v1beta1.ManagedByOperator
 	}
 	return job.Spec.ManagedBy
 }
@@ -147,7 +147,7 @@ var jobRules = []Rule{
 		ID: "retry-scope", Field: "spec.retry.scope", By: Expression,
 		Refused: "scope Cluster must be used with clusterTemplate only", Remedy: "use scope Driver, or clusterTemplate",
 		job: func(r *run, bad report) {
-			if retry := r.spec.Retry; retry != nil && retry.Scope == v1alpha1.RetryCluster && r.cluster == nil {
+			if retry := r.spec.Retry; retry != nil && retry.Scope == v1beta1.RetryCluster && r.cluster == nil {
 				bad.at(specPath.Child("retry", "scope"), nil)
 			}
 		},

@@ -8,15 +8,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/admission/corpus"
 	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
 // withTemplate is the good job with a cluster of its own, which is this one.
-func withTemplate(cluster *v1alpha1.ComputeCluster) *v1alpha1.ClusterJob {
+func withTemplate(cluster *v1beta1.ComputeCluster) *v1beta1.ClusterJob {
 	job := corpus.GoodJob()
-	job.Spec.ClusterRef, job.Spec.ClusterTemplate = nil, &v1alpha1.ClusterTemplate{Spec: cluster.Spec}
+	job.Spec.ClusterRef, job.Spec.ClusterTemplate = nil, &v1beta1.ClusterTemplate{Spec: cluster.Spec}
 	job.Spec.Suspend = true // so that it may change
 	return job
 }
@@ -73,7 +73,7 @@ func TestWhatARunIsMadeOf(t *testing.T) {
 	}
 	have := slices.Sorted(slices.Values(append(fixed, free...)))
 	var want []string
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[v1alpha1.ClusterJobSpec]()) {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[v1beta1.ClusterJobSpec]()) {
 		want = append(want, strings.TrimSuffix(f.Tag.Get("json"), ",omitempty"))
 	}
 	slices.Sort(want)
@@ -92,7 +92,7 @@ func TestWhatTheAPIServerFillsInIsNoChange(t *testing.T) {
 			continue
 		}
 		found++
-		var without, with v1alpha1.ClusterJob
+		var without, with v1beta1.ClusterJob
 		job := withTemplate(corpus.Good())
 		job.Spec.Suspend = false
 		parent := bound{path: d.path[:len(d.path)-1], value: map[string]any{}}
@@ -103,7 +103,7 @@ func TestWhatTheAPIServerFillsInIsNoChange(t *testing.T) {
 		}
 		read(t, parent.with(t, job), &without)
 		read(t, d.with(t, &without), &with)
-		for _, pair := range [][2]*v1alpha1.ClusterJob{{&without, &with}, {&with, &without}} {
+		for _, pair := range [][2]*v1beta1.ClusterJob{{&without, &with}, {&with, &without}} {
 			for _, finding := range validate.JobUpdate(pair[0], pair[1]) {
 				if finding.Path == "spec.clusterTemplate" {
 					t.Errorf("%v = %v is a change: %v", d.path, d.value, finding)

@@ -9,25 +9,25 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/admission/corpus"
 	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
 func rulesOfJobs() []validate.Rule { return slices.Concat(validate.Rules(), validate.JobRules()) }
 
-func inEnvironment(text string) func(*v1alpha1.ClusterJob) {
-	return func(j *v1alpha1.ClusterJob) { j.Spec.RuntimeEnv = &runtime.RawExtension{Raw: []byte(text)} }
+func inEnvironment(text string) func(*v1beta1.ClusterJob) {
+	return func(j *v1beta1.ClusterJob) { j.Spec.RuntimeEnv = &runtime.RawExtension{Raw: []byte(text)} }
 }
 
-func retried(backoff, most *int32) func(*v1alpha1.ClusterJob) {
-	return func(j *v1alpha1.ClusterJob) {
-		j.Spec.Retry = &v1alpha1.Retry{BackoffSeconds: backoff, MaxBackoffSeconds: most}
+func retried(backoff, most *int32) func(*v1beta1.ClusterJob) {
+	return func(j *v1beta1.ClusterJob) {
+		j.Spec.Retry = &v1beta1.Retry{BackoffSeconds: backoff, MaxBackoffSeconds: most}
 	}
 }
 
-func takes(name, quantity string) func(*v1alpha1.ClusterJob) {
-	return func(j *v1alpha1.ClusterJob) {
+func takes(name, quantity string) func(*v1beta1.ClusterJob) {
+	return func(j *v1beta1.ClusterJob) {
 		j.Spec.EntrypointResources = map[string]resource.Quantity{name: resource.MustParse(quantity)}
 	}
 }
@@ -38,9 +38,9 @@ func nested(lists int) string { return strings.Repeat("[", lists) + "1" + string
 // ofJobs are edits of a job, the rule that they are about, and where they break it.
 var ofJobs = map[string]struct {
 	rule, want string
-	edit       func(*v1alpha1.ClusterJob)
+	edit       func(*v1beta1.ClusterJob)
 }{
-	"a command without a program": {"command-program", "spec.command[0]", func(j *v1alpha1.ClusterJob) {
+	"a command without a program": {"command-program", "spec.command[0]", func(j *v1beta1.ClusterJob) {
 		j.Spec.Command = []string{""}
 	}},
 	"a text of nothing":                   {"runtime-env-object", "", inEnvironment("")},
@@ -57,14 +57,14 @@ var ofJobs = map[string]struct {
 	"not near enough to none":             {"driver-resource-step", "spec.entrypointResources[a]", takes("a", "1u")},
 	"no memory":                           {"driver-resource-step", "", takes("memory", "0")},
 	"no memory in thousandths, as in CEL": {"driver-resource-step", "spec.entrypointResources[memory]", takes("memory", "0m")},
-	"no selector with an old Ray": {"selector-version", "", func(j *v1alpha1.ClusterJob) {
+	"no selector with an old Ray": {"selector-version", "", func(j *v1beta1.ClusterJob) {
 		old := corpus.Good()
 		old.Spec.RayVersion = "2.52.0"
-		j.Spec.ClusterRef, j.Spec.ClusterTemplate = nil, &v1alpha1.ClusterTemplate{Spec: old.Spec}
+		j.Spec.ClusterRef, j.Spec.ClusterTemplate = nil, &v1beta1.ClusterTemplate{Spec: old.Spec}
 	}},
-	"three rules alike": {"cleanup-twice", "spec.cleanup[0] spec.cleanup[1] spec.cleanup[2]", func(j *v1alpha1.ClusterJob) {
-		rule := v1alpha1.CleanupRule{Outcome: v1alpha1.OutcomeSuccess, Action: v1alpha1.CleanupDeleteCluster}
-		j.Spec.Cleanup = []v1alpha1.CleanupRule{rule, rule, rule}
+	"three rules alike": {"cleanup-twice", "spec.cleanup[0] spec.cleanup[1] spec.cleanup[2]", func(j *v1beta1.ClusterJob) {
+		rule := v1beta1.CleanupRule{Outcome: v1beta1.OutcomeSuccess, Action: v1beta1.CleanupDeleteCluster}
+		j.Spec.Cleanup = []v1beta1.CleanupRule{rule, rule, rule}
 	}},
 }
 

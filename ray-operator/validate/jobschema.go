@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // Bounds of a job's own fields that the CRD's schema states; those of its cluster are the
@@ -56,12 +56,12 @@ func (r *run) exitCodes() []codes {
 
 func unknownJobWords(r *run, bad report) {
 	if retry := r.spec.Retry; retry != nil {
-		word(bad, specPath, "retry.scope", retry.Scope, v1alpha1.RetryDriver, v1alpha1.RetryCluster)
+		word(bad, specPath, "retry.scope", retry.Scope, v1beta1.RetryDriver, v1beta1.RetryCluster)
 	}
 	for i := range r.spec.Cleanup {
 		rule, at := &r.spec.Cleanup[i], specPath.Child("cleanup").Index(i)
-		oneOf(bad, at.Child("outcome"), rule.Outcome, v1alpha1.OutcomeSuccess, v1alpha1.OutcomeFailure)
-		oneOf(bad, at.Child("action"), rule.Action, v1alpha1.CleanupDeleteCluster, v1alpha1.CleanupDeleteWorkers)
+		oneOf(bad, at.Child("outcome"), rule.Outcome, v1beta1.OutcomeSuccess, v1beta1.OutcomeFailure)
+		oneOf(bad, at.Child("action"), rule.Action, v1beta1.CleanupDeleteCluster, v1beta1.CleanupDeleteWorkers)
 	}
 }
 

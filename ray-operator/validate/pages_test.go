@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // block matches a block of YAML on a page; indentation is that of a list.
@@ -67,12 +67,12 @@ func TestReadme_FitsBesideTheDemo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var own v1alpha1.ComputeCluster
+	var own v1beta1.ComputeCluster
 	decode(t, string(demo), &own)
 	var clusters, services int
 	for _, manifest := range manifestsOf(t, "../../README.md") {
-		var cluster v1alpha1.ComputeCluster
-		var service v1alpha1.ClusterService
+		var cluster v1beta1.ComputeCluster
+		var service v1beta1.ClusterService
 		switch {
 		case strings.Contains(manifest, "kind: ComputeCluster"):
 			clusters++

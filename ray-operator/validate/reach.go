@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 )
 
@@ -25,21 +25,21 @@ var headServicePath = field.NewPath("spec", "head", "service")
 type reached struct {
 	path    *field.Path
 	kind    corev1.ServiceType
-	of      *v1alpha1.ServiceReach
+	of      *v1beta1.ServiceReach
 	hasPort func(name string) bool
 
 	isHeadless bool
 }
 
 // ofHead returns the Service of a head, and whether the spec describes one.
-func ofHead(c *v1alpha1.ComputeCluster) (reached, bool) {
+func ofHead(c *v1beta1.ComputeCluster) (reached, bool) {
 	s := c.Spec.Head.Service
 	if s == nil {
 		return reached{}, false
 	}
 	return reached{path: headServicePath, kind: s.Type, of: &s.ServiceReach, isHeadless: s.Headless, hasPort: func(name string) bool {
 		ours, _ := pod.PortNumber(name)
-		return ours || slices.ContainsFunc(s.Ports, func(p v1alpha1.ServicePort) bool { return p.Name == name })
+		return ours || slices.ContainsFunc(s.Ports, func(p v1beta1.ServicePort) bool { return p.Name == name })
 	}}, true
 }
 
@@ -47,14 +47,14 @@ func ofHead(c *v1alpha1.ComputeCluster) (reached, bool) {
 func ofProxies(s *serving) reached {
 	return reached{path: frontPath, kind: s.front().Type, of: &s.front().ServiceReach, hasPort: func(name string) bool {
 		return name == portHTTP || name == portGRPC ||
-			slices.ContainsFunc(s.front().Ports, func(p v1alpha1.ServePort) bool { return p.Name == name })
+			slices.ContainsFunc(s.front().Ports, func(p v1beta1.ServePort) bool { return p.Name == name })
 	}}
 }
 
 // ofReach completes a rule about each Service that a spec describes.
 func ofReach(rule Rule, find func(r *reached, bad report)) Rule {
 	rule.By = Expression
-	rule.cluster = func(c *v1alpha1.ComputeCluster, bad report) {
+	rule.cluster = func(c *v1beta1.ComputeCluster, bad report) {
 		if r, has := ofHead(c); has {
 			find(&r, bad)
 		}
@@ -69,7 +69,7 @@ func ofReach(rule Rule, find func(r *reached, bad report)) Rule {
 // ofReachChange completes a rule about how each Service that a spec describes changes.
 func ofReachChange(rule Rule, find func(before, after *reached, bad report)) Rule {
 	rule.By = Expression
-	rule.change = func(before, after *v1alpha1.ComputeCluster, bad report) {
+	rule.change = func(before, after *v1beta1.ComputeCluster, bad report) {
 		was, had := ofHead(before)
 		is, has := ofHead(after)
 		if had && has {
@@ -99,7 +99,7 @@ func keepsFamily(before, after *reached) bool {
 	return len(was) == 0 || len(is) == 0 || was[0] == is[0]
 }
 
-func isHeadless(c *v1alpha1.ComputeCluster) bool {
+func isHeadless(c *v1beta1.ComputeCluster) bool {
 	return c.Spec.Head.Service != nil && c.Spec.Head.Service.Headless
 }
 
@@ -186,7 +186,7 @@ var reachRules = []Rule{
 		ID: "headless", Field: "spec.head.service.headless", By: Expression,
 		Refused: "a headless Service must have type ClusterIP and no targetPort that differs from its port, because it resolves to pod addresses",
 		Remedy:  "leave headless out or correct these",
-		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+		cluster: func(c *v1beta1.ComputeCluster, bad report) {
 			if isHeadless(c) && (isOutside(c.Spec.Head.Service.Type) || slices.ContainsFunc(c.Spec.Head.Service.Ports, hasOtherTarget)) {
 				bad.at(headServicePath.Child("headless"), true)
 			}
@@ -195,7 +195,7 @@ var reachRules = []Rule{
 	{
 		ID: "headless-fixed", Field: "spec.head.service.headless", By: Expression,
 		Refused: "head.service.headless is immutable", Remedy: "create a new cluster",
-		change: func(before, after *v1alpha1.ComputeCluster, bad report) {
+		change: func(before, after *v1beta1.ComputeCluster, bad report) {
 			if isHeadless(before) != isHeadless(after) {
 				bad.at(headServicePath, nil)
 			}
@@ -205,7 +205,7 @@ var reachRules = []Rule{
 		ID: "encryption-headless", Field: "spec.head.service.headless", By: Expression,
 		Refused: "head.service.headless must not be set with network.encryption, because a headless Service cannot map the dashboard's port",
 		Remedy:  "leave headless out",
-		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+		cluster: func(c *v1beta1.ComputeCluster, bad report) {
 			if isHeadless(c) && pod.EncryptionRequired(c) {
 				bad.at(headServicePath, nil)
 			}
@@ -213,7 +213,7 @@ var reachRules = []Rule{
 	},
 }
 
-func hasOtherTarget(p v1alpha1.ServicePort) bool { return p.TargetPort != 0 && p.TargetPort != p.Port }
+func hasOtherTarget(p v1beta1.ServicePort) bool { return p.TargetPort != 0 && p.TargetPort != p.Port }
 
 func longReachTexts(r *reached, bad report) {
 	text(bad, r.path, "loadBalancerClass", r.of.LoadBalancerClass, maxText)

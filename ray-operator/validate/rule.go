@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // Layer is who refuses something in the API server.
@@ -47,11 +47,11 @@ type Rule struct {
 	Which string
 
 	// What finds the broken places: one of these, or one for each sort of object that is asked.
-	cluster func(cluster *v1alpha1.ComputeCluster, bad report)
+	cluster func(cluster *v1beta1.ComputeCluster, bad report)
 	node    func(n *node, bad report)
 	inner   func(n *node, bad report) // of nodes that have a template
 	group   func(n *node, bad report)
-	change  func(before, after *v1alpha1.ComputeCluster, bad report)
+	change  func(before, after *v1beta1.ComputeCluster, bad report)
 
 	home      func(h *home, bad report) // of jobs and services
 	job       func(r *run, bad report)
@@ -60,14 +60,14 @@ type Rule struct {
 	service       func(s *serving, bad report)
 	serviceChange func(before, after *serving, bad report)
 
-	schedule func(s *v1alpha1.ClusterJobSchedule, bad report)
+	schedule func(s *v1beta1.ClusterJobSchedule, bad report)
 }
 
 // Text is what the refusal says behind the path of the field.
 func (r *Rule) Text() string { return refusal(r.Refused, r.Remedy) }
 
 // askCluster finds the broken places of a cluster and its nodes.
-func (r *Rule) askCluster(cluster *v1alpha1.ComputeCluster, nodes []node, bad report) {
+func (r *Rule) askCluster(cluster *v1beta1.ComputeCluster, nodes []node, bad report) {
 	if r.cluster != nil {
 		r.cluster(cluster, bad)
 	}

@@ -8,7 +8,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
@@ -41,19 +41,19 @@ func wrongWith(t *testing.T, manifest string) validate.Findings {
 	}
 	switch {
 	case strings.Contains(manifest, "kind: ComputeCluster\n"):
-		var cluster v1alpha1.ComputeCluster
+		var cluster v1beta1.ComputeCluster
 		strictly(&cluster)
 		return validate.Cluster(&cluster)
 	case strings.Contains(manifest, "kind: ClusterJob\n"):
-		var job v1alpha1.ClusterJob
+		var job v1beta1.ClusterJob
 		strictly(&job)
 		return validate.Job(&job)
 	case strings.Contains(manifest, "kind: ClusterService\n"):
-		var service v1alpha1.ClusterService
+		var service v1beta1.ClusterService
 		strictly(&service)
 		return validate.Service(&service)
 	case strings.Contains(manifest, "kind: ClusterJobSchedule\n"):
-		var schedule v1alpha1.ClusterJobSchedule
+		var schedule v1beta1.ClusterJobSchedule
 		strictly(&schedule)
 		return validate.Schedule(&schedule)
 	default:

@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
@@ -37,8 +37,8 @@ func JobTemplateRules() []Rule {
 
 // Schedule returns all that is wrong with a schedule: with its jobs first, which are refused where a ClusterJob would
 // be, with the same words. Nothing of a schedule is immutable.
-func Schedule(schedule *v1alpha1.ClusterJobSchedule) Findings {
-	job := &v1alpha1.ClusterJob{Spec: schedule.Spec.JobTemplate.Spec}
+func Schedule(schedule *v1beta1.ClusterJobSchedule) Findings {
+	job := &v1beta1.ClusterJob{Spec: schedule.Spec.JobTemplate.Spec}
 	job.Name = "named-by-the-operator"
 	found := Job(job)
 	for i := range found {
@@ -65,22 +65,22 @@ var (
 
 // Bounds of the schema.
 
-func longScheduleTexts(s *v1alpha1.ClusterJobSchedule, bad report) {
+func longScheduleTexts(s *v1beta1.ClusterJobSchedule, bad report) {
 	text(bad, schedulePath, "", s.Spec.Schedule, 128)
 	text(bad, specPath, "timeZone", s.Spec.TimeZone, 64)
 }
 
-func longScheduleLists(s *v1alpha1.ClusterJobSchedule, bad report) {
+func longScheduleLists(s *v1beta1.ClusterJobSchedule, bad report) {
 	count(bad, jobTemplateMeta, "labels", len(s.Spec.JobTemplate.Metadata.Labels), 64)
 	count(bad, jobTemplateMeta, "annotations", len(s.Spec.JobTemplate.Metadata.Annotations), 64)
 }
 
-func unknownScheduleWords(s *v1alpha1.ClusterJobSchedule, bad report) {
+func unknownScheduleWords(s *v1beta1.ClusterJobSchedule, bad report) {
 	word(bad, specPath, "concurrencyPolicy", s.Spec.ConcurrencyPolicy,
-		v1alpha1.ConcurrencyAllow, v1alpha1.ConcurrencyForbid, v1alpha1.ConcurrencyReplace)
+		v1beta1.ConcurrencyAllow, v1beta1.ConcurrencyForbid, v1beta1.ConcurrencyReplace)
 }
 
-func scheduleOutOfBounds(s *v1alpha1.ClusterJobSchedule, bad report) {
+func scheduleOutOfBounds(s *v1beta1.ClusterJobSchedule, bad report) {
 	if s.Spec.Schedule == "" {
 		bad.at(schedulePath, 0)
 	}
@@ -148,7 +148,7 @@ var scheduleRules = []Rule{
 		ID: "schedule-name", Field: "metadata.name", By: Expression,
 		Refused: "metadata.name must be a DNS-1035 label of at most 52 characters, because the names of its jobs begin with it",
 		Remedy:  "choose a shorter or simpler name",
-		schedule: func(s *v1alpha1.ClusterJobSchedule, bad report) {
+		schedule: func(s *v1beta1.ClusterJobSchedule, bad report) {
 			if !label.MatchString(s.Name) || len(s.Name) > naming.MaxSchedule {
 				bad.at(field.NewPath("metadata", "name"), s.Name)
 			}
@@ -158,7 +158,7 @@ var scheduleRules = []Rule{
 		ID: "schedule-cron", Field: "spec.schedule", By: Policy, Holds: goodCron(),
 		Refused: "a schedule must be five fields of cron (minute, hour, day of the month, month, day of the week from 0 to 6), or a word such as @daily",
 		Remedy:  "correct it, such as 0 2 * * *",
-		schedule: func(s *v1alpha1.ClusterJobSchedule, bad report) {
+		schedule: func(s *v1beta1.ClusterJobSchedule, bad report) {
 			if s.Spec.Schedule != "" && !isCron(s.Spec.Schedule) {
 				bad.at(schedulePath, s.Spec.Schedule)
 			}
@@ -167,7 +167,7 @@ var scheduleRules = []Rule{
 	{
 		ID: "schedule-zone", Field: "spec.timeZone", By: Expression,
 		Refused: "a time zone must be a name of the IANA database", Remedy: "write it such as Europe/Berlin or Etc/UTC",
-		schedule: func(s *v1alpha1.ClusterJobSchedule, bad report) {
+		schedule: func(s *v1beta1.ClusterJobSchedule, bad report) {
 			if zone := s.Spec.TimeZone; zone != "" && (zone == "Local" || !zoneName.MatchString(zone)) {
 				bad.at(specPath.Child("timeZone"), zone)
 			}
@@ -176,7 +176,7 @@ var scheduleRules = []Rule{
 	{
 		ID: "job-template-suspend", Field: "spec.jobTemplate.spec.suspend", By: Expression,
 		Refused: "suspend must not be set in a jobTemplate", Remedy: "suspend the schedule with its own spec.suspend",
-		schedule: func(s *v1alpha1.ClusterJobSchedule, bad report) {
+		schedule: func(s *v1beta1.ClusterJobSchedule, bad report) {
 			if s.Spec.JobTemplate.Spec.Suspend {
 				bad.at(jobTemplatePath.Child("spec", "suspend"), nil)
 			}
@@ -185,7 +185,7 @@ var scheduleRules = []Rule{
 	{
 		ID: "job-template-metadata", Field: "spec.jobTemplate.metadata.labels, spec.jobTemplate.metadata.annotations", By: Expression,
 		Refused: "a key must not have the prefix heliostat.dev, which is reserved for the operator", Remedy: chooseOther,
-		schedule: func(s *v1alpha1.ClusterJobSchedule, bad report) {
+		schedule: func(s *v1beta1.ClusterJobSchedule, bad report) {
 			keys(bad, jobTemplateMeta, "labels", s.Spec.JobTemplate.Metadata.Labels, isOwnKey)
 			keys(bad, jobTemplateMeta, "annotations", s.Spec.JobTemplate.Metadata.Annotations, isOwnKey)
 		},
@@ -193,7 +193,7 @@ var scheduleRules = []Rule{
 	{
 		ID: "job-template-labels", Field: "spec.jobTemplate.metadata.labels", By: Policy,
 		Refused: labelGrammar, Remedy: "correct the key or the value", Holds: fmt.Sprintf(goodLabels, ofJobLabels),
-		schedule: func(s *v1alpha1.ClusterJobSchedule, bad report) {
+		schedule: func(s *v1beta1.ClusterJobSchedule, bad report) {
 			labels := s.Spec.JobTemplate.Metadata.Labels
 			keys(bad, jobTemplateMeta, "labels", labels, badLabels(labels))
 		},
@@ -203,7 +203,7 @@ var scheduleRules = []Rule{
 		Refused: "a key of an annotation must have Kubernetes' syntax",
 		Remedy:  "use letters, digits, '-', '_' and '.', at most 63, with an optional DNS prefix and '/'",
 		Holds:   fmt.Sprintf(goodAnnotations, ofJobAnnotations),
-		schedule: func(s *v1alpha1.ClusterJobSchedule, bad report) {
+		schedule: func(s *v1beta1.ClusterJobSchedule, bad report) {
 			keys(bad, jobTemplateMeta, "annotations", s.Spec.JobTemplate.Metadata.Annotations, badAnnotation)
 		},
 	},

@@ -9,7 +9,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // Bounds that the CRD's schema states, so that the API server and this package agree on
@@ -38,7 +38,7 @@ func text(bad report, parent *field.Path, child, value string, most int) {
 	}
 }
 
-func longTexts(c *v1alpha1.ComputeCluster, bad report) {
+func longTexts(c *v1beta1.ComputeCluster, bad report) {
 	spec := field.NewPath("spec")
 	text(bad, spec, "rayVersion", c.Spec.RayVersion, 32)
 	text(bad, spec, "image", c.Spec.Image, maxImage)
@@ -99,7 +99,7 @@ func count(bad report, parent *field.Path, child string, have, most int) {
 	}
 }
 
-func longLists(c *v1alpha1.ComputeCluster, bad report) {
+func longLists(c *v1beta1.ComputeCluster, bad report) {
 	spec := field.NewPath("spec")
 	count(bad, spec, "workerGroups", len(c.Spec.WorkerGroups), 64)
 	if d, at := c.Spec.PodDefaults, spec.Child("podDefaults"); d != nil {
@@ -160,7 +160,7 @@ func word[T ~string](bad report, parent *field.Path, child string, value T, know
 	}
 }
 
-func unknownWords(c *v1alpha1.ComputeCluster, bad report) {
+func unknownWords(c *v1beta1.ComputeCluster, bad report) {
 	spec := field.NewPath("spec")
 	word(bad, spec, "imagePullPolicy", c.Spec.ImagePullPolicy, corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)
 	if s := c.Spec.Head.Service; s != nil {
@@ -175,39 +175,39 @@ func unknownWords(c *v1alpha1.ComputeCluster, bad report) {
 			networkingv1.PathTypePrefix, networkingv1.PathTypeExact, networkingv1.PathTypeImplementationSpecific)
 	}
 	if a := c.Spec.Authentication; a != nil {
-		word(bad, spec, "authentication.mode", a.Mode, v1alpha1.AuthenticationToken, v1alpha1.AuthenticationDisabled)
+		word(bad, spec, "authentication.mode", a.Mode, v1beta1.AuthenticationToken, v1beta1.AuthenticationDisabled)
 	}
 	if u := c.Spec.UpgradeStrategy; u != nil {
 		word(bad, spec, "upgradeStrategy.type", u.Type,
-			v1alpha1.UpgradeOnDelete, v1alpha1.UpgradeRollingWorkers, v1alpha1.UpgradeRecreate)
+			v1beta1.UpgradeOnDelete, v1beta1.UpgradeRollingWorkers, v1beta1.UpgradeRecreate)
 	}
 	if p := c.Spec.IdlePolicy; p != nil {
-		word(bad, spec, "idlePolicy.action", p.Action, v1alpha1.IdleSuspend, v1alpha1.IdleDelete, v1alpha1.IdleNone)
+		word(bad, spec, "idlePolicy.action", p.Action, v1beta1.IdleSuspend, v1beta1.IdleDelete, v1beta1.IdleNone)
 	}
 	if a := c.Spec.Autoscaling; a != nil {
-		word(bad, spec, "autoscaling.pace", a.Pace, v1alpha1.PaceDefault, v1alpha1.PaceConservative, v1alpha1.PaceAggressive)
+		word(bad, spec, "autoscaling.pace", a.Pace, v1beta1.PaceDefault, v1beta1.PaceConservative, v1beta1.PaceAggressive)
 	}
 	if s := c.Spec.Scheduler; s != nil {
 		word(bad, spec, "scheduler.name", s.Name,
-			v1alpha1.SchedulerVolcano, v1alpha1.SchedulerYuniKorn, v1alpha1.SchedulerKAI, v1alpha1.SchedulerPlugins, v1alpha1.SchedulerKubernetes)
+			v1beta1.SchedulerVolcano, v1beta1.SchedulerYuniKorn, v1beta1.SchedulerKAI, v1beta1.SchedulerPlugins, v1beta1.SchedulerKubernetes)
 	}
 	storeWords(c, bad)
 	if n := c.Spec.Network; n != nil {
-		word(bad, spec, "network.isolation", n.Isolation, v1alpha1.IsolationEnabled, v1alpha1.IsolationDisabled)
+		word(bad, spec, "network.isolation", n.Isolation, v1beta1.IsolationEnabled, v1beta1.IsolationDisabled)
 		word(bad, spec, "network.cloudMetadata", n.CloudMetadata,
-			v1alpha1.CloudMetadataEnabled, v1alpha1.CloudMetadataDisabled)
-		word(bad, spec, "network.encryption", n.Encryption, v1alpha1.EncryptionDisabled, v1alpha1.EncryptionRequired)
+			v1beta1.CloudMetadataEnabled, v1beta1.CloudMetadataDisabled)
+		word(bad, spec, "network.encryption", n.Encryption, v1beta1.EncryptionDisabled, v1beta1.EncryptionRequired)
 		for i := range n.AllowFrom {
 			each(bad, spec.Child("network", "allowFrom").Index(i), "ports", n.AllowFrom[i].Ports, isUnknownPort)
 		}
 	}
 }
 
-var knownPorts = []v1alpha1.Port{
-	v1alpha1.PortDashboard, v1alpha1.PortClient, v1alpha1.PortServe, v1alpha1.PortServeGRPC, v1alpha1.PortGCS, v1alpha1.PortMetrics,
+var knownPorts = []v1beta1.Port{
+	v1beta1.PortDashboard, v1beta1.PortClient, v1beta1.PortServe, v1beta1.PortServeGRPC, v1beta1.PortGCS, v1beta1.PortMetrics,
 }
 
-func isUnknownPort(p *v1alpha1.Port) bool { return !slices.Contains(knownPorts, *p) }
+func isUnknownPort(p *v1beta1.Port) bool { return !slices.Contains(knownPorts, *p) }
 
 // span is what a number may be.
 type span struct{ least, most int32 }
@@ -226,7 +226,7 @@ func withinGiven(bad report, parent *field.Path, child string, value *int32, all
 	}
 }
 
-func numbersOutOfBounds(c *v1alpha1.ComputeCluster, bad report) {
+func numbersOutOfBounds(c *v1beta1.ComputeCluster, bad report) {
 	spec := field.NewPath("spec")
 	withinGiven(bad, spec, "maxConcurrentJobs", c.Spec.MaxConcurrentJobs, span{1, maxReplicas})
 	if s := c.Spec.Head.Service; s != nil {

@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/serveconfig"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
@@ -25,7 +25,7 @@ func ServiceRules() []Rule { return slices.Clone(ownOfServices) }
 
 // Service returns all that is wrong with a service. The cluster of its own is refused where the
 // ComputeCluster would be, with the same words.
-func Service(service *v1alpha1.ClusterService) Findings {
+func Service(service *v1beta1.ClusterService) Findings {
 	var found Findings
 	s := servingOf(service)
 	for i := range allOfServices {
@@ -41,7 +41,7 @@ func Service(service *v1alpha1.ClusterService) Findings {
 // ServiceChange returns all that is wrong with a change of a service: what is wrong with its new
 // state, and what cannot be changed. What cannot be changed of a cluster can be of a template:
 // another cluster is made of it. What the API server fills in counts as given.
-func ServiceChange(before, after *v1alpha1.ClusterService) Findings {
+func ServiceChange(before, after *v1beta1.ClusterService) Findings {
 	found := Service(after)
 	was, is := servingOf(before), servingOf(after)
 	for i := range allOfServices {
@@ -54,8 +54,8 @@ func ServiceChange(before, after *v1alpha1.ClusterService) Findings {
 
 // serving is a service with what most of its rules ask of it at hand.
 type serving struct {
-	service *v1alpha1.ClusterService
-	spec    *v1alpha1.ClusterServiceSpec
+	service *v1beta1.ClusterService
+	spec    *v1beta1.ClusterServiceSpec
 	home
 	// config is the serveConfig as JSON has it, nil where it is none or no object; missing and
 	// noObject tell which.
@@ -67,7 +67,7 @@ type serving struct {
 	applications, deployments int
 }
 
-func servingOf(service *v1alpha1.ClusterService) *serving {
+func servingOf(service *v1beta1.ClusterService) *serving {
 	s := &serving{
 		service: service, spec: &service.Spec, missing: len(service.Spec.ServeConfig.Raw) == 0,
 		home: homeOf(service.Spec.ClusterRef, service.Spec.ClusterTemplate),
@@ -81,21 +81,21 @@ func servingOf(service *v1alpha1.ClusterService) *serving {
 
 func serviceManagedBy(s *serving) string {
 	if s.spec.ManagedBy == "" {
-		return v1alpha1.ManagedByOperator
+		return v1beta1.ManagedByOperator
 	}
 	return s.spec.ManagedBy
 }
 
 // given parts of a service; what is empty is never changed.
 
-func (s *serving) front() *v1alpha1.ServeService {
+func (s *serving) front() *v1beta1.ServeService {
 	if s.spec.Service == nil {
 		return &noFront
 	}
 	return s.spec.Service
 }
 
-func (s *serving) upgrade() *v1alpha1.Upgrade {
+func (s *serving) upgrade() *v1beta1.Upgrade {
 	if s.spec.Upgrade == nil {
 		return &noUpgrade
 	}
@@ -103,8 +103,8 @@ func (s *serving) upgrade() *v1alpha1.Upgrade {
 }
 
 var (
-	noFront   v1alpha1.ServeService
-	noUpgrade v1alpha1.Upgrade
+	noFront   v1beta1.ServeService
+	noUpgrade v1beta1.Upgrade
 )
 
 // headAlone reports whether the cluster of the service's own has no workers.
@@ -193,7 +193,7 @@ var serviceRules = []Rule{
 		ID: "service-upgrade-in-place", Field: "spec.upgrade", By: Expression,
 		Refused: "maxSurgePercent, stepPercent and intervalSeconds have no effect with strategy InPlace", Remedy: "leave them out, or use strategy Surge",
 		service: func(s *serving, bad report) {
-			if s.upgrade().Strategy != v1alpha1.UpgradeInPlace {
+			if s.upgrade().Strategy != v1beta1.UpgradeInPlace {
 				return
 			}
 			at := specPath.Child("upgrade")
@@ -250,7 +250,7 @@ var serviceRules = []Rule{
 		ID: "service-port-twice", Field: "spec.service.ports", By: Expression,
 		Refused: "port numbers must be unique", Remedy: "give each port its own",
 		service: func(s *serving, bad report) {
-			twice(bad, frontPath, "ports", s.front().Ports, func(p *v1alpha1.ServePort) string { return fmt.Sprint(p.Port) })
+			twice(bad, frontPath, "ports", s.front().Ports, func(p *v1beta1.ServePort) string { return fmt.Sprint(p.Port) })
 		},
 	},
 	{
@@ -269,14 +269,14 @@ var serviceRules = []Rule{
 		ID: "service-port-proxy", Field: "spec.service.ports[*]", By: Expression,
 		Refused: "targetPort must not be set for http and grpc, whose proxies listen where serveConfig says", Remedy: "set http_options.port or grpc_options.port there",
 		service: func(s *serving, bad report) {
-			each(bad, frontPath, "ports", s.front().Ports, func(p *v1alpha1.ServePort) bool { return isOfProxies(p) && p.TargetPort != 0 })
+			each(bad, frontPath, "ports", s.front().Ports, func(p *v1beta1.ServePort) bool { return isOfProxies(p) && p.TargetPort != 0 })
 		},
 	},
 	{
 		ID: "service-port-ray", Field: "spec.service.ports[*]", By: Expression,
 		Refused: "targetPort (default: port) must not be " + portList(" or ") + ", which are Ray's own ports in a pod", Remedy: "choose another",
 		service: func(s *serving, bad report) {
-			each(bad, frontPath, "ports", s.front().Ports, func(p *v1alpha1.ServePort) bool {
+			each(bad, frontPath, "ports", s.front().Ports, func(p *v1beta1.ServePort) bool {
 				return !isOfProxies(p) && slices.Contains(portsOfRay, cmp.Or(p.TargetPort, p.Port))
 			})
 		},
@@ -285,7 +285,7 @@ var serviceRules = []Rule{
 		ID: "service-peer", Field: "spec.service.allowFrom", By: Expression,
 		Refused: "a peer must be one of ipBlock, selectors and server, and must not be empty", Remedy: "split it into two peers, or fill it in",
 		service: func(s *serving, bad report) {
-			each(bad, frontPath, "allowFrom", s.front().AllowFrom, func(p *v1alpha1.ServePeer) bool {
+			each(bad, frontPath, "allowFrom", s.front().AllowFrom, func(p *v1beta1.ServePeer) bool {
 				isServer, isOther := p.Server != nil, p.IPBlock != nil || p.PodSelector != nil || p.NamespaceSelector != nil
 				return isServer == isOther || isOther && isNoPeer(&p.NetworkPolicyPeer)
 			})
@@ -296,7 +296,7 @@ var serviceRules = []Rule{
 		Refused: badBlocks, Remedy: giveBlocks,
 		Holds: "object.spec.?service.?allowFrom.orValue([]).all(p, " + goodBlocks + ")",
 		service: func(s *serving, bad report) {
-			each(bad, frontPath, "allowFrom", s.front().AllowFrom, func(p *v1alpha1.ServePeer) bool { return hasBadBlock(&p.NetworkPolicyPeer) })
+			each(bad, frontPath, "allowFrom", s.front().AllowFrom, func(p *v1beta1.ServePeer) bool { return hasBadBlock(&p.NetworkPolicyPeer) })
 		},
 	},
 	{
@@ -305,7 +305,7 @@ var serviceRules = []Rule{
 		Holds: "!(object.spec.?service.?ports.orValue([]).exists(p, p.name == 'grpc') || 'grpc' in object.spec.?service.?nodePorts.orValue({})) || " + speaksGRPC,
 		service: func(s *serving, bad report) {
 			if !s.speaksGRPC() {
-				each(bad, frontPath, "ports", s.front().Ports, func(p *v1alpha1.ServePort) bool { return p.Name == portGRPC })
+				each(bad, frontPath, "ports", s.front().Ports, func(p *v1beta1.ServePort) bool { return p.Name == portGRPC })
 				keys(bad, frontPath, "nodePorts", s.front().NodePorts, func(name string) bool { return name == portGRPC })
 			}
 		},
@@ -323,13 +323,13 @@ var serviceRules = []Rule{
 }
 
 // isOfProxies reports whether a port of a service's Service leads to Serve's proxies.
-func isOfProxies(p *v1alpha1.ServePort) bool { return p.Name == portHTTP || p.Name == portGRPC }
+func isOfProxies(p *v1beta1.ServePort) bool { return p.Name == portHTTP || p.Name == portGRPC }
 
 // refuseDefault reports a port with the number that a port of the proxies has while the spec does not list it.
 func refuseDefault(s *serving, name string, number int32, bad report) {
 	ports := s.front().Ports
-	if !slices.ContainsFunc(ports, func(p v1alpha1.ServePort) bool { return p.Name == name }) {
-		each(bad, frontPath, "ports", ports, func(p *v1alpha1.ServePort) bool { return p.Port == number })
+	if !slices.ContainsFunc(ports, func(p v1beta1.ServePort) bool { return p.Name == name }) {
+		each(bad, frontPath, "ports", ports, func(p *v1beta1.ServePort) bool { return p.Port == number })
 	}
 }
 

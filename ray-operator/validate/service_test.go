@@ -8,16 +8,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/admission/corpus"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/serveconfig"
 	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
 // onTemplate is the good service with a cluster of its own, which is this one.
-func onTemplate(cluster *v1alpha1.ComputeCluster) *v1alpha1.ClusterService {
+func onTemplate(cluster *v1beta1.ComputeCluster) *v1beta1.ClusterService {
 	service := corpus.GoodService()
-	service.Spec.ClusterRef, service.Spec.ClusterTemplate = nil, &v1alpha1.ClusterTemplate{Spec: cluster.Spec}
+	service.Spec.ClusterRef, service.Spec.ClusterTemplate = nil, &v1beta1.ClusterTemplate{Spec: cluster.Spec}
 	return service
 }
 
@@ -129,8 +129,8 @@ func TestHealthPathsAndRoutes(t *testing.T) {
 // is the one that leaves it out.
 func TestWhatTheAPIServerFillsInOfAServiceIsNoChange(t *testing.T) {
 	without, with := corpus.GoodService(), corpus.GoodService()
-	with.Spec.ManagedBy = v1alpha1.ManagedByOperator
-	for _, pair := range [][2]*v1alpha1.ClusterService{{without, with}, {with, without}} {
+	with.Spec.ManagedBy = v1beta1.ManagedByOperator
+	for _, pair := range [][2]*v1beta1.ClusterService{{without, with}, {with, without}} {
 		if errs := validate.ServiceChange(pair[0], pair[1]); len(errs) > 0 {
 			t.Errorf("a default is a change: %v", errs)
 		}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/admission/corpus"
 	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
@@ -136,7 +136,7 @@ func TestService_HasNothingInNull(t *testing.T) {
 func TestServiceUpgrade_StepsWithinTheSurge(t *testing.T) {
 	for step, want := range map[int32]string{100: "", 101: "spec.upgrade.stepPercent"} {
 		service := corpus.GoodService()
-		service.Spec.Upgrade = &v1alpha1.Upgrade{StepPercent: &step}
+		service.Spec.Upgrade = &v1beta1.Upgrade{StepPercent: &step}
 		if have := placesOf(t, rulesOfServices(), validate.Service(service), "service-upgrade-step"); have != want {
 			t.Errorf("a step of %d is refused at %q, want %q", step, have, want)
 		}

@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // Bounds of a service's gateway, which are those of Gateway API.
@@ -24,7 +24,7 @@ var (
 )
 
 // gateway is that of a service, nil where it has none.
-func (s *serving) gateway() *v1alpha1.ServiceGateway { return s.upgrade().Gateway }
+func (s *serving) gateway() *v1beta1.ServiceGateway { return s.upgrade().Gateway }
 
 func gatewayPath() *field.Path { return specPath.Child("upgrade", "gateway") }
 

@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // Bounds of a service's own fields that the CRD's schema states; those of its cluster are the
@@ -52,7 +52,7 @@ func unknownServiceWords(s *serving, bad report) {
 		corev1.ServiceTypeClusterIP, corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer)
 	r := ofProxies(s)
 	unknownReachWords(&r, bad)
-	word(bad, specPath, "upgrade.strategy", s.upgrade().Strategy, v1alpha1.UpgradeSurge, v1alpha1.UpgradeInPlace, v1alpha1.UpgradeNone)
+	word(bad, specPath, "upgrade.strategy", s.upgrade().Strategy, v1beta1.UpgradeSurge, v1beta1.UpgradeInPlace, v1beta1.UpgradeNone)
 }
 
 func serviceOutOfBounds(s *serving, bad report) {
@@ -72,7 +72,7 @@ func serviceOutOfBounds(s *serving, bad report) {
 func serviceDuplicates(s *serving, bad report) {
 	r := ofProxies(s)
 	twiceInReach(&r, bad)
-	twice(bad, frontPath, "ports", s.front().Ports, func(p *v1alpha1.ServePort) string { return p.Name })
+	twice(bad, frontPath, "ports", s.front().Ports, func(p *v1beta1.ServePort) string { return p.Name })
 	if g := s.gateway(); g != nil {
 		twice(bad, specPath, "upgrade.gateway.hostnames", g.Hostnames, func(name *string) string { return *name })
 	}

@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
@@ -46,12 +46,12 @@ var templateRules = []Rule{
 	{
 		ID: "template-own-annotation", Field: "NODE.template.metadata.annotations", By: Policy,
 		Refused: "a key must not have the prefix heliostat.dev, which is reserved for the operator", Remedy: chooseOther,
-		Holds: "n.meta.?annotations.orValue({}).all(k, " + isNotOwn + " || (k == '" + v1alpha1.AnnotationRestart + "' && n.path == 'spec.head' && " +
+		Holds: "n.meta.?annotations.orValue({}).all(k, " + isNotOwn + " || (k == '" + v1beta1.AnnotationRestart + "' && n.path == 'spec.head' && " +
 			"object.metadata.?ownerReferences.orValue([]).exists(r, r.apiVersion.startsWith('" + prefixOurs + "') && r.?controller.orValue(false))))",
 		inner: func(n *node, bad report) {
 			restarts := n.group == nil && naming.Controller(n.cluster) != nil // the operator notes it in clusters that it makes
 			keys(bad, n.metaPath(), "annotations", n.template.Annotations, func(key string) bool {
-				return isOwnKey(key) && !(restarts && key == v1alpha1.AnnotationRestart)
+				return isOwnKey(key) && !(restarts && key == v1beta1.AnnotationRestart)
 			})
 		},
 	},
@@ -84,7 +84,7 @@ var templateRules = []Rule{
 		Holds: "n.inits.all(i, i.name != 'ray' && !n.containers.exists(c, c.name == i.name))",
 		inner: func(n *node, bad report) {
 			each(bad, n.podPath(), "initContainers", n.pod.InitContainers, func(i *corev1.Container) bool {
-				return i.Name == v1alpha1.ContainerRay || slices.ContainsFunc(n.pod.Containers, func(c corev1.Container) bool { return c.Name == i.Name })
+				return i.Name == v1beta1.ContainerRay || slices.ContainsFunc(n.pod.Containers, func(c corev1.Container) bool { return c.Name == i.Name })
 			})
 		},
 	},
@@ -113,7 +113,7 @@ var templateRules = []Rule{
 		Refused: "hostNetwork must not be true with network.isolation, because NetworkPolicies do not apply to the host's network", Remedy: "set network.isolation to Disabled, or leave hostNetwork out",
 		Holds: "!n.pod.?hostNetwork.orValue(false) || variables.cluster.?network.?isolation.orValue('Enabled') == 'Disabled'",
 		inner: flag("hostNetwork", func(n *node) bool {
-			open := n.cluster.Spec.Network != nil && n.cluster.Spec.Network.Isolation == v1alpha1.IsolationDisabled
+			open := n.cluster.Spec.Network != nil && n.cluster.Spec.Network.Isolation == v1beta1.IsolationDisabled
 			return n.pod.HostNetwork && !open
 		}),
 	},

@@ -16,7 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 var all = slices.Concat(clusterRules, accessRules, reachRules, groupRules, autoscalingRules, containerSizeRules, schedulerRules, encryptionRules, controlStoreRules, claimRules, nodeRules, objectStoreRules, templateRules, containerRules)
@@ -25,7 +25,7 @@ var all = slices.Concat(clusterRules, accessRules, reachRules, groupRules, autos
 func Rules() []Rule { return slices.Clone(all) }
 
 // Cluster returns all that is wrong with a cluster, in the order of the rules.
-func Cluster(cluster *v1alpha1.ComputeCluster) Findings {
+func Cluster(cluster *v1beta1.ComputeCluster) Findings {
 	var found Findings
 	nodes := nodesOf(cluster)
 	for i := range all {
@@ -36,7 +36,7 @@ func Cluster(cluster *v1alpha1.ComputeCluster) Findings {
 
 // Update returns all that is wrong with a change of a cluster: what is wrong with its
 // new state, and what cannot be changed.
-func Update(before, after *v1alpha1.ComputeCluster) Findings {
+func Update(before, after *v1beta1.ComputeCluster) Findings {
 	found := Cluster(after)
 	for i := range all {
 		if all[i].change != nil {
@@ -48,11 +48,11 @@ func Update(before, after *v1alpha1.ComputeCluster) Findings {
 
 // node is the head or a group, with what most rules ask of it at hand.
 type node struct {
-	cluster *v1alpha1.ComputeCluster
+	cluster *v1beta1.ComputeCluster
 	path    *field.Path
-	spec    *v1alpha1.NodeSpec
+	spec    *v1beta1.NodeSpec
 	// group is nil for the head.
-	group *v1alpha1.WorkerGroup
+	group *v1beta1.WorkerGroup
 	// template and pod are never nil; ray is nil where the template has no such container.
 	template *corev1.PodTemplateSpec
 	pod      *corev1.PodSpec
@@ -64,7 +64,7 @@ type node struct {
 var noTemplate corev1.PodTemplateSpec
 
 // nodesOf gives the head first, then the groups in their order.
-func nodesOf(cluster *v1alpha1.ComputeCluster) []node {
+func nodesOf(cluster *v1beta1.ComputeCluster) []node {
 	spec := field.NewPath("spec")
 	nodes := []node{{cluster: cluster, path: spec.Child("head"), spec: &cluster.Spec.Head.NodeSpec}}
 	for i := range cluster.Spec.WorkerGroups {
@@ -79,7 +79,7 @@ func nodesOf(cluster *v1alpha1.ComputeCluster) []node {
 		}
 		n.pod = &n.template.Spec
 		for j := range n.pod.Containers {
-			if n.pod.Containers[j].Name == v1alpha1.ContainerRay {
+			if n.pod.Containers[j].Name == v1beta1.ContainerRay {
 				n.ray, n.rayPath = &n.pod.Containers[j], n.podPath().Child("containers").Index(j)
 			}
 		}

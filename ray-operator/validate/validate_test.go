@@ -15,7 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/admission/corpus"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
@@ -242,7 +242,7 @@ func TestRulesKnowWhatPodsHold(t *testing.T) {
 // agentOf is the last of Ray's ports in a pod as the rules know them.
 func agentOf(built *corev1.Pod) int32 {
 	head, worker := validate.RayPorts()
-	if built.Labels[v1alpha1.LabelRole] == v1alpha1.RoleHead {
+	if built.Labels[v1beta1.LabelRole] == v1beta1.RoleHead {
 		return head[len(head)-1]
 	}
 	return worker[len(worker)-1]
@@ -251,7 +251,7 @@ func agentOf(built *corev1.Pod) int32 {
 func refused(t *testing.T, what string, want bool, edit func(*corev1.PodTemplateSpec, *corev1.Container)) {
 	t.Helper()
 	cluster := corpus.Good()
-	template := testkit.Template(corev1.Container{Name: v1alpha1.ContainerRay})
+	template := testkit.Template(corev1.Container{Name: v1beta1.ContainerRay})
 	edit(template, &template.Spec.Containers[0])
 	cluster.Spec.WorkerGroups[0].Template = template
 	if errs := validate.Cluster(cluster); (len(errs) > 0) != want {

@@ -23,7 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -96,7 +96,7 @@ var _ = Describe("a cluster that scales by itself, in trouble", Ordered, Label(l
 			more()
 			eventually(ctx, "Autoscaling to be False", func(ctx context.Context) error {
 				cluster, err := kubernetes.Find(ctx, team.NamespacedName)
-				if err == nil && !meta.IsStatusConditionFalse(cluster.Status.Conditions, v1alpha1.ConditionAutoscaling) {
+				if err == nil && !meta.IsStatusConditionFalse(cluster.Status.Conditions, v1beta1.ConditionAutoscaling) {
 					err = errors.New("it is not")
 				}
 				return err
@@ -294,7 +294,7 @@ func (e *env) serves(ctx context.Context) {
 func (e *env) joined(ctx context.Context) {
 	GinkgoHelper()
 	eventually(ctx, "a ready worker", func(ctx context.Context) error {
-		if workers := e.pods(ctx, v1alpha1.RoleWorker); len(workers) == 0 || !isReady(&workers[0]) {
+		if workers := e.pods(ctx, v1beta1.RoleWorker); len(workers) == 0 || !isReady(&workers[0]) {
 			return fmt.Errorf("there are %d", len(workers))
 		}
 		return nil
@@ -356,7 +356,7 @@ func auditLog(ctx context.Context) live.AuditLog {
 func (e *env) used(ctx context.Context, head *corev1.Pod, at time.Time) (usage live.Usage) {
 	GinkgoHelper()
 	Eventually(ctx, func(ctx context.Context) (err error) {
-		if usage, err = kubernetes.Usage(ctx, head, v1alpha1.ContainerAutoscaler); err == nil && usage.At.Before(at) {
+		if usage, err = kubernetes.Usage(ctx, head, v1beta1.ContainerAutoscaler); err == nil && usage.At.Before(at) {
 			err = errors.New("that was before")
 		}
 		return err

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	scalelink "github.com/heliostat-dev/heliostat/proto/gen/heliostat/scalelink/v1"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -66,7 +66,7 @@ func hostile(clusters func() (team, neighbour *env)) {
 // are made.
 func (e *env) nowhere(ctx context.Context) {
 	GinkgoHelper()
-	e.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) {
+	e.edit(ctx, func(spec *v1beta1.ComputeClusterSpec) {
 		spec.WorkerGroups[0].Template = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{NodeSelector: map[string]string{"example.com/machine": "none"}}}
 	})
 }
@@ -74,7 +74,7 @@ func (e *env) nowhere(ctx context.Context) {
 // least edits the minimum.
 func (e *env) least(ctx context.Context, replicas int32) {
 	GinkgoHelper()
-	e.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) { spec.WorkerGroups[0].MinReplicas = &replicas })
+	e.edit(ctx, func(spec *v1beta1.ComputeClusterSpec) { spec.WorkerGroups[0].MinReplicas = &replicas })
 }
 
 // bounded watches until a program ends that there are three workers at most that are not on
@@ -82,7 +82,7 @@ func (e *env) least(ctx context.Context, replicas int32) {
 func (e *env) bounded(ctx context.Context, least int, w *work) {
 	GinkgoHelper()
 	eventually(ctx, "the program to end", func(ctx context.Context) error {
-		there := e.pods(ctx, v1alpha1.RoleWorker)
+		there := e.pods(ctx, v1beta1.RoleWorker)
 		staying := 0
 		for i := range there {
 			if there[i].DeletionTimestamp == nil {

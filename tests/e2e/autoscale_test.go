@@ -11,7 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -130,7 +130,7 @@ func (e *env) scales(ctx context.Context, reason string) {
 			return err
 		}
 		for _, condition := range cluster.Status.Conditions {
-			if condition.Type == v1alpha1.ConditionAutoscaling {
+			if condition.Type == v1beta1.ConditionAutoscaling {
 				if condition.Reason == reason {
 					return nil
 				}
@@ -144,7 +144,7 @@ func (e *env) scales(ctx context.Context, reason string) {
 // of are the workers of a group.
 func (e *env) of(ctx context.Context, group string) []corev1.Pod {
 	GinkgoHelper()
-	return slices.DeleteFunc(e.pods(ctx, v1alpha1.RoleWorker), func(pod corev1.Pod) bool { return pod.Labels[v1alpha1.LabelGroup] != group })
+	return slices.DeleteFunc(e.pods(ctx, v1beta1.RoleWorker), func(pod corev1.Pod) bool { return pod.Labels[v1beta1.LabelGroup] != group })
 }
 
 // events are the messages of what was told of the cluster.

@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/heliostat-dev/heliostat/cli/outcome"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -33,7 +33,7 @@ data:
   title: A head alone
   schema.json: '{"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}, "cpu": {"type": "string", "default": "500m"}}}'
   manifest.yaml: |
-    apiVersion: heliostat.dev/v1alpha1
+    apiVersion: heliostat.dev/v1beta1
     kind: ComputeCluster
     metadata: {name: "${name}"}
     spec: {rayVersion: ` + release + `, head: {size: {cpu: "${cpu}", memory: 2560Mi}}}
@@ -88,7 +88,7 @@ var _ = Describe("the command line", Ordered, Label(localkubeLabel), func() {
 		code, _ = d.interrupted(ctx, "job/endless", "wait", "job/endless")
 		Expect(code).To(Equal(outcome.Detached))
 		eventually(ctx, "the job to run on", func(ctx context.Context) error {
-			if phase := d.does(ctx, "top jobs -o jsonpath={.items[?(@.metadata.name=='endless')].status.phase}"); phase != v1alpha1.PhaseRunning {
+			if phase := d.does(ctx, "top jobs -o jsonpath={.items[?(@.metadata.name=='endless')].status.phase}"); phase != v1beta1.PhaseRunning {
 				return fmt.Errorf("it is %s", phase)
 			}
 			return nil

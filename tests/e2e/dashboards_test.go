@@ -22,7 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -145,8 +145,8 @@ var _ = Describe("a service through the dashboard proxy", Ordered, Label(service
 		withDashboards(ctx, "--set-string", "server.resources.requests.cpu=200m")
 		t := serviced(ctx)
 		s = t.applies(ctx, "echo", echoing("echo", "/")+ownCluster+hasty)
-		s.edit(ctx, letIn(v1alpha1.ServePeer{Server: &v1alpha1.ServerPeer{}},
-			v1alpha1.ServePeer{NetworkPolicyPeer: networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: outside(ctx)}}}))
+		s.edit(ctx, letIn(v1beta1.ServePeer{Server: &v1beta1.ServerPeer{}},
+			v1beta1.ServePeer{NetworkPolicyPeer: networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: outside(ctx)}}}))
 		s.serves(ctx)
 		certified(ctx)
 		token = editor(ctx, t.namespace)
@@ -210,14 +210,14 @@ var _ = Describe("a service through the dashboard proxy", Ordered, Label(service
 		DeferCleanup(kill, &beside)
 		s.edit(ctx, letIn())
 		eventuallyReached(ctx, &neighbour, &worker, "Client", "Dashboard", "Metrics", "Serve") // by default
-		s.edit(ctx, letIn(v1alpha1.ServePeer{Server: &v1alpha1.ServerPeer{}}))
+		s.edit(ctx, letIn(v1beta1.ServePeer{Server: &v1beta1.ServerPeer{}}))
 		eventuallyReached(ctx, &neighbour, &worker, "Client", "Dashboard", "Metrics")
 		Expect(reached(ctx, &beside, &worker)).To(BeEmpty(), "a pod beside the server")
 		server := entered(ctx)
 		Expect(reached(ctx, &server, &worker)).To(ContainElement("Serve"))
 		Expect(s.answerThrough(ctx, token)).To(ContainSubstring(`"said":"hello"`))
 
-		s.edit(ctx, letIn(v1alpha1.ServePeer{NetworkPolicyPeer: networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: outside(ctx)}}}))
+		s.edit(ctx, letIn(v1beta1.ServePeer{NetworkPolicyPeer: networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: outside(ctx)}}}))
 		replaceServers(ctx, 1) // a policy ends no connection, and the server keeps those that it has
 		eventually(ctx, "the server to be kept out", func(ctx context.Context) error {
 			if said := s.answerThrough(ctx, token); !strings.Contains(said, "cannot be connected to") {
@@ -229,10 +229,10 @@ var _ = Describe("a service through the dashboard proxy", Ordered, Label(service
 })
 
 // letIn edits whom a service lets in.
-func letIn(peers ...v1alpha1.ServePeer) func(*v1alpha1.ClusterServiceSpec) error {
-	return func(spec *v1alpha1.ClusterServiceSpec) error {
+func letIn(peers ...v1beta1.ServePeer) func(*v1beta1.ClusterServiceSpec) error {
+	return func(spec *v1beta1.ClusterServiceSpec) error {
 		if spec.Service == nil {
-			spec.Service = &v1alpha1.ServeService{}
+			spec.Service = &v1beta1.ServeService{}
 		}
 		spec.Service.AllowFrom = peers
 		return nil

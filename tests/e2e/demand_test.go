@@ -13,7 +13,7 @@ import (
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -96,7 +96,7 @@ result = time.time()`, &done)
 func (e *env) watch(ctx context.Context, seen func(apiwatch.Event, *corev1.Pod) bool) func() []time.Time {
 	GinkgoHelper()
 	watching, stop := context.WithCancel(ctx)
-	watch, err := kubernetes.Watch(watching, &corev1.PodList{}, client.InNamespace(e.Namespace), client.MatchingLabels{v1alpha1.LabelRole: v1alpha1.RoleWorker})
+	watch, err := kubernetes.Watch(watching, &corev1.PodList{}, client.InNamespace(e.Namespace), client.MatchingLabels{v1beta1.LabelRole: v1beta1.RoleWorker})
 	Expect(err).NotTo(HaveOccurred())
 	known, times, done := map[types.UID]bool{}, []time.Time{}, make(chan struct{})
 	go func() {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -97,7 +97,7 @@ var _ = Describe("a cluster that scales by itself, for long", Label(live.AcceptL
 
 	It("has no more workers than it needs while none starts, and goes on when they can", func(ctx SpecContext) {
 		team := made(ctx, "failing", rolledElastic)
-		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) { spec.WorkerGroups[0].Image = "localhost/no-such-image:1" })
+		team.edit(ctx, func(spec *v1beta1.ComputeClusterSpec) { spec.WorkerGroups[0].Image = "localhost/no-such-image:1" })
 		team.ready(ctx)
 		const demand = 2
 		work := team.begin(ctx, fmt.Sprintf(`
@@ -108,7 +108,7 @@ result = sum(ray.get([task.remote(1) for i in range(%d)]))`, demand))
 		told := team.counted(ctx, demand)
 		AddReportEntry(live.FailingEntry, told, ReportEntryVisibilityAlways)
 		Expect(told.Most).To(Equal(demand))
-		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) { spec.WorkerGroups[0].Image = "" })
+		team.edit(ctx, func(spec *v1beta1.ComputeClusterSpec) { spec.WorkerGroups[0].Image = "" })
 		done := 0
 		work.end(ctx, &done)
 		Expect(done).To(Equal(demand))
@@ -122,7 +122,7 @@ func (e *env) counted(ctx context.Context, demand int) live.Failing {
 	counted := live.Failing{Minutes: neverFor.Minutes(), Demand: demand}
 	known := map[types.UID]bool{}
 	Consistently(ctx, func(ctx context.Context) (int, error) {
-		pods, err := kubernetes.PodsOf(ctx, e.NamespacedName, v1alpha1.RoleWorker)
+		pods, err := kubernetes.PodsOf(ctx, e.NamespacedName, v1beta1.RoleWorker)
 		staying := 0
 		for i := range pods {
 			known[pods[i].UID] = true
@@ -143,14 +143,14 @@ func (e *env) rollElastic(ctx context.Context, value string) {
 	stream.reaches(ctx, &stream.pod, "/tmp/streaming")
 	before := e.staying(ctx, 3)
 	begin := time.Now()
-	e.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) {
+	e.edit(ctx, func(spec *v1beta1.ComputeClusterSpec) {
 		spec.WorkerGroups[0].Template = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-			Containers: []corev1.Container{{Name: v1alpha1.ContainerRay, Env: []corev1.EnvVar{{Name: "EDITED", Value: value}}}},
+			Containers: []corev1.Container{{Name: v1beta1.ContainerRay, Env: []corev1.EnvVar{{Name: "EDITED", Value: value}}}},
 		}}
 	})
 	most := 0
 	eventually(ctx, "all workers to be replaced", func(ctx context.Context) error {
-		pods, err := kubernetes.PodsOf(ctx, e.NamespacedName, v1alpha1.RoleWorker)
+		pods, err := kubernetes.PodsOf(ctx, e.NamespacedName, v1beta1.RoleWorker)
 		staying := 0
 		for _, worker := range pods {
 			if worker.DeletionTimestamp == nil {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 	"github.com/heliostat-dev/heliostat/tests/live"
 	"github.com/heliostat-dev/heliostat/tests/redistest"
@@ -60,7 +60,7 @@ func renewed(cluster func() *steady, labels ...string) {
 		former := team.authority(ctx)
 		Expect(kubernetes.Delete(ctx, former)).To(Succeed())
 		team.scale(ctx, 3)
-		said := team.says(ctx, v1alpha1.ConditionReady, "False", reason.CAMissing.Code)
+		said := team.says(ctx, v1beta1.ConditionReady, "False", reason.CAMissing.Code)
 		Expect(said.Message).To(ContainSubstring(former.Name))
 		Consistently(ctx, func() []types.UID { return uids(team.pods(ctx, "")) }, 5*time.Second, time.Second).Should(HaveLen(3))
 		Expect(team.ask(ctx).changed).To(BeZero(), "actors that are not what they were")
@@ -86,9 +86,9 @@ func renewed(cluster func() *steady, labels ...string) {
 		begin := time.Now()
 		team.suspends(ctx, false)
 		told("resumed with another certificate authority to Ready", begin)
-		now := team.authority(ctx).Data[v1alpha1.AuthorityCertificateKey]
+		now := team.authority(ctx).Data[v1beta1.AuthorityCertificateKey]
 		Expect(now).NotTo(BeEmpty())
-		Expect(bytes.Equal(former.Data[v1alpha1.AuthorityCertificateKey], now)).To(BeFalse(), "the certificate authority is the former one")
+		Expect(bytes.Equal(former.Data[v1beta1.AuthorityCertificateKey], now)).To(BeFalse(), "the certificate authority is the former one")
 		Expect(team.noted(ctx)).To(Equal("kept"))
 		Expect(team.ready(ctx).Status.ControlStore.Session).To(Equal(session))
 		workers := team.staying(ctx, 2)

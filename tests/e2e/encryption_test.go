@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/tests/internal/packets"
 	"github.com/heliostat-dev/heliostat/tests/live"
@@ -72,7 +72,7 @@ assert said == %q[::-1] and size == 100000 * %d`, second.Name, inTask, inObject,
 		out := exec(ctx, &first, "sh", "-c", `ray job submit --verify "$1" -- python3 -c "$2" | grep -o "$3"`, "sh",
 			certificates+"ca.crt", "print('"+inCommand+"'[::-1])", reversed(inCommand))
 		Expect(out).To(ContainSubstring(reversed(inCommand)))
-		Expect(last(job.is(ctx, v1alpha1.PhaseSucceeded)).LastLines).To(ContainElement(reversed(inJob)))
+		Expect(last(job.is(ctx, v1beta1.PhaseSucceeded)).LastLines).To(ContainElement(reversed(inJob)))
 		exec(ctx, &first, "python3", "-c", "import urllib.request; urllib.request.urlopen('http://"+net.JoinHostPort(second.Status.PodIP, "8080")+"/metrics?"+openly+"').read(100)")
 
 		eventually(ctx, "the capture to see what was said openly", func(context.Context) error {
@@ -130,7 +130,7 @@ func seekSecrets(ctx context.Context, e *env, captured *packets.Capture) {
 			return kubernetes.Get(ctx, types.NamespacedName{Namespace: e.Namespace, Name: e.Name + name}, &secret)
 		})
 		for key, value := range secret.Data {
-			if key != "ca.crt" && key != v1alpha1.StoreDigestKey { // which are public
+			if key != "ca.crt" && key != v1beta1.StoreDigestKey { // which are public
 				captured.Seek(name+" "+key, value)
 			}
 		}
@@ -192,7 +192,7 @@ var _ = Describe("what encryption costs", Label(live.AcceptLabel, live.Encryptio
 			for i := range heads {
 				var speed live.Speed
 				ray(ctx, &heads[i], measuring, &speed)
-				if heads[i].Labels[v1alpha1.LabelCluster] == "plain" {
+				if heads[i].Labels[v1beta1.LabelCluster] == "plain" {
 					cost.Plain = append(cost.Plain, speed)
 				} else {
 					cost.Encrypted = append(cost.Encrypted, speed)

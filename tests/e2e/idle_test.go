@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // idleSeconds is as short as lets a spec see a driver in between.
@@ -23,15 +23,15 @@ func idles(cluster func() *env) {
 		team := cluster()
 		epoch := team.ready(ctx).Status.Epoch
 		policy := func(action string) {
-			team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) {
-				spec.IdlePolicy = &v1alpha1.IdlePolicy{AfterSeconds: idleSeconds, Action: action}
+			team.edit(ctx, func(spec *v1beta1.ComputeClusterSpec) {
+				spec.IdlePolicy = &v1beta1.IdlePolicy{AfterSeconds: idleSeconds, Action: action}
 			})
 		}
-		policy(v1alpha1.IdleNone)
+		policy(v1beta1.IdleNone)
 		team.saysIdle(ctx, "IdleLimitReached")
 		driver := team.begin(ctx, fmt.Sprintf("import time; time.sleep(%d); result = 1", idleSeconds+10))
 		team.noticed(ctx)
-		policy(v1alpha1.IdleDelete)
+		policy(v1beta1.IdleDelete)
 		var one int
 		driver.end(ctx, &one)
 		Expect(team.ready(ctx).Status.Epoch).To(Equal(epoch))
@@ -49,7 +49,7 @@ func (e *env) noticed(ctx context.Context) {
 	GinkgoHelper()
 	eventually(ctx, "the driver to be noticed", func(ctx context.Context) error {
 		cluster, err := kubernetes.Find(ctx, e.NamespacedName)
-		if err == nil && meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionSuspended) != nil {
+		if err == nil && meta.FindStatusCondition(cluster.Status.Conditions, v1beta1.ConditionSuspended) != nil {
 			err = errors.New("the cluster still says that it is idle")
 		}
 		return err
@@ -64,7 +64,7 @@ func (e *env) saysIdle(ctx context.Context, why string) {
 		if err != nil {
 			return err
 		}
-		found := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionSuspended)
+		found := meta.FindStatusCondition(cluster.Status.Conditions, v1beta1.ConditionSuspended)
 		if found == nil || found.Status != metav1.ConditionFalse || found.Reason != why {
 			return fmt.Errorf("it is %+v", found)
 		}

@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -65,7 +65,7 @@ func (o *office) wave(ctx context.Context, names []string, random *rand.Rand) (k
 		kills += killOperator(ctx)
 	}
 	for _, job := range jobs {
-		job.is(ctx, v1alpha1.PhaseSucceeded)
+		job.is(ctx, v1beta1.PhaseSucceeded)
 	}
 	return kills
 }

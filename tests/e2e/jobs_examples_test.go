@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
@@ -29,7 +29,7 @@ var _ = Describe("an example", func() {
 	It("runs a batch on a shared cluster, one job at a time", Label(live.JobExamplesLabel, live.AcceptLabel), func(ctx SpecContext) {
 		o := example(ctx, "batch", nil)
 		for name, line := range map[string]string{"count": "there are 2262 primes below 20000", "count-more": "there are 5133 primes below 50000"} {
-			Expect(last(o.job(name).is(ctx, v1alpha1.PhaseSucceeded)).LastLines).To(ContainElement(line))
+			Expect(last(o.job(name).is(ctx, v1beta1.PhaseSucceeded)).LastLines).To(ContainElement(line))
 		}
 		first, second := o.job("count").now(ctx), o.job("count-more").now(ctx)
 		if second.Status.StartTime.Before(first.Status.StartTime) {
@@ -46,7 +46,7 @@ var _ = Describe("an example", func() {
 		Expect(kubernetes.Get(ctx, o.named(attempt.HeadName), &head)).To(Succeed())
 		exec(ctx, &head, "sh", "-c", "until grep -Eq '\"epoch\": ([5-9]|[12][0-9])' /checkpoints/training.json 2>/dev/null; do sleep 0.1; done")
 		kill(ctx, &head)
-		ended := job.is(ctx, v1alpha1.PhaseSucceeded)
+		ended := job.is(ctx, v1beta1.PhaseSucceeded)
 		Expect(ended.Status.Attempt).To(BeNumerically(">", 1))
 		Expect(ended.Status.Attempts[0].Reason).To(Equal(reason.HeadLost.Code))
 		Expect(last(ended).LastLines).To(ContainElement(fmt.Sprintf("trained in attempt %d", ended.Status.Attempt)))
@@ -55,7 +55,7 @@ var _ = Describe("an example", func() {
 
 	It("runs a Ray Data pipeline", Label(live.JobExamplesLabel, live.AcceptLabel), func(ctx SpecContext) {
 		o := example(ctx, "data", nil)
-		lines := last(o.job("report").is(ctx, v1alpha1.PhaseSucceeded)).LastLines
+		lines := last(o.job("report").is(ctx, v1beta1.PhaseSucceeded)).LastLines
 		for _, shop := range []string{"shop 0: ", "shop 1: ", "shop 2: "} {
 			Expect(lines).To(ContainElement(HavePrefix(shop)))
 		}
@@ -71,7 +71,7 @@ var _ = Describe("an example", func() {
 				map[string]any{"name": "PIP_INDEX_URL", "value": "http://" + index + "/simple"}, map[string]any{"name": "PIP_TRUSTED_HOST", "value": host},
 			}, "spec", "clusterTemplate", "spec", "podDefaults", "env")).To(Succeed())
 		}})
-		Expect(last(o.job("table").is(ctx, v1alpha1.PhaseSucceeded)).LastLines).To(ContainElements("head is 1", "workers is 0"))
+		Expect(last(o.job("table").is(ctx, v1beta1.PhaseSucceeded)).LastLines).To(ContainElements("head is 1", "workers is 0"))
 	}, SpecTimeout(2*limit))
 })
 

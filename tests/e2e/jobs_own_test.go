@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/cli/outcome"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
@@ -29,30 +29,30 @@ var _ = Describe("a job with a cluster of its own", Label(localkubeLabel), func(
 		job := o.submit(ctx, "queued", "suspend: true\n"+ownPair+`env: [{name: KEY, valueFrom: {secretKeyRef: {name: keys, key: key}}}]
 command: [python, -c, "import os, ray; ray.init(); print('from a task:', ray.get(ray.remote(lambda: os.environ['QUEUE'] + ' has ' + os.environ['KEY']).remote()))"]
 `)
-		job.is(ctx, v1alpha1.PhaseSuspended)
+		job.is(ctx, v1beta1.PhaseSuspended)
 		o.cleared(ctx)
 		begin := time.Now()
-		job.edit(ctx, func(spec *v1alpha1.ClusterJobSpec) {
-			spec.ClusterTemplate.Spec.PodDefaults = &v1alpha1.PodDefaults{
+		job.edit(ctx, func(spec *v1beta1.ClusterJobSpec) {
+			spec.ClusterTemplate.Spec.PodDefaults = &v1beta1.PodDefaults{
 				Labels: map[string]string{"example.com/queue": "a"}, Env: []corev1.EnvVar{{Name: "QUEUE", Value: "a"}},
 			}
 			spec.Suspend = false
 		})
-		ended := job.is(ctx, v1alpha1.PhaseSucceeded)
+		ended := job.is(ctx, v1beta1.PhaseSucceeded)
 		told("a job's own cluster, from resumed to Succeeded", begin)
-		Expect(meta.IsStatusConditionTrue(ended.Status.Conditions, v1alpha1.ConditionComplete)).To(BeTrue())
+		Expect(meta.IsStatusConditionTrue(ended.Status.Conditions, v1beta1.ConditionComplete)).To(BeTrue())
 		Expect(last(ended).LastLines).To(ContainElement("from a task: a has a secret of ours"))
 		Expect(ended.Status.Summary.Attempt).To(Equal("1"))
 		o.cleared(ctx)
 		now := int32(0)
-		job.edit(ctx, func(spec *v1alpha1.ClusterJobSpec) { spec.TTLSecondsAfterFinished = &now })
+		job.edit(ctx, func(spec *v1beta1.ClusterJobSpec) { spec.TTLSecondsAfterFinished = &now })
 		job.gone(ctx)
 	}, Label(live.IPv6Label, live.IPv6TestLabel), SpecTimeout(limit))
 
 	It("brings the files of a directory of the user's machine", func(ctx SpecContext) {
 		o := opened(ctx)
 		code := filesOf(map[string]string{"lib/said.py": "print(open('lib/words').read())", "lib/words": "brought along"})
-		manifest := filesOf(map[string]string{"job.yaml": "apiVersion: heliostat.dev/v1alpha1\nkind: ClusterJob\nspec:\n  clusterTemplate:\n    spec: {rayVersion: " + release + ", " + aHead + "}\n"})
+		manifest := filesOf(map[string]string{"job.yaml": "apiVersion: heliostat.dev/v1beta1\nkind: ClusterJob\nspec:\n  clusterTemplate:\n    spec: {rayVersion: " + release + ", " + aHead + "}\n"})
 		ended, said := commandLine(ctx, o.namespace, "job", "submit", "-f", manifest+"/job.yaml", "--name", "brings", "--working-dir", code, "--",
 			"python", "-c", "import lib.said")
 		Expect(ended).To(Equal(outcome.Done))
@@ -74,7 +74,7 @@ command: [python, -c, "import os, ray; ray.init(); print('from a task:', ray.get
 		o := opened(ctx)
 		job := o.submit(ctx, "pauses", ownPair+entrypoint(beat))
 		for round := range *rounds {
-			Expect(job.is(ctx, v1alpha1.PhaseRunning).Status.Attempt).To(BeEquivalentTo(round + 1))
+			Expect(job.is(ctx, v1beta1.PhaseRunning).Status.Attempt).To(BeEquivalentTo(round + 1))
 			o.beating(ctx, "pauses")
 			begin := time.Now()
 			job.suspend(ctx, true)
@@ -86,11 +86,11 @@ command: [python, -c, "import os, ray; ray.init(); print('from a task:', ray.get
 				return err
 			})
 			told(live.FreedEntry, begin)
-			job.is(ctx, v1alpha1.PhaseSuspended)
+			job.is(ctx, v1beta1.PhaseSuspended)
 			o.silent(ctx, "pauses")
 			job.suspend(ctx, false)
 		}
-		job.is(ctx, v1alpha1.PhaseRunning)
+		job.is(ctx, v1beta1.PhaseRunning)
 		job.remove(ctx)
 		o.cleared(ctx)
 		attempts, _ := o.ran(ctx, "pauses")
@@ -131,15 +131,15 @@ var _ = Describe("a job whose head is lost", Label(live.AcceptLabel, localkubeLa
 })
 
 // runs waits until an attempt of the job runs, of at least a number, and gives it.
-func (t task) runs(ctx context.Context, least int32) v1alpha1.JobAttempt {
+func (t task) runs(ctx context.Context, least int32) v1beta1.JobAttempt {
 	GinkgoHelper()
-	var attempt v1alpha1.JobAttempt
+	var attempt v1beta1.JobAttempt
 	eventually(ctx, fmt.Sprintf("attempt %d of %s to run", least, t.Name), func(ctx context.Context) error {
 		job, err := kubernetes.FindJob(ctx, t.NamespacedName)
 		if err != nil {
 			return err
 		}
-		if job.Status.Phase != v1alpha1.PhaseRunning || job.Status.Attempt < least {
+		if job.Status.Phase != v1beta1.PhaseRunning || job.Status.Attempt < least {
 			return errors.New(live.SaysOf(job))
 		}
 		attempt = last(job)

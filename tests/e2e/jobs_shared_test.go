@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/heliostat-dev/heliostat/cli/outcome"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
@@ -38,10 +38,10 @@ var _ = Describe("jobs on a shared cluster", Ordered, ContinueOnFailure, Label(l
 	}, NodeTimeout(limit))
 
 	It("succeed, with a command's words byte for byte and the environment in driver and tasks", func(ctx SpecContext) {
-		job := jobs["words"].is(ctx, v1alpha1.PhaseSucceeded)
-		Expect(meta.IsStatusConditionTrue(job.Status.Conditions, v1alpha1.ConditionComplete)).To(BeTrue())
+		job := jobs["words"].is(ctx, v1beta1.PhaseSucceeded)
+		Expect(meta.IsStatusConditionTrue(job.Status.Conditions, v1beta1.ConditionComplete)).To(BeTrue())
 		Expect(last(job).ExitCode).To(HaveValue(BeZero()))
-		Expect(last(job).LogState).To(Equal(v1alpha1.LogComplete))
+		Expect(last(job).LogState).To(Equal(v1beta1.LogComplete))
 		Expect(last(job).LastLines).To(ContainElement("said at the end"))
 		var have struct {
 			Words        []string
@@ -56,8 +56,8 @@ var _ = Describe("jobs on a shared cluster", Ordered, ContinueOnFailure, Label(l
 	}, SpecTimeout(limit))
 
 	It("fail with the exit code and the last lines", func(ctx SpecContext) {
-		job := jobs["fails"].is(ctx, v1alpha1.PhaseFailed)
-		Expect(meta.IsStatusConditionTrue(job.Status.Conditions, v1alpha1.ConditionFailed)).To(BeTrue())
+		job := jobs["fails"].is(ctx, v1beta1.PhaseFailed)
+		Expect(meta.IsStatusConditionTrue(job.Status.Conditions, v1beta1.ConditionFailed)).To(BeTrue())
 		Expect(reasonOf(job)).To(Equal(reason.EntrypointFailed.Code))
 		Expect(last(job).ExitCode).To(HaveValue(BeEquivalentTo(3)))
 		Expect(last(job).LastLines).To(HaveLen(20))
@@ -88,13 +88,13 @@ var _ = Describe("jobs on a shared cluster", Ordered, ContinueOnFailure, Label(l
 
 	It("are stopped by their annotation, while Ray has no room for them and while they run", func(ctx SpecContext) {
 		jobs["endless"] = o.submit(ctx, "endless", onShared+"retry: {limit: 3, backoffSeconds: 0}\n"+entrypoint(beat))
-		jobs["endless"].is(ctx, v1alpha1.PhaseRunning)
+		jobs["endless"].is(ctx, v1beta1.PhaseRunning)
 		o.beating(ctx, "endless")
 		jobs["crowded"].says(ctx, reason.JobPending.Code)
 		for name, ran := range map[string][]string{"crowded": nil, "endless": {"1"}} {
 			begin := time.Now()
 			jobs[name].stop(ctx)
-			job := jobs[name].is(ctx, v1alpha1.PhaseStopped)
+			job := jobs[name].is(ctx, v1beta1.PhaseStopped)
 			told(name+" job annotated to Stopped", begin)
 			Expect(reasonOf(job)).To(Equal(reason.Stopped.Code), live.SaysOf(job))
 			Expect(job.Status.Attempts).To(HaveLen(1))
@@ -109,12 +109,12 @@ var _ = Describe("jobs on a shared cluster", Ordered, ContinueOnFailure, Label(l
 
 	It("end with what they left behind in their process group", func(ctx SpecContext) {
 		job := o.submit(ctx, "forks", onShared+entrypoint(note+forks+"exec sleep 1000"))
-		o.submit(ctx, "ends", onShared+entrypoint(note+forks)).is(ctx, v1alpha1.PhaseSucceeded)
+		o.submit(ctx, "ends", onShared+entrypoint(note+forks)).is(ctx, v1beta1.PhaseSucceeded)
 		o.falls(ctx, "ends")
-		job.is(ctx, v1alpha1.PhaseRunning)
+		job.is(ctx, v1beta1.PhaseRunning)
 		o.beating(ctx, "forks")
 		job.stop(ctx)
-		job.is(ctx, v1alpha1.PhaseStopped)
+		job.is(ctx, v1beta1.PhaseStopped)
 		o.falls(ctx, "forks")
 	}, SpecTimeout(limit))
 
@@ -161,15 +161,15 @@ func stopped(given func() (*office, *env)) {
 	It("are suspended, resumed as another attempt, and deleted while they run", func(ctx SpecContext) {
 		o, _ := given()
 		job := o.submit(ctx, "pauses", onShared+entrypoint(beat))
-		job.is(ctx, v1alpha1.PhaseRunning)
+		job.is(ctx, v1beta1.PhaseRunning)
 		o.beating(ctx, "pauses")
 		begin := time.Now()
 		job.suspend(ctx, true)
-		job.is(ctx, v1alpha1.PhaseSuspended)
+		job.is(ctx, v1beta1.PhaseSuspended)
 		told("job suspended on a shared cluster to Suspended", begin)
 		o.silent(ctx, "pauses")
 		job.suspend(ctx, false)
-		Expect(job.is(ctx, v1alpha1.PhaseRunning).Status.Attempt).To(BeEquivalentTo(2))
+		Expect(job.is(ctx, v1beta1.PhaseRunning).Status.Attempt).To(BeEquivalentTo(2))
 		begin = time.Now()
 		job.remove(ctx)
 		told("running job deleted to gone", begin)

@@ -4,7 +4,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
@@ -15,25 +15,25 @@ var _ = Describe("a job that is stopped by its annotation", Label(live.AcceptLab
 		spec string
 		ran  []string
 	}{
-		v1alpha1.PhasePending:      {"clusterRef: {name: missing}\n" + entrypoint(beat), nil},
-		v1alpha1.PhaseProvisioning: {ownHead + entrypoint(beat), nil},
-		v1alpha1.PhaseRunning:      {"retry: {limit: 3, backoffSeconds: 0}\n" + ownHead + entrypoint(beat), []string{"1"}},
-		v1alpha1.PhaseRetrying:     {"retry: {limit: 3, backoffSeconds: 300}\n" + ownHead + entrypoint(note+"exit 1"), []string{"1"}},
-		v1alpha1.PhaseSuspended:    {"suspend: true\n" + ownHead + entrypoint(beat), nil},
+		v1beta1.PhasePending:      {"clusterRef: {name: missing}\n" + entrypoint(beat), nil},
+		v1beta1.PhaseProvisioning: {ownHead + entrypoint(beat), nil},
+		v1beta1.PhaseRunning:      {"retry: {limit: 3, backoffSeconds: 0}\n" + ownHead + entrypoint(beat), []string{"1"}},
+		v1beta1.PhaseRetrying:     {"retry: {limit: 3, backoffSeconds: 300}\n" + ownHead + entrypoint(note+"exit 1"), []string{"1"}},
+		v1beta1.PhaseSuspended:    {"suspend: true\n" + ownHead + entrypoint(beat), nil},
 	} {
 		It("ends as Stopped, with its cluster, and does not come back: "+phase, func(ctx SpecContext) {
 			o := opened(ctx)
 			job := o.submit(ctx, "stops", of.spec)
 			job.is(ctx, phase)
-			if phase == v1alpha1.PhaseRunning {
+			if phase == v1beta1.PhaseRunning {
 				o.beating(ctx, "stops")
 			}
 			job.stop(ctx)
-			Expect(reasonOf(job.is(ctx, v1alpha1.PhaseStopped))).To(Equal(reason.Stopped.Code))
+			Expect(reasonOf(job.is(ctx, v1beta1.PhaseStopped))).To(Equal(reason.Stopped.Code))
 			job.suspend(ctx, false)
 			o.cleared(ctx)
 			o.silent(ctx, "stops")
-			Expect(job.now(ctx).Status.Phase).To(Equal(v1alpha1.PhaseStopped))
+			Expect(job.now(ctx).Status.Phase).To(Equal(v1beta1.PhaseStopped))
 			attempts, _ := o.ran(ctx, "stops")
 			Expect(attempts).To(Equal(of.ran))
 		}, SpecTimeout(limit))

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
@@ -138,7 +138,7 @@ type task struct{ types.NamespacedName }
 // submit applies a job with a spec in YAML.
 func (o *office) submit(ctx context.Context, name, spec string) task {
 	GinkgoHelper()
-	text := fmt.Sprintf("apiVersion: heliostat.dev/v1alpha1\nkind: ClusterJob\nmetadata: {name: %s}\nspec:\n", name)
+	text := fmt.Sprintf("apiVersion: heliostat.dev/v1beta1\nkind: ClusterJob\nmetadata: {name: %s}\nspec:\n", name)
 	for line := range strings.Lines(spec) {
 		text += "  " + line
 	}
@@ -155,7 +155,7 @@ func (o *office) job(name string) task { return task{o.named(name)} }
 // entrypoint is a line of a spec.
 func entrypoint(shell string) string { return fmt.Sprintf("entrypoint: %q\n", shell) }
 
-func (t task) now(ctx context.Context) *v1alpha1.ClusterJob {
+func (t task) now(ctx context.Context) *v1beta1.ClusterJob {
 	GinkgoHelper()
 	job, err := kubernetes.FindJob(ctx, t.NamespacedName)
 	Expect(err).NotTo(HaveOccurred())
@@ -163,7 +163,7 @@ func (t task) now(ctx context.Context) *v1alpha1.ClusterJob {
 }
 
 // is waits until the job is in a phase.
-func (t task) is(ctx context.Context, phase string) *v1alpha1.ClusterJob {
+func (t task) is(ctx context.Context, phase string) *v1beta1.ClusterJob {
 	GinkgoHelper()
 	job, err := kubernetes.UntilPhase(ctx, t.NamespacedName, phase, limit)
 	Expect(err).NotTo(HaveOccurred())
@@ -181,9 +181,9 @@ func (t task) is(ctx context.Context, phase string) *v1alpha1.ClusterJob {
 }
 
 // says waits until the job's condition Ready has a reason.
-func (t task) says(ctx context.Context, why string) *v1alpha1.ClusterJob {
+func (t task) says(ctx context.Context, why string) *v1beta1.ClusterJob {
 	GinkgoHelper()
-	var job *v1alpha1.ClusterJob
+	var job *v1beta1.ClusterJob
 	eventually(ctx, t.Name+" to say "+why, func(ctx context.Context) (err error) {
 		if job, err = kubernetes.FindJob(ctx, t.NamespacedName); err == nil && reasonOf(job) != why {
 			err = errors.New(live.SaysOf(job))
@@ -193,28 +193,28 @@ func (t task) says(ctx context.Context, why string) *v1alpha1.ClusterJob {
 	return job
 }
 
-func reasonOf(job *v1alpha1.ClusterJob) string {
-	ready := meta.FindStatusCondition(job.Status.Conditions, v1alpha1.ConditionReady)
+func reasonOf(job *v1beta1.ClusterJob) string {
+	ready := meta.FindStatusCondition(job.Status.Conditions, v1beta1.ConditionReady)
 	if ready == nil {
 		return ""
 	}
 	return ready.Reason
 }
 
-func (t task) edit(ctx context.Context, change func(*v1alpha1.ClusterJobSpec)) {
+func (t task) edit(ctx context.Context, change func(*v1beta1.ClusterJobSpec)) {
 	GinkgoHelper()
 	Expect(kubernetes.EditJob(ctx, t.NamespacedName, change)).To(Succeed())
 }
 
 func (t task) suspend(ctx context.Context, on bool) {
 	GinkgoHelper()
-	t.edit(ctx, func(spec *v1alpha1.ClusterJobSpec) { spec.Suspend = on })
+	t.edit(ctx, func(spec *v1beta1.ClusterJobSpec) { spec.Suspend = on })
 }
 
 // stop annotates the job, as a user does who has no access to its head.
 func (t task) stop(ctx context.Context) {
 	GinkgoHelper()
-	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationStop, v1alpha1.StopOn))
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, v1beta1.AnnotationStop, v1beta1.StopOn))
 	Expect(kubernetes.Patch(ctx, t.now(ctx), patch)).To(Succeed())
 }
 
@@ -245,7 +245,7 @@ func (o *office) cleared(ctx context.Context) {
 	GinkgoHelper()
 	eventually(ctx, "no cluster to be left", func(ctx context.Context) error {
 		pods, err := kubernetes.RayPods(ctx, o.namespace)
-		var clusters v1alpha1.ComputeClusterList
+		var clusters v1beta1.ComputeClusterList
 		if err := errors.Join(err, kubernetes.List(ctx, &clusters, client.InNamespace(o.namespace))); err != nil {
 			return err
 		}
@@ -257,14 +257,14 @@ func (o *office) cleared(ctx context.Context) {
 }
 
 // last is the job's last attempt as its status has it.
-func last(job *v1alpha1.ClusterJob) v1alpha1.JobAttempt {
+func last(job *v1beta1.ClusterJob) v1beta1.JobAttempt {
 	GinkgoHelper()
 	Expect(job.Status.Attempts).NotTo(BeEmpty(), live.SaysOf(job))
 	return job.Status.Attempts[len(job.Status.Attempts)-1]
 }
 
 // inRay is what Ray says of the last attempt of a job.
-func (e *env) inRay(ctx context.Context, job *v1alpha1.ClusterJob) headclient.Job {
+func (e *env) inRay(ctx context.Context, job *v1beta1.ClusterJob) headclient.Job {
 	GinkgoHelper()
 	head, token := e.head(ctx), e.token(ctx)
 	jobs, err := headclient.DialJobs(forward(ctx, &head, dashboard),
@@ -279,7 +279,7 @@ func (e *env) inRay(ctx context.Context, job *v1alpha1.ClusterJob) headclient.Jo
 // said is all that jobs, events and the operator say, those of a namespace and its log.
 func said(ctx context.Context, namespace string) string {
 	GinkgoHelper()
-	var jobs v1alpha1.ClusterJobList
+	var jobs v1beta1.ClusterJobList
 	var events corev1.EventList
 	Expect(kubernetes.List(ctx, &jobs, client.InNamespace(namespace))).To(Succeed())
 	Expect(kubernetes.List(ctx, &events, client.InNamespace(namespace))).To(Succeed())

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 )
 
@@ -39,11 +39,11 @@ workerGroups:
 		old := before[0]
 		busy := team.occupy(ctx, &old)
 		begin := time.Now()
-		annotate(ctx, &old, v1alpha1.AnnotationRetire)
+		annotate(ctx, &old, v1beta1.AnnotationRetire)
 		team.becomes(ctx, team.dial(ctx), &old, headclient.Draining)
 		successor := newcomer(before, team.staying(ctx, 2))
 		told("asked to retire to successor Ready", begin)
-		Expect(successor.Labels[v1alpha1.LabelSlot]).NotTo(Equal(old.Labels[v1alpha1.LabelSlot]))
+		Expect(successor.Labels[v1beta1.LabelSlot]).NotTo(Equal(old.Labels[v1beta1.LabelSlot]))
 		Expect(team.ready(ctx).Status.Groups[0].Draining).To(BeEquivalentTo(1))
 		begin = time.Now()
 		Expect(busy.release(ctx)).To(Equal(old.Name))
@@ -71,9 +71,9 @@ func (e *env) staying(ctx context.Context, n int) []corev1.Pod {
 	GinkgoHelper()
 	var pods []corev1.Pod
 	eventually(ctx, fmt.Sprintf("%d workers that stay", n), func(ctx context.Context) (err error) {
-		pods, err = kubernetes.PodsOf(ctx, e.NamespacedName, v1alpha1.RoleWorker)
+		pods, err = kubernetes.PodsOf(ctx, e.NamespacedName, v1beta1.RoleWorker)
 		pods = slices.DeleteFunc(pods, func(pod corev1.Pod) bool {
-			return pod.DeletionTimestamp != nil || pod.Annotations[v1alpha1.AnnotationDrain] != "" || !isReady(&pod)
+			return pod.DeletionTimestamp != nil || pod.Annotations[v1beta1.AnnotationDrain] != "" || !isReady(&pod)
 		})
 		if err == nil && len(pods) != n {
 			err = fmt.Errorf("there are %d", len(pods))
@@ -86,7 +86,7 @@ func (e *env) staying(ctx context.Context, n int) []corev1.Pod {
 // inOrder sorts workers by their slots, of which there are fewer than ten.
 func inOrder(pods []corev1.Pod) []corev1.Pod {
 	slices.SortFunc(pods, func(a, b corev1.Pod) int {
-		return strings.Compare(a.Labels[v1alpha1.LabelSlot], b.Labels[v1alpha1.LabelSlot])
+		return strings.Compare(a.Labels[v1beta1.LabelSlot], b.Labels[v1beta1.LabelSlot])
 	})
 	return pods
 }
@@ -114,7 +114,7 @@ func newcomer(before, now []corev1.Pod) corev1.Pod {
 // drainFor sets drainSeconds, and waits until the operator knows.
 func (e *env) drainFor(ctx context.Context, seconds int32) {
 	GinkgoHelper()
-	e.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) { spec.WorkerGroups[0].DrainSeconds = &seconds })
+	e.edit(ctx, func(spec *v1beta1.ComputeClusterSpec) { spec.WorkerGroups[0].DrainSeconds = &seconds })
 	e.ready(ctx)
 }
 

@@ -24,8 +24,8 @@ type mistake struct {
 }
 
 const (
-	clusterHead = "apiVersion: heliostat.dev/v1alpha1\nkind: ComputeCluster\nmetadata: {name: NAME}\n"
-	jobHead     = "apiVersion: heliostat.dev/v1alpha1\nkind: ClusterJob\nmetadata: {name: NAME}\n"
+	clusterHead = "apiVersion: heliostat.dev/v1beta1\nkind: ComputeCluster\nmetadata: {name: NAME}\n"
+	jobHead     = "apiVersion: heliostat.dev/v1beta1\nkind: ClusterJob\nmetadata: {name: NAME}\n"
 	smallSize   = "size: {cpu: 100m, memory: 2Gi}"
 	goodCluster = clusterHead + "spec: {rayVersion: " + release + ", head: {" + smallSize + "}}\n"
 	goodJob     = jobHead + "spec: {clusterRef: {name: shared}, entrypoint: 'true'}\n"

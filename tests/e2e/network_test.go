@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -40,7 +40,7 @@ var _ = Describe("who reaches whom", Ordered, func() {
 	BeforeAll(func(ctx SpecContext) {
 		namespace, elsewhere := fresh(ctx), fresh(ctx)
 		team, open = &env{types.NamespacedName{Namespace: namespace, Name: "team"}}, &env{types.NamespacedName{Namespace: namespace, Name: "team-2"}}
-		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mine"}, StringData: map[string]string{v1alpha1.TokenKey: userToken}}
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mine"}, StringData: map[string]string{v1beta1.TokenKey: userToken}}
 		Expect(kubernetes.Create(ctx, secret)).To(Succeed())
 		undoing(ctx, namespace)
 		team.apply(ctx, smallHead+ownToken+"workerGroups:\n- name: cpu\n  "+smallWorker)
@@ -90,10 +90,10 @@ var _ = Describe("who reaches whom", Ordered, func() {
 	}, SpecTimeout(2*limit))
 
 	It("is whom allowFrom lets in as well", func(ctx SpecContext) {
-		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) {
-			spec.Network = &v1alpha1.Network{AllowFrom: []v1alpha1.IngressRule{{
+		team.edit(ctx, func(spec *v1beta1.ComputeClusterSpec) {
+			spec.Network = &v1beta1.Network{AllowFrom: []v1beta1.IngressRule{{
 				From:  []networkingv1.NetworkPolicyPeer{{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: stranger.Namespace}}}},
-				Ports: []v1alpha1.Port{v1alpha1.PortClient, v1alpha1.PortServe},
+				Ports: []v1beta1.Port{v1beta1.PortClient, v1beta1.PortServe},
 			}}}
 		})
 		eventuallyReached(ctx, &stranger, &head, "Client", "Serve")
@@ -101,9 +101,9 @@ var _ = Describe("who reaches whom", Ordered, func() {
 	}, SpecTimeout(limit))
 
 	It("is itself and DNS alone that a cluster reaches whose allowTo is given", func(ctx SpecContext) {
-		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) {
-			spec.Network = &v1alpha1.Network{AllowTo: []v1alpha1.EgressRule{{To: []networkingv1.NetworkPolicyPeer{
-				{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.LabelCluster: open.Name}}},
+		team.edit(ctx, func(spec *v1beta1.ComputeClusterSpec) {
+			spec.Network = &v1beta1.Network{AllowTo: []v1beta1.EgressRule{{To: []networkingv1.NetworkPolicyPeer{
+				{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{v1beta1.LabelCluster: open.Name}}},
 			}}}}
 		})
 		eventuallyReached(ctx, &head, &neighbour)
@@ -130,9 +130,9 @@ var _ = Describe("who reaches whom", Ordered, func() {
 	}, SpecTimeout(limit))
 
 	It("is everybody on the dashboard that an Ingress opens, as long as it is there", func(ctx SpecContext) {
-		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) {
+		team.edit(ctx, func(spec *v1beta1.ComputeClusterSpec) {
 			spec.Network = nil
-			spec.Head.Ingress = &v1alpha1.IngressSpec{Host: "ray.example.com"}
+			spec.Head.Ingress = &v1beta1.IngressSpec{Host: "ray.example.com"}
 		})
 		eventuallyReached(ctx, &stranger, &head, "Dashboard")
 		var ingress networkingv1.Ingress
@@ -140,7 +140,7 @@ var _ = Describe("who reaches whom", Ordered, func() {
 		Expect(kubernetes.Get(ctx, name, &ingress)).To(Succeed())
 		Expect(ingress.Spec.Rules[0].HTTP.Paths[0].Backend.Service.Name).To(Equal("team-head"))
 
-		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) { spec.Head.Ingress = nil })
+		team.edit(ctx, func(spec *v1beta1.ComputeClusterSpec) { spec.Head.Ingress = nil })
 		eventuallyReached(ctx, &stranger, &head)
 		eventually(ctx, "the Ingress to be gone", func(ctx context.Context) error {
 			err := kubernetes.Get(ctx, name, &ingress)
@@ -163,7 +163,7 @@ func bystander(ctx context.Context, namespace string) corev1.Pod {
 	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "bystander"}, Spec: corev1.PodSpec{
 		TerminationGracePeriodSeconds: new(int64),
 		Containers: []corev1.Container{{
-			Name: v1alpha1.ContainerRay, Image: rayImage, Command: []string{"sleep", "infinity"},
+			Name: v1beta1.ContainerRay, Image: rayImage, Command: []string{"sleep", "infinity"},
 			Resources: corev1.ResourceRequirements{Requests: few},
 		}},
 	}}
@@ -184,7 +184,7 @@ func entered(ctx context.Context) corev1.Pod {
 	pod := serverPod(ctx)
 	user := int64(1000)
 	pod.Spec.EphemeralContainers = append(pod.Spec.EphemeralContainers, corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon{
-		Name: v1alpha1.ContainerRay, Image: rayImage, Command: []string{"sleep", "infinity"}, SecurityContext: &corev1.SecurityContext{RunAsUser: &user},
+		Name: v1beta1.ContainerRay, Image: rayImage, Command: []string{"sleep", "infinity"}, SecurityContext: &corev1.SecurityContext{RunAsUser: &user},
 	}})
 	_, err := kubernetes.Kubernetes.CoreV1().Pods(pod.Namespace).UpdateEphemeralContainers(ctx, pod.Name, &pod, metav1.UpdateOptions{})
 	Expect(err).NotTo(HaveOccurred())

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -53,7 +53,7 @@ var _ = It("opens a notebook in which all of Ray works, under any user", Label(l
 		Expect(unstructured.SetNestedStringSlice(object.Object, packages, "spec", "runtimeEnv", "pip", "packages")).To(Succeed())
 	}
 	o := example(ctx, "notebook", map[string]func(*unstructured.Unstructured){"ClusterJob": inAJob, "ComputeCluster": underAnyUser})
-	o.job("notebook").is(ctx, v1alpha1.PhaseRunning)
+	o.job("notebook").is(ctx, v1beta1.PhaseRunning)
 	worker := (&env{types.NamespacedName{Namespace: o.namespace, Name: "lab"}}).workers(ctx, 1)[0]
 	kernel := startKernel(ctx, client.ObjectKeyFromObject(&worker), exec(ctx, &worker, "cat", "/var/run/secrets/heliostat.dev/token/auth_token"))
 	for _, cell := range cells {

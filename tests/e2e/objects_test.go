@@ -9,7 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
@@ -48,7 +48,7 @@ func (e *env) exits(ctx context.Context, worker *corev1.Pod, meanwhile func()) {
 	const seconds = 5
 	e.drainFor(ctx, seconds)
 	begin := time.Now()
-	annotate(ctx, worker, v1alpha1.AnnotationRetire)
+	annotate(ctx, worker, v1beta1.AnnotationRetire)
 	e.becomes(ctx, e.dial(ctx), worker, headclient.Draining)
 	meanwhile()
 	toldToEnd(ctx, worker)

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -53,7 +53,7 @@ workerGroups:
 		DeferCleanup(func(ctx SpecContext) { localkube(ctx, "heal", lost) }, NodeTimeout(limit))
 		successor := worker
 		eventually(ctx, "a successor at work", func(ctx context.Context) error {
-			pods, err := kubernetes.PodsOf(ctx, team.NamespacedName, v1alpha1.RoleWorker)
+			pods, err := kubernetes.PodsOf(ctx, team.NamespacedName, v1beta1.RoleWorker)
 			for _, pod := range pods {
 				if pod.UID != worker.UID && isReady(&pod) {
 					successor = pod
@@ -63,7 +63,7 @@ workerGroups:
 			return fmt.Errorf("there are %d workers, %w", len(pods), err)
 		})
 		told(live.CutOffEntry, begin)
-		Expect(successor.Labels[v1alpha1.LabelSlot]).NotTo(Equal(worker.Labels[v1alpha1.LabelSlot]))
+		Expect(successor.Labels[v1beta1.LabelSlot]).NotTo(Equal(worker.Labels[v1beta1.LabelSlot]))
 		Expect(team.ready(ctx).Status.Epoch).To(BeEquivalentTo(1))
 		Expect(uids(team.workers(ctx, 2))).To(ContainElement(worker.UID), "nobody knows what runs there, so it is not struck off")
 

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -52,7 +52,7 @@ var _ = Describe("an example of a client of the server for portals", Ordered, Co
 			Expect(string(out)).To(ContainSubstring(want))
 		}
 		eventually(ctx, "the cluster of curl to be gone", func(ctx context.Context) error {
-			cluster := &v1alpha1.ComputeCluster{}
+			cluster := &v1beta1.ComputeCluster{}
 			err := kubernetes.Get(ctx, types.NamespacedName{Namespace: v.namespace, Name: "curl"}, cluster)
 			if err == nil {
 				err = fmt.Errorf("it is %s", cluster.Status.Phase)
@@ -98,7 +98,7 @@ var _ = Describe("an example of a client of the server for portals", Ordered, Co
 		}
 		Expect(c.Wait()).To(Succeed())
 
-		var jobs v1alpha1.ClusterJobList
+		var jobs v1beta1.ClusterJobList
 		Expect(kubernetes.List(ctx, &jobs, client.InNamespace(v.namespace))).To(Succeed())
 		var file string
 		for i := range jobs.Items {

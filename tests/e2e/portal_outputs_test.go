@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -48,7 +48,7 @@ var _ = Describe("a large output", Label(live.PortalOutputsLabel, live.AcceptLab
 		o := opened(ctx)
 		shared := &env{o.named("shared")}
 		shared.apply(ctx, fmt.Sprintf("%s\nnetwork: {allowFrom: [{from: [{ipBlock: {cidr: %s}}], ports: [Dashboard]}]}\n", aHead, outside(ctx)))
-		large := o.submit(ctx, "large", onShared+entrypoint(fmt.Sprintf(printing, largeOutput))).is(ctx, v1alpha1.PhaseSucceeded)
+		large := o.submit(ctx, "large", onShared+entrypoint(fmt.Sprintf(printing, largeOutput))).is(ctx, v1beta1.PhaseSucceeded)
 		s := newScale(ctx, shared, large)
 
 		outputs := live.Outputs{Readers: outputReaders}
@@ -93,7 +93,7 @@ type source struct {
 }
 
 // newScale reaches the head and the server without a way through Kubernetes, which would be slower than both.
-func newScale(ctx context.Context, cluster *env, job *v1alpha1.ClusterJob) *scale {
+func newScale(ctx context.Context, cluster *env, job *v1beta1.ClusterJob) *scale {
 	GinkgoHelper()
 	authority := x509.NewCertPool()
 	Expect(authority.AppendCertsFromPEM(serverAuthority(ctx))).To(BeTrue())

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/heliostat-dev/heliostat/apiserver/access/accesstest"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -50,7 +50,7 @@ var _ = Describe("the server for portals that impersonates", Label(live.PortalSi
 		create := v.kubectl(ctx, "create", "-f", "-")
 		create.Stdin = strings.NewReader(fmt.Sprintf(watchedCluster, "of-ana"))
 		Expect(create.Run()).To(Succeed())
-		cluster := &v1alpha1.ComputeCluster{}
+		cluster := &v1beta1.ComputeCluster{}
 		Expect(kubernetes.Get(ctx, types.NamespacedName{Namespace: v.namespace, Name: "of-ana"}, cluster)).To(Succeed())
 
 		signIn("bob")
@@ -86,7 +86,7 @@ func direct(ctx context.Context, token string) int {
 	config.BearerToken = token
 	caller, err := rest.HTTPClientFor(config)
 	Expect(err).NotTo(HaveOccurred())
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Host+"/apis/heliostat.dev/v1alpha1/computeclusters", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Host+"/apis/heliostat.dev/v1beta1/computeclusters", nil)
 	Expect(err).NotTo(HaveOccurred())
 	answer, err := caller.Do(request)
 	Expect(err).NotTo(HaveOccurred())

@@ -9,7 +9,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -21,15 +21,15 @@ var _ = Describe("a verb of the server for portals", Label(live.PortalVerbsLabel
 		shared.apply(ctx, aHead)
 		p := newPortal(ctx, o.namespace)
 		first := o.submit(ctx, "flaky", onShared+entrypoint(note+`[ "$(grep -c . /ledger/runs)" -ge 2 ] || exit 3`))
-		Expect(last(first.is(ctx, v1alpha1.PhaseFailed)).ExitCode).To(HaveValue(BeEquivalentTo(3)))
+		Expect(last(first.is(ctx, v1beta1.PhaseFailed)).ExitCode).To(HaveValue(BeEquivalentTo(3)))
 		var names []string
 		for range 2 { // it is idempotent
 			names = append(names, p.acts(ctx, "/jobs/flaky:retry", "").Object.Metadata.Name)
 		}
 		Expect(names[1]).To(Equal(names[0]))
 		Expect(names[0]).NotTo(Equal("flaky"))
-		o.job(names[0]).is(ctx, v1alpha1.PhaseSucceeded)
-		first.is(ctx, v1alpha1.PhaseFailed)
+		o.job(names[0]).is(ctx, v1beta1.PhaseSucceeded)
+		first.is(ctx, v1beta1.PhaseFailed)
 		Expect(o.notes(ctx)).To(HaveLen(2))
 	}, SpecTimeout(2*limit))
 

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -28,7 +28,7 @@ const (
 	// changeLabel is what a change of the watched cluster sets.
 	changeLabel = "example.com/change"
 	// watchedCluster has no pods.
-	watchedCluster = "apiVersion: heliostat.dev/v1alpha1\nkind: ComputeCluster\nmetadata: {name: %s}\nspec: {rayVersion: \"2.60.0\", suspend: true}\n"
+	watchedCluster = "apiVersion: heliostat.dev/v1beta1\nkind: ComputeCluster\nmetadata: {name: %s}\nspec: {rayVersion: \"2.60.0\", suspend: true}\n"
 )
 
 // pythonWatch applies a cluster by Kubernetes' client, lists it, and prints each change of label that it sees of all clusters.
@@ -39,8 +39,8 @@ settings = client.Configuration(host=os.environ["SERVER"])
 settings.ssl_ca_cert = os.environ["CA"]
 settings.api_key = {"authorization": "Bearer " + os.environ["TOKEN"]}
 objects = client.CustomObjectsApi(client.ApiClient(settings))
-kind = dict(group="heliostat.dev", version="v1alpha1", plural="computeclusters", namespace=os.environ["NAMESPACE"])
-cluster = {"apiVersion": "heliostat.dev/v1alpha1", "kind": "ComputeCluster", "metadata": {"name": "by-python"}, "spec": {"rayVersion": "2.60.0", "suspend": True}}
+kind = dict(group="heliostat.dev", version="v1beta1", plural="computeclusters", namespace=os.environ["NAMESPACE"])
+cluster = {"apiVersion": "heliostat.dev/v1beta1", "kind": "ComputeCluster", "metadata": {"name": "by-python"}, "spec": {"rayVersion": "2.60.0", "suspend": True}}
 objects.patch_namespaced_custom_object(name="by-python", body=cluster, field_manager="python", _content_type="application/apply-patch+yaml", **kind)
 listed = objects.list_namespaced_custom_object(**kind)
 assert "by-python" in [one["metadata"]["name"] for one in listed["items"]], listed
@@ -96,7 +96,7 @@ func watchTime() time.Duration {
 // setChange makes a change of a cluster.
 func setChange(ctx context.Context, name types.NamespacedName, number int) {
 	GinkgoHelper()
-	cluster := &v1alpha1.ComputeCluster{}
+	cluster := &v1beta1.ComputeCluster{}
 	cluster.Namespace, cluster.Name = name.Namespace, name.Name
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:"%d"}}}`, changeLabel, number))
 	Expect(kubernetes.Patch(ctx, cluster, patch)).To(Succeed())

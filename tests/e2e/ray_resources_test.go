@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient/headtest"
 )
 
@@ -77,7 +77,7 @@ result = {"Whole": ray.get(where.options(num_gpus=1, label_selector={"market": "
 // group is the workers of a group in the order of their slots.
 func (e *env) group(ctx context.Context, name string) []corev1.Pod {
 	GinkgoHelper()
-	return slices.DeleteFunc(inOrder(e.pods(ctx, v1alpha1.RoleWorker)), func(pod corev1.Pod) bool { return pod.Labels[v1alpha1.LabelGroup] != name })
+	return slices.DeleteFunc(inOrder(e.pods(ctx, v1beta1.RoleWorker)), func(pod corev1.Pod) bool { return pod.Labels[v1beta1.LabelGroup] != name })
 }
 
 // subject is the cluster's head as the contract of heads wants it.
@@ -91,7 +91,7 @@ func (e *env) subject(ctx context.Context, workers []corev1.Pod) headtest.Head {
 	}
 	return headtest.Head{
 		Address: forward(ctx, &head, gcs), Jobs: forward(ctx, &head, dashboard), Token: e.token(ctx), Version: release,
-		First: string(workers[0].UID), Second: string(workers[1].UID), Type: workers[0].Labels[v1alpha1.LabelGroup],
+		First: string(workers[0].UID), Second: string(workers[1].UID), Type: workers[0].Labels[v1beta1.LabelGroup],
 		Within: limit / 3,
 		Processes: func(text string) (int, error) {
 			// The first character in brackets, so that what looks is not found.

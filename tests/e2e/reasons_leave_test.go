@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
@@ -30,7 +30,7 @@ var _ = Describe("why a worker has to leave", Label("reasons", live.AcceptLabel)
 		node := nodes(ctx)[0].Name
 		low, high := priorities(ctx)
 		devices := corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("2")}
-		c.spoil = func(of *v1alpha1.NodeSpec) {
+		c.spoil = func(of *v1beta1.NodeSpec) {
 			pod, ray := template(of)
 			of.Size = nil
 			ray.Resources = corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": devices["nvidia.com/gpu"], corev1.ResourceMemory: resource.MustParse("512Mi")}}
@@ -54,7 +54,7 @@ var _ = Describe("why a worker has to leave", Label("reasons", live.AcceptLabel)
 	It("is told where the eviction API sends it away", func(ctx SpecContext) {
 		c := cause{
 			name: "the eviction API sends it away", reason: reason.Evicted, words: "by the eviction API, as kubectl drain and autoscalers do",
-			shown: disruptedBy("EvictionByEvictionAPI"), spoil: func(*v1alpha1.NodeSpec) {},
+			shown: disruptedBy("EvictionByEvictionAPI"), spoil: func(*v1beta1.NodeSpec) {},
 		}
 		c.strike(ctx, func(worker *corev1.Pod) {
 			Expect(kubernetes.Kubernetes.PolicyV1().Evictions(worker.Namespace).Evict(ctx, &policyv1.Eviction{
@@ -73,7 +73,7 @@ var _ = Describe("nodes with a taint", Serial, Label("reasons", live.AcceptLabel
 		c := cause{
 			name:   "all nodes have a taint",
 			reason: reason.Unschedulable, words: "2 have a taint that it does not tolerate. Add a toleration for the nodes' taints",
-			shown: placeless, spoil: func(*v1alpha1.NodeSpec) {},
+			shown: placeless, spoil: func(*v1beta1.NodeSpec) {},
 		}
 		reserve(ctx)
 		for _, inspection := range c.inspect(ctx) {
@@ -89,7 +89,7 @@ func (c *cause) strike(ctx context.Context, blow func(worker *corev1.Pod)) {
 	namespace := fresh(ctx)
 	i, stop := c.watch(namespace)
 	defer stop()
-	cluster := c.cluster(namespace, v1alpha1.RoleWorker)
+	cluster := c.cluster(namespace, v1beta1.RoleWorker)
 	// A worker that waits for its head sits out its grace period.
 	grace := int64(5)
 	pod, _ := template(&cluster.Spec.WorkerGroups[0].NodeSpec)
@@ -99,12 +99,12 @@ func (c *cause) strike(ctx context.Context, blow func(worker *corev1.Pod)) {
 }
 
 // runningWorker makes a cluster and waits until the containers of its worker run.
-func runningWorker(ctx context.Context, cluster *v1alpha1.ComputeCluster) *corev1.Pod {
+func runningWorker(ctx context.Context, cluster *v1beta1.ComputeCluster) *corev1.Pod {
 	GinkgoHelper()
 	Expect(kubernetes.Create(ctx, cluster)).To(Succeed())
 	var worker corev1.Pod
 	eventually(ctx, "a worker to run", func(ctx context.Context) error {
-		pods, err := kubernetes.PodsOf(ctx, client.ObjectKeyFromObject(cluster), v1alpha1.RoleWorker)
+		pods, err := kubernetes.PodsOf(ctx, client.ObjectKeyFromObject(cluster), v1beta1.RoleWorker)
 		if err == nil && (len(pods) != 1 || pods[0].Status.Phase != corev1.PodRunning) {
 			err = errors.New("it does not yet")
 		}
@@ -121,8 +121,8 @@ func (c *cause) watch(namespace string) (inspection, context.CancelFunc) {
 	GinkgoHelper()
 	watching, stop := context.WithCancel(context.Background())
 	return inspection{
-		cause: c, of: v1alpha1.RoleWorker, visible: c.visible(watching, namespace, podPrefix(v1alpha1.RoleWorker)),
-		told: watch(watching, namespace, &v1alpha1.ComputeClusterList{}, c.names(v1alpha1.RoleWorker)),
+		cause: c, of: v1beta1.RoleWorker, visible: c.visible(watching, namespace, podPrefix(v1beta1.RoleWorker)),
+		told: watch(watching, namespace, &v1beta1.ComputeClusterList{}, c.names(v1beta1.RoleWorker)),
 	}, stop
 }
 
@@ -151,7 +151,7 @@ func overDisk(ctx context.Context) {
 		pod, ok := object.(*corev1.Pod)
 		return ok && pod.Status.Phase == corev1.PodFailed && pod.Status.Reason == "Evicted"
 	}}
-	c.spoil = func(node *v1alpha1.NodeSpec) {
+	c.spoil = func(node *v1beta1.NodeSpec) {
 		pod, _ := template(node)
 		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{
 			Name: "logs", Image: rayImage, ImagePullPolicy: corev1.PullIfNotPresent,
@@ -161,19 +161,19 @@ func overDisk(ctx context.Context) {
 	}
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
-	visible := c.visible(watching, namespace, podPrefix(v1alpha1.RoleWorker))
+	visible := c.visible(watching, namespace, podPrefix(v1beta1.RoleWorker))
 	told := watch(watching, namespace, &corev1.EventList{}, func(object client.Object) bool {
 		event := object.(*corev1.Event)
 		return event.InvolvedObject.Kind == "ComputeCluster" && event.Reason == reason.WorkerFailed.Code && strings.Contains(event.Message, "was evicted from node ")
 	})
-	runningWorker(ctx, c.cluster(namespace, v1alpha1.RoleWorker))
+	runningWorker(ctx, c.cluster(namespace, v1beta1.RoleWorker))
 	shown, err := visible(ctx, limit, "the kubelet to evict the worker")
 	Expect(err).NotTo(HaveOccurred())
 	seen, err := told(ctx, patience, "an event that tells of it")
 	Expect(err).NotTo(HaveOccurred())
 	event := seen.Object.(*corev1.Event)
 	reportTold(live.Told{
-		Cause: "it writes more to disk than it may", Of: v1alpha1.RoleWorker, Reason: event.Reason, Message: event.Message,
+		Cause: "it writes more to disk than it may", Of: v1beta1.RoleWorker, Reason: event.Reason, Message: event.Message,
 		Seconds: max(seen.At.Sub(shown.At).Seconds(), 0),
 	})
 }

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
@@ -51,7 +51,7 @@ var _ = Describe("why a worker does not serve", Ordered, Label("reasons", live.A
 		i, stop := c.watch(staff.Namespace)
 		defer stop()
 		// With the head's own version the worker joins.
-		Expect(kubernetes.Edit(ctx, staff.NamespacedName, func(spec *v1alpha1.ComputeClusterSpec) {
+		Expect(kubernetes.Edit(ctx, staff.NamespacedName, func(spec *v1beta1.ComputeClusterSpec) {
 			spec.WorkerGroups[0].Template = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{ReadinessGates: []corev1.PodReadinessGate{gate}}}
 		})).To(Succeed())
 		kill(ctx, &staff.workers(ctx, 1)[0])
@@ -59,7 +59,7 @@ var _ = Describe("why a worker does not serve", Ordered, Label("reasons", live.A
 		worker := staff.workers(ctx, 1)[0]
 		worker.Status.Conditions = append(worker.Status.Conditions, corev1.PodCondition{Type: gate.ConditionType, Status: corev1.ConditionTrue})
 		Expect(kubernetes.Status().Update(ctx, &worker)).To(Succeed())
-		Expect(meta.FindStatusCondition(staff.ready(ctx).Status.Conditions, v1alpha1.ConditionVersionMismatch)).To(BeNil())
+		Expect(meta.FindStatusCondition(staff.ready(ctx).Status.Conditions, v1beta1.ConditionVersionMismatch)).To(BeNil())
 	}, SpecTimeout(limit))
 
 	It("is told where its probe fails that had succeeded", func(ctx SpecContext) {
@@ -103,13 +103,13 @@ var runCauses = []cause{
 	{
 		name:   "Ray refuses an option",
 		reason: reason.CrashLoop, words: "No such option '--no-such-option'. Check its log",
-		shown: ended(), spoil: func(node *v1alpha1.NodeSpec) { node.RayStartParams = map[string]string{"no-such-option": ""} },
+		shown: ended(), spoil: func(node *v1beta1.NodeSpec) { node.RayStartParams = map[string]string{"no-such-option": ""} },
 	},
 	{
 		name:   "Ray's container needs more memory than its limit",
 		reason: reason.OutOfMemory, words: "container ray ran out of memory at its limit of ",
 		prepare: python("sitecustomize.py", "hog = [b'x' * (64 << 20) for _ in range(40)]"), shown: ended(),
-		spoil: func(node *v1alpha1.NodeSpec) {
+		spoil: func(node *v1beta1.NodeSpec) {
 			mountPython(node, "/hungry", "")
 			_, ray := template(node)
 			ray.Env = []corev1.EnvVar{{Name: "PYTHONPATH", Value: "/hungry"}}
@@ -119,7 +119,7 @@ var runCauses = []cause{
 		name:   "an init container needs more memory than its limit",
 		reason: reason.OutOfMemory, words: "container fetch ran out of memory at its limit of 32Mi",
 		shown: ended(),
-		spoil: func(node *v1alpha1.NodeSpec) {
+		spoil: func(node *v1beta1.NodeSpec) {
 			initContainer("python3", "-c", "hog = [b'x' * (64 << 20) for _ in range(40)]")(node)
 			node.Template.Spec.InitContainers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("32Mi")}
 		},
@@ -128,7 +128,7 @@ var runCauses = []cause{
 		name:   "a sidecar ends",
 		reason: reason.SidecarFailed, words: "container logs ended with exit code 1",
 		shown: ended(),
-		spoil: func(node *v1alpha1.NodeSpec) {
+		spoil: func(node *v1beta1.NodeSpec) {
 			pod, _ := template(node)
 			pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{
 				Name: "logs", Image: rayImage, ImagePullPolicy: corev1.PullIfNotPresent, Command: []string{"sh", "-c", "echo bye; exit 1"},
@@ -148,7 +148,7 @@ func python(file, program string) func(context.Context, string) {
 }
 
 // mountPython mounts that ConfigMap, or one file of it, into the ray container.
-func mountPython(node *v1alpha1.NodeSpec, path, file string) {
+func mountPython(node *v1beta1.NodeSpec, path, file string) {
 	volume(corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "python"}}})(node)
 	_, ray := template(node)
 	ray.VolumeMounts[0].MountPath, ray.VolumeMounts[0].SubPath = path, file
@@ -162,12 +162,12 @@ func otherVersion(ctx context.Context, staff *env) {
 	c := cause{
 		name: "it has another version of Ray than its head", reason: reason.VersionMismatch, words: "the head runs Ray 2.60.0 and Python 3.",
 		shown: ended(),
-		spoil: func(node *v1alpha1.NodeSpec) {
+		spoil: func(node *v1beta1.NodeSpec) {
 			mountPython(node, "/usr/local/lib/python3.11/dist-packages/ray/_version.py", "_version.py")
 		},
 	}
-	cluster := c.cluster(staff.Namespace, v1alpha1.RoleWorker)
-	cluster.Spec.Head.NodeSpec = v1alpha1.NodeSpec{Size: size("10m", "2560Mi")}
+	cluster := c.cluster(staff.Namespace, v1beta1.RoleWorker)
+	cluster.Spec.Head.NodeSpec = v1beta1.NodeSpec{Size: size("10m", "2560Mi")}
 	cluster.Spec.WorkerGroups[0].Size = size("10m", "1Gi")
 	i, stop := c.watch(staff.Namespace)
 	defer stop()
@@ -175,7 +175,7 @@ func otherVersion(ctx context.Context, staff *env) {
 	i.await(ctx)
 	eventually(ctx, "the condition VersionMismatch", func(ctx context.Context) error {
 		found, err := kubernetes.Find(ctx, staff.NamespacedName)
-		if err == nil && !meta.IsStatusConditionTrue(found.Status.Conditions, v1alpha1.ConditionVersionMismatch) {
+		if err == nil && !meta.IsStatusConditionTrue(found.Status.Conditions, v1beta1.ConditionVersionMismatch) {
 			err = errors.New("it is not there")
 		}
 		return err

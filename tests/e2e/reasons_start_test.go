@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
@@ -54,7 +54,7 @@ var startCauses = []cause{
 	{
 		name:   "there is too little CPU",
 		reason: reason.Unschedulable, words: "0/2 nodes fit: 2 too little cpu (it asks for 64). Request less",
-		shown: placeless, spoil: func(node *v1alpha1.NodeSpec) { node.Size[corev1.ResourceCPU] = resource.MustParse("64") },
+		shown: placeless, spoil: func(node *v1beta1.NodeSpec) { node.Size[corev1.ResourceCPU] = resource.MustParse("64") },
 	},
 	{
 		name:   "the Secret of a volume is missing",
@@ -79,7 +79,7 @@ var furtherCauses = []cause{
 		name:   "the image may not be pulled",
 		reason: reason.ImagePullFailed, words: "it is not on the node, and imagePullPolicy is Never. Load it",
 		shown: waits("ErrImageNeverPull"),
-		spoil: func(node *v1alpha1.NodeSpec) {
+		spoil: func(node *v1beta1.NodeSpec) {
 			image("example.com/ray:1")(node)
 			node.Template.Spec.Containers[0].ImagePullPolicy = corev1.PullNever
 		},
@@ -127,7 +127,7 @@ var furtherCauses = []cause{
 		name:   "it must not run as root and does",
 		reason: reason.ConfigError, words: "Set runAsUser in the securityContext of the template to a user other than 0",
 		shown: waits("CreateContainerConfigError"),
-		spoil: func(node *v1alpha1.NodeSpec) {
+		spoil: func(node *v1beta1.NodeSpec) {
 			root, no := int64(0), true
 			_, ray := template(node)
 			ray.SecurityContext = &corev1.SecurityContext{RunAsUser: &root, RunAsNonRoot: &no}
@@ -137,7 +137,7 @@ var furtherCauses = []cause{
 		name:   "a queue holds it back",
 		reason: reason.SchedulingGated, words: "held back by scheduling gate example.com/queue",
 		shown: placeless,
-		spoil: func(node *v1alpha1.NodeSpec) {
+		spoil: func(node *v1beta1.NodeSpec) {
 			pod, _ := template(node)
 			pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/queue"}}
 		},
@@ -146,7 +146,7 @@ var furtherCauses = []cause{
 		name:   "an init container takes its time",
 		reason: reason.InitRunning, words: "init container fetch is running",
 		shown: ofContainers(func(status corev1.ContainerStatus) bool { return status.Name == "fetch" && status.State.Running != nil }),
-		spoil: func(node *v1alpha1.NodeSpec) {
+		spoil: func(node *v1beta1.NodeSpec) {
 			initContainer("sleep", "600")(node)
 			node.Template.Spec.TerminationGracePeriodSeconds = new(int64) // sleep heeds no signal
 		},
@@ -158,15 +158,15 @@ var furtherCauses = []cause{
 	},
 }
 
-func image(ref string) func(*v1alpha1.NodeSpec) {
-	return func(node *v1alpha1.NodeSpec) {
+func image(ref string) func(*v1beta1.NodeSpec) {
+	return func(node *v1beta1.NodeSpec) {
 		_, ray := template(node)
 		ray.Image = ref
 	}
 }
 
-func volume(source corev1.VolumeSource) func(*v1alpha1.NodeSpec) {
-	return func(node *v1alpha1.NodeSpec) {
+func volume(source corev1.VolumeSource) func(*v1beta1.NodeSpec) {
+	return func(node *v1beta1.NodeSpec) {
 		pod, ray := template(node)
 		pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: source}}
 		ray.VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}
@@ -190,8 +190,8 @@ func claimWithoutClass(ctx context.Context, namespace string) {
 }
 
 // variable gives the ray container a variable from the key token of a Secret.
-func variable(secret string) func(*v1alpha1.NodeSpec) {
-	return func(node *v1alpha1.NodeSpec) {
+func variable(secret string) func(*v1beta1.NodeSpec) {
+	return func(node *v1beta1.NodeSpec) {
 		_, ray := template(node)
 		ray.Env = []corev1.EnvVar{{Name: "TOKEN", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
 			LocalObjectReference: corev1.LocalObjectReference{Name: secret}, Key: "token",
@@ -199,8 +199,8 @@ func variable(secret string) func(*v1alpha1.NodeSpec) {
 	}
 }
 
-func initContainer(command ...string) func(*v1alpha1.NodeSpec) {
-	return func(node *v1alpha1.NodeSpec) {
+func initContainer(command ...string) func(*v1beta1.NodeSpec) {
+	return func(node *v1beta1.NodeSpec) {
 		pod, _ := template(node)
 		pod.Spec.InitContainers = []corev1.Container{{
 			Name: "fetch", Image: rayImage, ImagePullPolicy: corev1.PullIfNotPresent, Command: command,

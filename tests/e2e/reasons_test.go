@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
@@ -28,7 +28,7 @@ type cause struct {
 	// prepare makes what has to be in the namespace first.
 	prepare func(ctx context.Context, namespace string)
 	// spoil makes it happen to a head or to the workers of a group.
-	spoil func(*v1alpha1.NodeSpec)
+	spoil func(*v1beta1.NodeSpec)
 	// shown reports whether a pod or an event shows the cause. Without it the API server
 	// refuses the pod, which nothing shows, and the time counts from the cluster on.
 	shown func(client.Object) bool
@@ -66,9 +66,9 @@ func (c *cause) inspect(ctx context.Context) []inspection {
 	watching, stop := context.WithCancel(context.Background())
 	DeferCleanup(stop)
 	var all []inspection
-	for _, of := range []string{v1alpha1.RoleHead, v1alpha1.RoleWorker} {
+	for _, of := range []string{v1beta1.RoleHead, v1beta1.RoleWorker} {
 		cluster := c.cluster(namespace, of)
-		i := inspection{cause: c, namespace: namespace, of: of, told: watch(watching, namespace, &v1alpha1.ComputeClusterList{}, c.names(of))}
+		i := inspection{cause: c, namespace: namespace, of: of, told: watch(watching, namespace, &v1beta1.ComputeClusterList{}, c.names(of))}
 		if c.shown != nil {
 			i.visible = c.visible(watching, namespace, podPrefix(of))
 		}
@@ -80,25 +80,25 @@ func (c *cause) inspect(ctx context.Context) []inspection {
 }
 
 // cluster is one whose head or workers have the cause.
-func (c *cause) cluster(namespace, of string) *v1alpha1.ComputeCluster {
-	cluster := &v1alpha1.ComputeCluster{
+func (c *cause) cluster(namespace, of string) *v1beta1.ComputeCluster {
+	cluster := &v1beta1.ComputeCluster{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: spoiltHead},
-		Spec:       v1alpha1.ComputeClusterSpec{RayVersion: release, ImagePullPolicy: corev1.PullIfNotPresent},
+		Spec:       v1beta1.ComputeClusterSpec{RayVersion: release, ImagePullPolicy: corev1.PullIfNotPresent},
 	}
 	cluster.Spec.Head.Size = size("10m", "1536Mi")
-	if of == v1alpha1.RoleHead {
+	if of == v1beta1.RoleHead {
 		c.spoil(&cluster.Spec.Head.NodeSpec)
 		return cluster
 	}
 	cluster.Name = spoiltWorkers
 	keepOff(&cluster.Spec.Head.NodeSpec)
-	cluster.Spec.WorkerGroups = []v1alpha1.WorkerGroup{{Name: group, NodeSpec: v1alpha1.NodeSpec{Size: size("10m", "512Mi")}}}
+	cluster.Spec.WorkerGroups = []v1beta1.WorkerGroup{{Name: group, NodeSpec: v1beta1.NodeSpec{Size: size("10m", "512Mi")}}}
 	c.spoil(&cluster.Spec.WorkerGroups[0].NodeSpec)
 	return cluster
 }
 
 func podPrefix(of string) string {
-	if of == v1alpha1.RoleHead {
+	if of == v1beta1.RoleHead {
 		return spoiltHead + "-head-"
 	}
 	return spoiltWorkers + "-" + group + "-"
@@ -107,16 +107,16 @@ func podPrefix(of string) string {
 // names reports whether a cluster's status names the cause, everywhere it has to.
 func (c *cause) names(of string) func(client.Object) bool {
 	return func(object client.Object) bool {
-		cluster := object.(*v1alpha1.ComputeCluster)
-		if of == v1alpha1.RoleHead {
-			return cluster.Name == spoiltHead && c.in(cluster, v1alpha1.ConditionReady) && c.in(cluster, v1alpha1.ConditionHeadReady)
+		cluster := object.(*v1beta1.ComputeCluster)
+		if of == v1beta1.RoleHead {
+			return cluster.Name == spoiltHead && c.in(cluster, v1beta1.ConditionReady) && c.in(cluster, v1beta1.ConditionHeadReady)
 		}
-		return cluster.Name == spoiltWorkers && c.in(cluster, v1alpha1.ConditionWorkersReady) &&
+		return cluster.Name == spoiltWorkers && c.in(cluster, v1beta1.ConditionWorkersReady) &&
 			len(cluster.Status.Groups) == 1 && cluster.Status.Groups[0].Reason == c.reason.Code
 	}
 }
 
-func (c *cause) in(cluster *v1alpha1.ComputeCluster, kind string) bool {
+func (c *cause) in(cluster *v1beta1.ComputeCluster, kind string) bool {
 	condition := meta.FindStatusCondition(cluster.Status.Conditions, kind)
 	return condition != nil && condition.Status == metav1.ConditionFalse && condition.Reason == c.reason.Code &&
 		strings.Contains(condition.Message, c.words)
@@ -149,11 +149,11 @@ func (i inspection) await(ctx context.Context) {
 	}
 	told, err := i.told(ctx, patience, fmt.Sprintf("the status to say %s with %q, as the %s has: %s", i.cause.reason.Code, i.cause.words, i.of, i.cause.name))
 	Expect(err).NotTo(HaveOccurred())
-	kind := v1alpha1.ConditionHeadReady
-	if i.of == v1alpha1.RoleWorker {
-		kind = v1alpha1.ConditionWorkersReady
+	kind := v1beta1.ConditionHeadReady
+	if i.of == v1beta1.RoleWorker {
+		kind = v1beta1.ConditionWorkersReady
 	}
-	condition := meta.FindStatusCondition(told.Object.(*v1alpha1.ComputeCluster).Status.Conditions, kind)
+	condition := meta.FindStatusCondition(told.Object.(*v1beta1.ComputeCluster).Status.Conditions, kind)
 	reportTold(live.Told{
 		Cause: i.cause.name, Of: i.of, Reason: condition.Reason, Message: condition.Message, Seconds: max(told.At.Sub(shown.At).Seconds(), 0),
 	})
@@ -187,15 +187,15 @@ func size(cpu, memory string) corev1.ResourceList {
 }
 
 // template is the node's, with its ray container, made where there is none yet.
-func template(node *v1alpha1.NodeSpec) (*corev1.PodTemplateSpec, *corev1.Container) {
+func template(node *v1beta1.NodeSpec) (*corev1.PodTemplateSpec, *corev1.Container) {
 	if node.Template == nil {
-		node.Template = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: v1alpha1.ContainerRay}}}}
+		node.Template = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: v1beta1.ContainerRay}}}}
 	}
 	return node.Template, &node.Template.Spec.Containers[0]
 }
 
 // keepOff keeps a pod off all nodes, so that it costs nothing.
-func keepOff(node *v1alpha1.NodeSpec) {
+func keepOff(node *v1beta1.NodeSpec) {
 	pod, _ := template(node)
 	pod.Spec.NodeSelector = map[string]string{"example.com/disk": "none"}
 }

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // resized is the spec of a cluster whose second group has one worker of the small size.
@@ -17,7 +17,7 @@ func resized(cluster func() *env) {
 		team := cluster()
 		old := team.group(ctx, "cpu")[0]
 		begin := time.Now()
-		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) {
+		team.edit(ctx, func(spec *v1beta1.ComputeClusterSpec) {
 			spec.WorkerGroups[1].Size = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1100m"), corev1.ResourceMemory: resource.MustParse("2Gi")}
 		})
 		team.upToDate(ctx)

@@ -16,7 +16,7 @@ import (
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -96,7 +96,7 @@ const fullDrain, hastened = 45, 30 * time.Second
 // end deletes the cluster while there is a task on each worker.
 func (e *env) end(ctx context.Context) {
 	GinkgoHelper()
-	workers := e.pods(ctx, v1alpha1.RoleWorker)
+	workers := e.pods(ctx, v1beta1.RoleWorker)
 	for i := range workers {
 		e.occupy(ctx, &workers[i])
 	}
@@ -141,9 +141,9 @@ func (e *env) roll(ctx context.Context, value string) {
 	stream := e.begin(ctx, tasks)
 	stream.reaches(ctx, &stream.pod, "/tmp/streaming")
 	begin := time.Now()
-	e.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) {
+	e.edit(ctx, func(spec *v1beta1.ComputeClusterSpec) {
 		spec.WorkerGroups[0].Template = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-			Containers: []corev1.Container{{Name: v1alpha1.ContainerRay, Env: []corev1.EnvVar{{Name: "EDITED", Value: value}}}},
+			Containers: []corev1.Container{{Name: v1beta1.ContainerRay, Env: []corev1.EnvVar{{Name: "EDITED", Value: value}}}},
 		}}
 	})
 	e.upToDate(ctx)
@@ -196,6 +196,6 @@ result["pods"] = sorted(pods)`
 // upToDate waits until every pod was built from the spec as it is now, and is ready.
 func (e *env) upToDate(ctx context.Context) {
 	GinkgoHelper()
-	e.is(ctx, v1alpha1.ConditionUpToDate)
+	e.is(ctx, v1beta1.ConditionUpToDate)
 	e.ready(ctx)
 }

@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
@@ -129,7 +129,7 @@ func (p *portal) output(ctx context.Context, path string) (text []byte, end stri
 }
 
 // proxied asserts that Ray's own job API is reached through the dashboard proxy, and a job's log by a WebSocket.
-func (p *portal) proxied(ctx context.Context, cluster string, job *v1alpha1.ClusterJob, log string) {
+func (p *portal) proxied(ctx context.Context, cluster string, job *v1beta1.ClusterJob, log string) {
 	GinkgoHelper()
 	header := http.Header{"Authorization": {"Bearer " + p.token}}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, p.dashboards+"/"+cluster+"/api/jobs/"+job.Status.SubmissionID, nil)
@@ -172,7 +172,7 @@ func served(setting func() (*office, *env), jobs map[string]task) {
 			Expect(end).To(Equal(want))
 			part, _ := p.output(ctx, "/jobs/"+job.Name+"/log?offset=7")
 			Expect(string(part)).To(Equal(file[7:]))
-			if job.Status.Phase == v1alpha1.PhaseSucceeded {
+			if job.Status.Phase == v1beta1.PhaseSucceeded {
 				p.proxied(ctx, "shared", job, file)
 			}
 		}
@@ -184,9 +184,9 @@ func served(setting func() (*office, *env), jobs map[string]task) {
 		Expect(end).To(Equal("Failed 4"))
 
 		endless := o.submit(ctx, "portal-endless", onShared+entrypoint(beat))
-		endless.is(ctx, v1alpha1.PhaseRunning)
+		endless.is(ctx, v1beta1.PhaseRunning)
 		p.send(ctx, http.MethodPost, "/jobs/"+endless.Name+":stop", "")
-		job := endless.is(ctx, v1alpha1.PhaseStopped)
+		job := endless.is(ctx, v1beta1.PhaseStopped)
 		Expect(reasonOf(job)).To(Equal(reason.Stopped.Code), live.SaysOf(job))
 		Eventually(func(g Gomega) { // the server sees it a moment later
 			text, _ := p.send(ctx, http.MethodGet, "/jobs/"+endless.Name, "")

@@ -12,12 +12,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
 // scaledBetween has Serve scale the echo by its load, soon, and has it tell a version.
-func scaledBetween(least, most int, version string) func(*v1alpha1.ClusterServiceSpec) error {
+func scaledBetween(least, most int, version string) func(*v1beta1.ClusterServiceSpec) error {
 	return application(func(app map[string]any) {
 		app["deployments"] = []any{map[string]any{
 			"name": "Echo", "num_replicas": "auto", "max_replicas_per_node": most, "user_config": map[string]any{"version": version},
@@ -30,7 +30,7 @@ func scaledBetween(least, most int, version string) func(*v1alpha1.ClusterServic
 }
 
 // replicasOf is how many replicas of a version's only application run.
-func replicasOf(version *v1alpha1.ServiceVersion) int {
+func replicasOf(version *v1beta1.ServiceVersion) int {
 	running := 0
 	if version != nil && len(version.Applications) > 0 {
 		_, _ = fmt.Sscanf(version.Applications[0].Replicas, "%d/", &running) // 0 where it says nothing
@@ -39,13 +39,13 @@ func replicasOf(version *v1alpha1.ServiceVersion) int {
 }
 
 // changesOfScaled are made in turn: of the code, the image and the shape. The code changes on the same cluster.
-var changesOfScaled = []func(*v1alpha1.ClusterServiceSpec) error{toOtherCode, toOtherImage, shaped}
+var changesOfScaled = []func(*v1beta1.ClusterServiceSpec) error{toOtherCode, toOtherImage, shaped}
 
 // scaledUpgrade goes to another version of a service that Serve scales, once three replicas run under its load.
 func scaledUpgrade(ctx context.Context, s *service, clients *crowd, round int) {
 	GinkgoHelper()
 	had := 0
-	s.becomes(ctx, "run three replicas", func(service *v1alpha1.ClusterService) error {
+	s.becomes(ctx, "run three replicas", func(service *v1beta1.ClusterService) error {
 		if had = replicasOf(service.Status.Active); had < 3 {
 			return fmt.Errorf("%d run", had)
 		}
@@ -60,16 +60,16 @@ func scaledUpgrade(ctx context.Context, s *service, clients *crowd, round int) {
 	}}
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
-	turned := watch(watching, s.Namespace, &v1alpha1.ClusterServiceList{}, func(object client.Object) bool {
-		service, ok := object.(*v1alpha1.ClusterService)
+	turned := watch(watching, s.Namespace, &v1beta1.ClusterServiceList{}, func(object client.Object) bool {
+		service, ok := object.(*v1beta1.ClusterService)
 		return ok && service.Name == s.Name && service.Status.Candidate != nil && service.Status.Candidate.TrafficPercent > 0
 	})
 	u.losesNone(ctx, fmt.Sprint(2+round))
-	Expect(s.now(ctx).Status.LastUpgrade.Result).To(Equal(v1alpha1.UpgradeSucceeded))
+	Expect(s.now(ctx).Status.LastUpgrade.Result).To(Equal(v1beta1.UpgradeSucceeded))
 	if u.change.surges {
 		first, err := turned(ctx, servingTime, "the new version to have requests")
 		Expect(err).NotTo(HaveOccurred())
-		status := first.Object.(*v1alpha1.ClusterService).Status
+		status := first.Object.(*v1beta1.ClusterService).Status
 		Expect(replicasOf(status.Candidate)).To(BeNumerically(">=", min(had, replicasOf(status.Active))), "as many as the former version runs")
 	}
 }
@@ -77,21 +77,21 @@ func scaledUpgrade(ctx context.Context, s *service, clients *crowd, round int) {
 // sleepAndWake waits until no replica runs, and for the answer to the request that changes that.
 func (s *service) sleepAndWake(ctx context.Context) {
 	GinkgoHelper()
-	s.becomes(ctx, "sleep", func(service *v1alpha1.ClusterService) error {
+	s.becomes(ctx, "sleep", func(service *v1beta1.ClusterService) error {
 		active := service.Status.Active
 		if !strings.HasPrefix(active.Applications[0].Replicas, "0/") || service.Status.ObservedGeneration != service.Generation || active.ReadyEndpoints != 1 {
 			return errors.New("replicas run, or workers take requests")
 		}
-		return has(v1alpha1.ConditionReady, metav1.ConditionTrue, "")(service)
+		return has(v1beta1.ConditionReady, metav1.ConditionTrue, "")(service)
 	})
 	begin := time.Now()
 	Expect(s.ask(ctx, "/?said=wake")).To(HaveField("Said", "wake"))
 	told("request to a service without a replica to its answer", begin)
-	s.becomes(ctx, "have its workers take requests again", func(service *v1alpha1.ClusterService) error {
+	s.becomes(ctx, "have its workers take requests again", func(service *v1beta1.ClusterService) error {
 		if replicasOf(service.Status.Active) == 0 {
 			return errors.New("no replica runs")
 		}
-		return has(v1alpha1.ConditionReady, metav1.ConditionTrue, "")(service)
+		return has(v1beta1.ConditionReady, metav1.ConditionTrue, "")(service)
 	})
 }
 

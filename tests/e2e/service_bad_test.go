@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
@@ -27,7 +27,7 @@ import (
 type badVersion struct {
 	name string
 	// change asks for it.
-	change []func(*v1alpha1.ClusterServiceSpec) error
+	change []func(*v1beta1.ClusterServiceSpec) error
 	// prepare makes what has to be in the namespace first, nil for nothing.
 	prepare func(ctx context.Context, namespace string) client.Object
 	// seen waits until the cause can be seen, and returns when that was: zero where the status had it before the test.
@@ -48,7 +48,7 @@ var missing = codeOf("/code/a", "nowhere")
 
 // missingInPlace is a version with that import path, which needs no second cluster.
 var missingInPlace = badVersion{
-	name: "an import path that does not exist, on the same cluster", change: []func(*v1alpha1.ClusterServiceSpec) error{missing},
+	name: "an import path that does not exist, on the same cluster", change: []func(*v1beta1.ClusterServiceSpec) error{missing},
 	seen: saidInServe(false, "No module named"), words: "No module named",
 }
 
@@ -57,16 +57,16 @@ func badVersions() []badVersion {
 	return []badVersion{
 		{
 			name:   "an import path that does not exist, on a second cluster",
-			change: []func(*v1alpha1.ClusterServiceSpec) error{missing, moved("import")}, seen: saidInServe(true, "No module named"), words: "No module named",
+			change: []func(*v1beta1.ClusterServiceSpec) error{missing, moved("import")}, seen: saidInServe(true, "No module named"), words: "No module named",
 		},
 		{
 			name:   "a replica that dies after 30 s, before it is ready",
-			change: []func(*v1alpha1.ClusterServiceSpec) error{codeOf("/code/a", "dies"), moved("dies"), within(120)},
+			change: []func(*v1beta1.ClusterServiceSpec) error{codeOf("/code/a", "dies"), moved("dies"), within(120)},
 			seen:   saidInServe(true, "failed to start"), words: "failed to start",
 		},
 		{
 			name: "an image that cannot be pulled", words: "example.com/none:1",
-			change: []func(*v1alpha1.ClusterServiceSpec) error{within(30), func(spec *v1alpha1.ClusterServiceSpec) error {
+			change: []func(*v1beta1.ClusterServiceSpec) error{within(30), func(spec *v1beta1.ClusterServiceSpec) error {
 				spec.ClusterTemplate.Spec.Image = "example.com/none:1"
 				return nil
 			}},
@@ -77,11 +77,11 @@ func badVersions() []badVersion {
 		},
 		{
 			name: "no quota for a second cluster", words: "ResourceQuota tight",
-			change:  []func(*v1alpha1.ClusterServiceSpec) error{within(30), moved("quota")},
+			change:  []func(*v1beta1.ClusterServiceSpec) error{within(30), moved("quota")},
 			prepare: tight,
 			seen: func(ctx context.Context, s *service, former string) time.Time {
-				refused := watch(ctx, s.Namespace, &v1alpha1.ComputeClusterList{}, func(object client.Object) bool {
-					cluster, ok := object.(*v1alpha1.ComputeCluster)
+				refused := watch(ctx, s.Namespace, &v1beta1.ComputeClusterList{}, func(object client.Object) bool {
+					cluster, ok := object.(*v1beta1.ComputeCluster)
 					return ok && cluster.Name != former && slices.ContainsFunc(cluster.Status.Conditions, func(c metav1.Condition) bool {
 						return c.Reason == reason.QuotaExceeded.Code
 					})
@@ -93,8 +93,8 @@ func badVersions() []badVersion {
 }
 
 // within is how long a version may take to become healthy, in seconds.
-func within(seconds int32) func(*v1alpha1.ClusterServiceSpec) error {
-	return func(spec *v1alpha1.ClusterServiceSpec) error {
+func within(seconds int32) func(*v1beta1.ClusterServiceSpec) error {
+	return func(spec *v1beta1.ClusterServiceSpec) error {
 		spec.Upgrade.HealthyDeadlineSeconds = &seconds
 		return nil
 	}
@@ -134,13 +134,13 @@ func (s *service) inServe(ctx context.Context, former string, another bool, word
 	var head corev1.Pod
 	eventually(ctx, "the head where Serve is to say "+words, func(ctx context.Context) error {
 		if clusters := s.clusters(ctx); another {
-			i := slices.IndexFunc(clusters, func(cluster v1alpha1.ComputeCluster) bool { return cluster.Name != former })
+			i := slices.IndexFunc(clusters, func(cluster v1beta1.ComputeCluster) bool { return cluster.Name != former })
 			if i < 0 {
 				return errors.New("there is no other cluster")
 			}
 			e.Name = clusters[i].Name
 		}
-		heads := e.pods(ctx, v1alpha1.RoleHead)
+		heads := e.pods(ctx, v1beta1.RoleHead)
 		if len(heads) != 1 || !isReady(&heads[0]) {
 			return fmt.Errorf("%s has no head yet", e.Name)
 		}
@@ -184,12 +184,12 @@ func page(ctx context.Context, url, token string) (string, error) {
 // names reports whether a service's status says some words, in a condition or of an application.
 func names(name, words string) func(client.Object) bool {
 	return func(object client.Object) bool {
-		service, ok := object.(*v1alpha1.ClusterService)
+		service, ok := object.(*v1beta1.ClusterService)
 		if !ok || service.Name != name {
 			return false
 		}
 		text := live.SaysOfService(service)
-		for _, version := range []*v1alpha1.ServiceVersion{service.Status.Active, service.Status.Candidate} {
+		for _, version := range []*v1beta1.ServiceVersion{service.Status.Active, service.Status.Candidate} {
 			for i := 0; version != nil && i < len(version.Applications); i++ {
 				text += version.Applications[i].Message
 			}
@@ -212,7 +212,7 @@ func (s *service) expectRollback(ctx context.Context, clients *crowd, bad badVer
 	defer stop()
 	clients.phase("calm")
 	clients.phase(bad.name)
-	said := watch(watching, s.Namespace, &v1alpha1.ClusterServiceList{}, names(s.Name, bad.words))
+	said := watch(watching, s.Namespace, &v1beta1.ClusterServiceList{}, names(s.Name, bad.words))
 	back, begin := live.TakenBack{Cause: bad.name}, time.Now()
 	s.edit(ctx, bad.change...)
 	shown := bad.seen(watching, s, former)
@@ -220,20 +220,20 @@ func (s *service) expectRollback(ctx context.Context, clients *crowd, bad badVer
 		shown = begin // so that it is no shorter than it was
 	}
 	back.Told = max(0, sighted(ctx, said, "the status to say "+bad.words).Sub(shown).Seconds())
-	s.becomes(ctx, "have the version taken back", has(v1alpha1.ConditionRolledBack, metav1.ConditionTrue, ""))
+	s.becomes(ctx, "have the version taken back", has(v1beta1.ConditionRolledBack, metav1.ConditionTrue, ""))
 	Expect(s.alone(ctx).Name).To(Equal(former))
 	back.Seconds = time.Since(begin).Seconds()
 	// It was told that it is being taken back, and then how that ended.
-	taken := s.becomes(ctx, "tell how the change ended", func(service *v1alpha1.ClusterService) error {
+	taken := s.becomes(ctx, "tell how the change ended", func(service *v1beta1.ClusterService) error {
 		if last := service.Status.LastUpgrade; last == nil || before.LastUpgrade != nil && last.To == before.LastUpgrade.To {
 			return errors.New("it tells of the one before")
 		}
 		return nil
 	})
 	back.Reason, back.Message = taken.Status.LastUpgrade.Reason, taken.Status.LastUpgrade.Message
-	Expect(taken.Status.LastUpgrade.Result).To(Equal(v1alpha1.UpgradeRolledBack))
+	Expect(taken.Status.LastUpgrade.Result).To(Equal(v1beta1.UpgradeRolledBack))
 	Expect(taken.Status.Active.ClusterName).To(Equal(former))
-	Expect(has(v1alpha1.ConditionReady, metav1.ConditionTrue, "")(taken)).To(Succeed(), "the good version serves")
+	Expect(has(v1beta1.ConditionReady, metav1.ConditionTrue, "")(taken)).To(Succeed(), "the good version serves")
 	Consistently(ctx, func(ctx context.Context) int { return len(s.clusters(ctx)) }, "3s", "200ms").Should(Equal(1), "it is not tried again")
 	back.Same = slices.Equal(s.processes(ctx, "/"), pids)
 	clients.phase("after")
@@ -254,7 +254,7 @@ var _ = Describe("a service whose next version cannot serve", Ordered, ContinueO
 	var s *service
 	var clients *crowd
 	var pids []string
-	var good *v1alpha1.ClusterServiceSpec
+	var good *v1beta1.ClusterServiceSpec
 
 	BeforeAll(func(ctx SpecContext) {
 		s = serviced(ctx).begins(ctx, "steadfast", echoing("echo", "/")+ownCluster+hasty)
@@ -276,12 +276,12 @@ var _ = Describe("a service whose next version cannot serve", Ordered, ContinueO
 		former := s.serves(ctx).Status.Active.ClusterName
 		clients.phase("calm")
 		clients.phase("sick")
-		s.edit(ctx, codeOf("/code/a", "sickens"), moved("sick"), func(spec *v1alpha1.ClusterServiceSpec) error {
+		s.edit(ctx, codeOf("/code/a", "sickens"), moved("sick"), func(spec *v1beta1.ClusterServiceSpec) error {
 			minute := int32(60)
 			spec.Upgrade.IntervalSeconds = &minute
 			return nil
 		})
-		half := s.becomes(ctx, "give half of the requests away", func(service *v1alpha1.ClusterService) error {
+		half := s.becomes(ctx, "give half of the requests away", func(service *v1beta1.ClusterService) error {
 			if candidate := service.Status.Candidate; candidate == nil || candidate.TrafficPercent != 50 {
 				return errors.New("it does not")
 			}
@@ -293,7 +293,7 @@ var _ = Describe("a service whose next version cannot serve", Ordered, ContinueO
 		for i := range workers {
 			exec(ctx, &workers[i], "touch", "/tmp/sick")
 		}
-		s.becomes(ctx, "have all requests back", func(service *v1alpha1.ClusterService) error {
+		s.becomes(ctx, "have all requests back", func(service *v1beta1.ClusterService) error {
 			if active := service.Status.Active; active.ClusterName != former || active.TrafficPercent != 100 {
 				return errors.New("it has not")
 			}
@@ -302,10 +302,10 @@ var _ = Describe("a service whose next version cannot serve", Ordered, ContinueO
 		told(live.ServeSickEntry, begin)
 		// Nodes know of it a moment later.
 		Consistently(ctx, func(ctx context.Context) error {
-			return has(v1alpha1.ConditionReady, metav1.ConditionTrue, "")(s.now(ctx))
+			return has(v1beta1.ConditionReady, metav1.ConditionTrue, "")(s.now(ctx))
 		}, learned(3*time.Second), "1s").Should(Succeed())
 		clients.phase("back")
-		s.becomes(ctx, "have the version taken back", has(v1alpha1.ConditionRolledBack, metav1.ConditionTrue, ""))
+		s.becomes(ctx, "have the version taken back", has(v1beta1.ConditionRolledBack, metav1.ConditionTrue, ""))
 		Expect(s.alone(ctx).Name).To(Equal(former))
 		Expect(s.processes(ctx, "/")).To(Equal(pids))
 		s.edit(ctx, to(good))

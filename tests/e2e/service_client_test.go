@@ -13,7 +13,7 @@ import (
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/internal/loadgen"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
@@ -153,8 +153,8 @@ type census struct {
 // it and tells.
 func (s *service) census(ctx context.Context) func() census {
 	GinkgoHelper()
-	labels := client.MatchingLabels{v1alpha1.LabelService: s.Name}
-	changes, err := kubernetes.Watch(ctx, &v1alpha1.ComputeClusterList{}, client.InNamespace(s.Namespace), labels)
+	labels := client.MatchingLabels{v1beta1.LabelService: s.Name}
+	changes, err := kubernetes.Watch(ctx, &v1beta1.ComputeClusterList{}, client.InNamespace(s.Namespace), labels)
 	Expect(err).NotTo(HaveOccurred())
 	var seen census
 	done := make(chan struct{})
@@ -162,7 +162,7 @@ func (s *service) census(ctx context.Context) func() census {
 		defer close(done)
 		there := map[string]bool{}
 		for change := range changes.ResultChan() {
-			cluster, ok := change.Object.(*v1alpha1.ComputeCluster)
+			cluster, ok := change.Object.(*v1beta1.ComputeCluster)
 			if !ok {
 				continue
 			}

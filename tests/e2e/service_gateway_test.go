@@ -11,7 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/internal/loadgen"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
@@ -26,7 +26,7 @@ var _ = Describe("a service behind a gateway", Label(serviceLabel, localkubeLabe
 		const step = 10
 		s := t.begins(ctx, "echo", echoing("echo", "/")+ownCluster+fmt.Sprintf(
 			"upgrade: {stepPercent: %d, intervalSeconds: 15, drainSeconds: 30, retireAfterSeconds: 20, gateway: {parentRef: {name: public}}}\n", step))
-		programmed := has(v1alpha1.ConditionGatewayProgrammed, metav1.ConditionTrue, "GatewayProgrammed")
+		programmed := has(v1beta1.ConditionGatewayProgrammed, metav1.ConditionTrue, "GatewayProgrammed")
 		s.becomes(ctx, "be behind its gateway", programmed)
 		through := &service{s.NamespacedName, url}
 		eventually(ctx, "an answer by way of the gateway", func(ctx context.Context) error {
@@ -91,9 +91,9 @@ func (s *service) measures(ctx context.Context, through *service, client *live.C
 	var divided live.Divided
 	var since time.Time
 	var phase string
-	share := func(service *v1alpha1.ClusterService) (int, error) {
+	share := func(service *v1beta1.ClusterService) (int, error) {
 		if candidate := service.Status.Candidate; candidate != nil && candidate.TrafficPercent > 0 {
-			return int(candidate.TrafficPercent), has(v1alpha1.ConditionGatewayProgrammed, metav1.ConditionTrue, "")(service)
+			return int(candidate.TrafficPercent), has(v1beta1.ConditionGatewayProgrammed, metav1.ConditionTrue, "")(service)
 		}
 		return 0, errors.New("the new version has no share yet")
 	}

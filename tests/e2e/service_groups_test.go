@@ -9,12 +9,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
 // replicated has so many replicas of the echo run, two on a node at most.
-func replicated(count int) func(*v1alpha1.ClusterServiceSpec) error {
+func replicated(count int) func(*v1beta1.ClusterServiceSpec) error {
 	return application(func(app map[string]any) {
 		app["deployments"] = []any{map[string]any{
 			"name": "Echo", "num_replicas": count, "max_replicas_per_node": 2, "user_config": map[string]any{"version": "1"},
@@ -23,8 +23,8 @@ func replicated(count int) func(*v1alpha1.ClusterServiceSpec) error {
 }
 
 // grouped gives a service's cluster a second group of one worker, like its first, or takes it away.
-func grouped(has bool) func(*v1alpha1.ClusterServiceSpec) error {
-	return func(spec *v1alpha1.ClusterServiceSpec) error {
+func grouped(has bool) func(*v1beta1.ClusterServiceSpec) error {
+	return func(spec *v1beta1.ClusterServiceSpec) error {
 		groups := &spec.ClusterTemplate.Spec.WorkerGroups
 		*groups = (*groups)[:1]
 		if has {
@@ -37,12 +37,12 @@ func grouped(has bool) func(*v1alpha1.ClusterServiceSpec) error {
 }
 
 // leadsTo is that so many workers take the requests of a service that is ready and has done all that its spec says.
-func leadsTo(workers int32) func(*v1alpha1.ClusterService) error {
-	return func(service *v1alpha1.ClusterService) error {
+func leadsTo(workers int32) func(*v1beta1.ClusterService) error {
+	return func(service *v1beta1.ClusterService) error {
 		if service.Status.ObservedGeneration != service.Generation || service.Status.Active.ReadyEndpoints != workers {
 			return fmt.Errorf("%d take requests", service.Status.Active.ReadyEndpoints)
 		}
-		return has(v1alpha1.ConditionReady, metav1.ConditionTrue, "")(service)
+		return has(v1beta1.ConditionReady, metav1.ConditionTrue, "")(service)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
@@ -22,19 +22,19 @@ import (
 // whereTheyAre has pods replaced on the one cluster that there is. Of the two replicas each has room
 // on one worker only, and goes on there until 60 s before the drain ends, so that the other one
 // has started again by then.
-func whereTheyAre(spec *v1alpha1.ClusterServiceSpec) error {
+func whereTheyAre(spec *v1beta1.ClusterServiceSpec) error {
 	seconds := int32(100)
-	spec.Upgrade.Strategy, spec.Upgrade.StepPercent, spec.Upgrade.IntervalSeconds = v1alpha1.UpgradeInPlace, nil, nil
+	spec.Upgrade.Strategy, spec.Upgrade.StepPercent, spec.Upgrade.IntervalSeconds = v1beta1.UpgradeInPlace, nil, nil
 	spec.ClusterTemplate.Spec.WorkerGroups[0].DrainSeconds = &seconds
 	return nil
 }
 
 // othersWork gives the workers alone an environment that Ray does not look at.
-func othersWork(value string) func(*v1alpha1.ClusterServiceSpec) error {
-	return func(spec *v1alpha1.ClusterServiceSpec) error {
+func othersWork(value string) func(*v1beta1.ClusterServiceSpec) error {
+	return func(spec *v1beta1.ClusterServiceSpec) error {
 		for i := range spec.ClusterTemplate.Spec.WorkerGroups {
 			containers := spec.ClusterTemplate.Spec.WorkerGroups[i].Template.Spec.Containers
-			at := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == v1alpha1.ContainerRay })
+			at := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == v1beta1.ContainerRay })
 			containers[at].Env = []corev1.EnvVar{{Name: "EDITED", Value: value}}
 		}
 		return nil
@@ -42,7 +42,7 @@ func othersWork(value string) func(*v1alpha1.ClusterServiceSpec) error {
 }
 
 // comesTo is becomes for what takes as long as it takes to replace all workers twice.
-func (s *service) comesTo(ctx context.Context, what string, look func(*v1alpha1.ClusterService) error) {
+func (s *service) comesTo(ctx context.Context, what string, look func(*v1beta1.ClusterService) error) {
 	GinkgoHelper()
 	Expect(live.Until(ctx, 2*servingTime, s.Name+" to come to "+what, func(ctx context.Context) error {
 		found, err := kubernetes.FindService(ctx, s.NamespacedName)
@@ -78,10 +78,10 @@ var _ = Describe("a service upgraded in place", Ordered, Label(serviceLabel, loc
 		clients.phase("workers")
 		begin := time.Now()
 		s.edit(ctx, othersWork("once"), tells("2"))
-		s.becomes(ctx, "say that workers are replaced", has(v1alpha1.ConditionUpgrading, metav1.ConditionTrue, reason.UpgradeInPlace.Code))
+		s.becomes(ctx, "say that workers are replaced", has(v1beta1.ConditionUpgrading, metav1.ConditionTrue, reason.UpgradeInPlace.Code))
 		var unready error
-		s.comesTo(ctx, "other workers and the new version", func(service *v1alpha1.ClusterService) error {
-			unready = cmp.Or(unready, has(v1alpha1.ConditionReady, metav1.ConditionTrue, "")(service))
+		s.comesTo(ctx, "other workers and the new version", func(service *v1beta1.ClusterService) error {
+			unready = cmp.Or(unready, has(v1beta1.ConditionReady, metav1.ConditionTrue, "")(service))
 			return live.IsServing(service)
 		})
 		Expect(unready).NotTo(HaveOccurred(), "it is ready all the time")
@@ -109,10 +109,10 @@ var _ = Describe("a service upgraded in place", Ordered, Label(serviceLabel, loc
 		Expect(err).NotTo(HaveOccurred())
 		head := cluster.head(ctx)
 		s.edit(ctx, moved("all"), tells("3"))
-		s.becomes(ctx, "say that it does not answer", func(service *v1alpha1.ClusterService) error {
+		s.becomes(ctx, "say that it does not answer", func(service *v1beta1.ClusterService) error {
 			return errors.Join(
-				has(v1alpha1.ConditionReady, metav1.ConditionFalse, "")(service),
-				has(v1alpha1.ConditionUpgrading, metav1.ConditionTrue, reason.UpgradeRecreating.Code)(service),
+				has(v1beta1.ConditionReady, metav1.ConditionFalse, "")(service),
+				has(v1beta1.ConditionUpgrading, metav1.ConditionTrue, reason.UpgradeRecreating.Code)(service),
 			)
 		})
 		after := s.serves(ctx)
@@ -128,14 +128,14 @@ var _ = Describe("a service upgraded in place", Ordered, Label(serviceLabel, loc
 		former := s.serves(ctx).Status.Active.Revision
 		intents := intentsOf(cluster.workers(ctx, 2))
 		s.edit(ctx, othersWork("bad"), codeOf("/code/a", "nowhere"))
-		s.comesTo(ctx, "the former version", func(service *v1alpha1.ClusterService) error {
+		s.comesTo(ctx, "the former version", func(service *v1beta1.ClusterService) error {
 			if service.Status.Active.Revision != former {
 				return fmt.Errorf("version %s is asked for", service.Status.Active.Revision)
 			}
 			return errors.Join(
-				has(v1alpha1.ConditionRolledBack, metav1.ConditionTrue, "")(service),
-				has(v1alpha1.ConditionUpgrading, metav1.ConditionFalse, "")(service),
-				has(v1alpha1.ConditionReady, metav1.ConditionTrue, "")(service),
+				has(v1beta1.ConditionRolledBack, metav1.ConditionTrue, "")(service),
+				has(v1beta1.ConditionUpgrading, metav1.ConditionFalse, "")(service),
+				has(v1beta1.ConditionReady, metav1.ConditionTrue, "")(service),
 			)
 		})
 		Expect(intentsOf(cluster.workers(ctx, 2))).To(Equal(intents), "the pods are those of the former version")
@@ -149,7 +149,7 @@ var _ = Describe("a service upgraded in place", Ordered, Label(serviceLabel, loc
 func intentsOf(pods []corev1.Pod) string {
 	var all []string
 	for i := range pods {
-		all = append(all, pods[i].Annotations[v1alpha1.AnnotationIntent])
+		all = append(all, pods[i].Annotations[v1beta1.AnnotationIntent])
 	}
 	slices.Sort(all)
 	return strings.Join(all, " ")

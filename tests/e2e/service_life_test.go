@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/cli/outcome"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // kubectl prepares to run it as a user would.
@@ -70,7 +70,7 @@ var _ = Describe("a service on its own cluster", Ordered, Label(serviceLabel, lo
 		begin := time.Now()
 		s = t.applies(ctx, "plain", strings.Replace(echoing("echo", "/"), "{", "{"+alsoGRPC, 1)+ownCluster+hasty)
 		told("service applied to its Service", begin)
-		Expect(has(v1alpha1.ConditionReady, metav1.ConditionTrue, "")(s.now(ctx))).NotTo(Succeed(), "nobody answers yet")
+		Expect(has(v1beta1.ConditionReady, metav1.ConditionTrue, "")(s.now(ctx))).NotTo(Succeed(), "nobody answers yet")
 		ready := s.serves(ctx)
 		said, err := s.ask(ctx, "/?said=hello")
 		Expect(err).NotTo(HaveOccurred())
@@ -85,9 +85,9 @@ var _ = Describe("a service on its own cluster", Ordered, Label(serviceLabel, lo
 		Expect(active.Healthy).To(BeTrue())
 		Expect(active.Revision).To(Equal("1"))
 		Expect(active.ClusterName).To(Equal(s.alone(ctx).Name))
-		Expect(active.Applications).To(ConsistOf(v1alpha1.ApplicationStatus{Name: "echo", State: "RUNNING", RoutePrefix: "/", Replicas: "2/2"}))
+		Expect(active.Applications).To(ConsistOf(v1beta1.ApplicationStatus{Name: "echo", State: "RUNNING", RoutePrefix: "/", Replicas: "2/2"}))
 		Expect(ready.Status.URL).To(Equal(fmt.Sprintf("http://plain.%s.svc:8000", t.namespace)))
-		Expect(ready.Status.Summary).To(Equal(v1alpha1.ServiceSummary{Version: "1", Traffic: "100%", Applications: "1/1"}))
+		Expect(ready.Status.Summary).To(Equal(v1beta1.ServiceSummary{Version: "1", Traffic: "100%", Applications: "1/1"}))
 	}, SpecTimeout(servingTime))
 
 	It("lets in pods of its namespace, and of another once allowFrom names it", func(ctx SpecContext) {
@@ -96,10 +96,10 @@ var _ = Describe("a service on its own cluster", Ordered, Label(serviceLabel, lo
 		worker := s.alone(ctx).workers(ctx, 2)[0]
 		Expect(reached(ctx, &neighbour, &worker)).To(ContainElement("Serve"))
 		Expect(reached(ctx, &stranger, &worker)).To(BeEmpty())
-		s.edit(ctx, func(spec *v1alpha1.ClusterServiceSpec) error {
+		s.edit(ctx, func(spec *v1beta1.ClusterServiceSpec) error {
 			there := &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: stranger.Namespace}}
 			spec.Service.AllowFrom = append(spec.Service.AllowFrom,
-				v1alpha1.ServePeer{NetworkPolicyPeer: networkingv1.NetworkPolicyPeer{NamespaceSelector: there}})
+				v1beta1.ServePeer{NetworkPolicyPeer: networkingv1.NetworkPolicyPeer{NamespaceSelector: there}})
 			return nil
 		})
 		eventuallyReached(ctx, &stranger, &worker, "Serve")
@@ -109,13 +109,13 @@ var _ = Describe("a service on its own cluster", Ordered, Label(serviceLabel, lo
 		for _, worker := range s.alone(ctx).workers(ctx, 2) {
 			exec(ctx, &worker, "sh", "-c", "cd /code && nohup python3 -m http.server 9100 >/dev/null 2>&1 &")
 		}
-		s.edit(ctx, func(spec *v1alpha1.ClusterServiceSpec) error {
-			spec.Service.Ports = append(spec.Service.Ports, v1alpha1.ServePort{Name: "files", Port: 81, TargetPort: 9100})
+		s.edit(ctx, func(spec *v1beta1.ClusterServiceSpec) error {
+			spec.Service.Ports = append(spec.Service.Ports, v1beta1.ServePort{Name: "files", Port: 81, TargetPort: 9100})
 			return nil
 		})
 		address := fmt.Sprintf("http://plain.%s.svc:81/a/", t.namespace)
 		eventually(ctx, "an answer at the additional port", func(ctx context.Context) error {
-			said, err := kubernetes.Exec(ctx, client.ObjectKeyFromObject(&neighbour), v1alpha1.ContainerRay, "python3", "-c",
+			said, err := kubernetes.Exec(ctx, client.ObjectKeyFromObject(&neighbour), v1beta1.ContainerRay, "python3", "-c",
 				"import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1], timeout=2).read().decode())", address)
 			if err == nil && !strings.Contains(said, "echo.py") {
 				err = fmt.Errorf("it answers %s", said)
@@ -182,10 +182,10 @@ var _ = Describe("a service on its own cluster", Ordered, Label(serviceLabel, lo
 		})
 		scaleOperator(ctx, 1)
 		eventually(ctx, "another worker to take requests", func(ctx context.Context) error {
-			pods, err := kubernetes.PodsOf(ctx, cluster.NamespacedName, v1alpha1.RoleWorker)
+			pods, err := kubernetes.PodsOf(ctx, cluster.NamespacedName, v1beta1.RoleWorker)
 			open := 0
 			for i := range pods {
-				if pods[i].UID != workers[0].UID && pods[i].Labels[v1alpha1.LabelServePrefix+s.Name] == v1alpha1.ServeOn {
+				if pods[i].UID != workers[0].UID && pods[i].Labels[v1beta1.LabelServePrefix+s.Name] == v1beta1.ServeOn {
 					open++
 				}
 			}
@@ -210,7 +210,7 @@ var _ = Describe("a service on its own cluster", Ordered, Label(serviceLabel, lo
 		go func() {
 			defer GinkgoRecover()
 			channel.WaitForStateChange(ctx, connectivity.Ready)
-			pods, err := kubernetes.PodsOf(ctx, cluster.NamespacedName, v1alpha1.RoleWorker)
+			pods, err := kubernetes.PodsOf(ctx, cluster.NamespacedName, v1beta1.RoleWorker)
 			Expect(err).NotTo(HaveOccurred())
 			ended <- pods
 		}()

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
@@ -30,7 +30,7 @@ type brokenNeighbour struct {
 // spec is the service's in YAML, without its cluster.
 func (b *brokenNeighbour) spec() string {
 	GinkgoHelper()
-	var spec v1alpha1.ClusterServiceSpec
+	var spec v1beta1.ClusterServiceSpec
 	Expect(yaml.Unmarshal([]byte(echoing("broken", "/broken")), &spec)).To(Succeed())
 	Expect(application(b.breaks)(&spec)).To(Succeed())
 	return fmt.Sprintf("serveConfig: %s\n", spec.ServeConfig.Raw)
@@ -84,10 +84,10 @@ var _ = Describe("a service on a shared cluster, beside one that is broken", Ord
 				clients.phase(one.name)
 				broken := t.applies(ctx, "broken", one.spec()+onShelf)
 				DeferCleanup(func(ctx SpecContext) { broken.remove(ctx) }, NodeTimeout(servingTime))
-				isBroken := has(v1alpha1.ConditionReady, metav1.ConditionFalse, one.why.Code)
+				isBroken := has(v1beta1.ConditionReady, metav1.ConditionFalse, one.why.Code)
 				broken.becomes(ctx, "say why it does not serve", isBroken)
 
-				heads := shelf.pods(ctx, v1alpha1.RoleHead)
+				heads := shelf.pods(ctx, v1beta1.RoleHead)
 				Expect(heads).To(HaveLen(1))
 				signal(syscall.SIGKILL, "gcs_server", string(heads[0].UID))
 				eventually(ctx, "the head to have restarted", func(ctx context.Context) error {

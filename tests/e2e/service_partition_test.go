@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -74,8 +74,8 @@ func split(near, lost string) string {
 }
 
 // endpoints looks for so many pods that take requests.
-func endpoints(n int) func(*v1alpha1.ClusterService) error {
-	return func(service *v1alpha1.ClusterService) error {
+func endpoints(n int) func(*v1beta1.ClusterService) error {
+	return func(service *v1beta1.ClusterService) error {
 		if active := service.Status.Active; active == nil || int(active.ReadyEndpoints) != n {
 			return errors.New("it has not")
 		}

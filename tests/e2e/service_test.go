@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -152,7 +152,7 @@ func outside(ctx context.Context) string {
 // applies makes a service with a spec in YAML that this machine reaches, and waits until it has an address.
 func (t *team) applies(ctx context.Context, name, spec string) *service {
 	GinkgoHelper()
-	text := fmt.Sprintf("apiVersion: heliostat.dev/v1alpha1\nkind: ClusterService\nmetadata: {name: %s}\nspec:\n", name)
+	text := fmt.Sprintf("apiVersion: heliostat.dev/v1beta1\nkind: ClusterService\nmetadata: {name: %s}\nspec:\n", name)
 	spec += fmt.Sprintf("service: {allowFrom: [{ipBlock: {cidr: %s}}]}\n", outside(ctx))
 	for line := range strings.Lines(spec) {
 		text += "  " + line
@@ -187,7 +187,7 @@ func (t *team) service(ctx context.Context, name string) *service {
 	return s
 }
 
-func (s *service) now(ctx context.Context) *v1alpha1.ClusterService {
+func (s *service) now(ctx context.Context) *v1beta1.ClusterService {
 	GinkgoHelper()
 	found, err := kubernetes.FindService(ctx, s.NamespacedName)
 	Expect(err).NotTo(HaveOccurred())
@@ -195,7 +195,7 @@ func (s *service) now(ctx context.Context) *v1alpha1.ClusterService {
 }
 
 // serves waits until the service is as its spec asks, with nothing under way.
-func (s *service) serves(ctx context.Context) *v1alpha1.ClusterService {
+func (s *service) serves(ctx context.Context) *v1beta1.ClusterService {
 	GinkgoHelper()
 	found, err := kubernetes.UntilServing(ctx, s.NamespacedName, servingTime)
 	Expect(err).NotTo(HaveOccurred())
@@ -203,9 +203,9 @@ func (s *service) serves(ctx context.Context) *v1alpha1.ClusterService {
 }
 
 // becomes waits until the service is as a look wants it, which gives what is not so.
-func (s *service) becomes(ctx context.Context, what string, look func(*v1alpha1.ClusterService) error) *v1alpha1.ClusterService {
+func (s *service) becomes(ctx context.Context, what string, look func(*v1beta1.ClusterService) error) *v1beta1.ClusterService {
 	GinkgoHelper()
-	var found *v1alpha1.ClusterService
+	var found *v1beta1.ClusterService
 	eventually(ctx, s.Name+" to "+what, func(ctx context.Context) (err error) {
 		if found, err = kubernetes.FindService(ctx, s.NamespacedName); err != nil {
 			return err
@@ -219,8 +219,8 @@ func (s *service) becomes(ctx context.Context, what string, look func(*v1alpha1.
 }
 
 // has looks for a condition of a status and a reason; any reason will do where it is empty.
-func has(condition string, status metav1.ConditionStatus, why string) func(*v1alpha1.ClusterService) error {
-	return func(service *v1alpha1.ClusterService) error {
+func has(condition string, status metav1.ConditionStatus, why string) func(*v1beta1.ClusterService) error {
+	return func(service *v1beta1.ClusterService) error {
 		found := meta.FindStatusCondition(service.Status.Conditions, condition)
 		if found == nil || found.Status != status || why != "" && found.Reason != why {
 			return fmt.Errorf("%s is not %s with %s", condition, status, why)
@@ -229,9 +229,9 @@ func has(condition string, status metav1.ConditionStatus, why string) func(*v1al
 	}
 }
 
-func (s *service) edit(ctx context.Context, changes ...func(*v1alpha1.ClusterServiceSpec) error) {
+func (s *service) edit(ctx context.Context, changes ...func(*v1beta1.ClusterServiceSpec) error) {
 	GinkgoHelper()
-	Expect(kubernetes.EditService(ctx, s.NamespacedName, func(spec *v1alpha1.ClusterServiceSpec) error {
+	Expect(kubernetes.EditService(ctx, s.NamespacedName, func(spec *v1beta1.ClusterServiceSpec) error {
 		for _, change := range changes {
 			if err := change(spec); err != nil {
 				return err
@@ -242,8 +242,8 @@ func (s *service) edit(ctx context.Context, changes ...func(*v1alpha1.ClusterSer
 }
 
 // configured changes a serveConfig.
-func configured(change func(config map[string]any)) func(*v1alpha1.ClusterServiceSpec) error {
-	return func(spec *v1alpha1.ClusterServiceSpec) error {
+func configured(change func(config map[string]any)) func(*v1beta1.ClusterServiceSpec) error {
+	return func(spec *v1beta1.ClusterServiceSpec) error {
 		config := map[string]any{}
 		if err := yaml.Unmarshal(spec.ServeConfig.Raw, &config); err != nil {
 			return fmt.Errorf("read the serveConfig: %w", err)
@@ -256,21 +256,21 @@ func configured(change func(config map[string]any)) func(*v1alpha1.ClusterServic
 }
 
 // application changes the only application of a serveConfig.
-func application(change func(app map[string]any)) func(*v1alpha1.ClusterServiceSpec) error {
+func application(change func(app map[string]any)) func(*v1beta1.ClusterServiceSpec) error {
 	return configured(func(config map[string]any) {
 		change(config["applications"].([]any)[0].(map[string]any))
 	})
 }
 
 // tells has the same processes tell another version.
-func tells(version string) func(*v1alpha1.ClusterServiceSpec) error {
+func tells(version string) func(*v1beta1.ClusterServiceSpec) error {
 	return application(func(app map[string]any) {
 		app["deployments"] = []any{map[string]any{"name": "Echo", "num_replicas": 2, "user_config": map[string]any{"version": version}}}
 	})
 }
 
 // runs has other code serve: that of a directory, or of a module.
-func codeOf(directory, module string) func(*v1alpha1.ClusterServiceSpec) error {
+func codeOf(directory, module string) func(*v1beta1.ClusterServiceSpec) error {
 	return application(func(app map[string]any) {
 		app["import_path"] = module + ":app"
 		app["runtime_env"] = map[string]any{"env_vars": map[string]any{"PYTHONPATH": directory}}
@@ -278,10 +278,10 @@ func codeOf(directory, module string) func(*v1alpha1.ClusterServiceSpec) error {
 }
 
 // moved gives the pods an environment that Ray does not look at, so that they are other pods.
-func moved(value string) func(*v1alpha1.ClusterServiceSpec) error {
-	return func(spec *v1alpha1.ClusterServiceSpec) error {
+func moved(value string) func(*v1beta1.ClusterServiceSpec) error {
+	return func(spec *v1beta1.ClusterServiceSpec) error {
 		if spec.ClusterTemplate.Spec.PodDefaults == nil {
-			spec.ClusterTemplate.Spec.PodDefaults = &v1alpha1.PodDefaults{}
+			spec.ClusterTemplate.Spec.PodDefaults = &v1beta1.PodDefaults{}
 		}
 		spec.ClusterTemplate.Spec.PodDefaults.Env = []corev1.EnvVar{{Name: "EDITED", Value: value}}
 		return nil
@@ -342,10 +342,10 @@ func (s *service) processes(ctx context.Context, path string) []string {
 }
 
 // clusters are those that were made for the service, those on their way out included.
-func (s *service) clusters(ctx context.Context) []v1alpha1.ComputeCluster {
+func (s *service) clusters(ctx context.Context) []v1beta1.ComputeCluster {
 	GinkgoHelper()
-	var list v1alpha1.ComputeClusterList
-	Expect(kubernetes.List(ctx, &list, client.InNamespace(s.Namespace), client.MatchingLabels{v1alpha1.LabelService: s.Name})).To(Succeed())
+	var list v1beta1.ComputeClusterList
+	Expect(kubernetes.List(ctx, &list, client.InNamespace(s.Namespace), client.MatchingLabels{v1beta1.LabelService: s.Name})).To(Succeed())
 	return list.Items
 }
 
@@ -365,7 +365,7 @@ func (s *service) alone(ctx context.Context) *env {
 }
 
 var _ = JustAfterEach(func(ctx SpecContext) {
-	var services v1alpha1.ClusterServiceList
+	var services v1beta1.ClusterServiceList
 	if CurrentSpecReport().Failed() && kubernetes.List(ctx, &services) == nil {
 		for i := range services.Items {
 			text, _ := json.MarshalIndent(services.Items[i].Status, "", " ") // what cannot be printed is left out of a report

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -49,7 +49,7 @@ func hears(ctx context.Context, words string, workers ...corev1.Pod) {
 	eventually(ctx, "a proxy to say "+words, func(ctx context.Context) error {
 		said := make([]string, 0, len(workers))
 		for _, worker := range workers {
-			text, err := kubernetes.Exec(ctx, client.ObjectKeyFromObject(&worker), v1alpha1.ContainerRay, "python3", "-c", askProxy)
+			text, err := kubernetes.Exec(ctx, client.ObjectKeyFromObject(&worker), v1beta1.ContainerRay, "python3", "-c", askProxy)
 			if err != nil {
 				return err
 			}
@@ -86,11 +86,11 @@ var _ = Describe("a service whose operator is away", Label(serviceLabel, localku
 		}, usualDrain*3/2, "1s").Should(Succeed())
 		hears(ctx, "drained", workers...)
 		scaleOperator(ctx, 1)
-		after := s.becomes(ctx, "lead to the other worker alone", func(service *v1alpha1.ClusterService) error {
+		after := s.becomes(ctx, "lead to the other worker alone", func(service *v1beta1.ClusterService) error {
 			if ready := service.Status.Active.ReadyEndpoints; ready != 1 {
 				return fmt.Errorf("%d take requests", ready)
 			}
-			return has(v1alpha1.ConditionReady, metav1.ConditionTrue, "")(service)
+			return has(v1beta1.ConditionReady, metav1.ConditionTrue, "")(service)
 		})
 		clients.phase("after")
 		sent, failed, failures := counted(clients.settled(ctx, "calm", "away"))

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -48,14 +48,14 @@ var changes = []change{
 	{name: live.ChangeRollback, surges: true, make: func(ctx context.Context, s *service, now, _ string) string {
 		former := s.now(ctx).Spec.DeepCopy()
 		s.edit(ctx, shaped, codeOf("/code/a", "nowhere"))
-		s.becomes(ctx, "have the version taken back", has(v1alpha1.ConditionRolledBack, metav1.ConditionTrue, ""))
+		s.becomes(ctx, "have the version taken back", has(v1beta1.ConditionRolledBack, metav1.ConditionTrue, ""))
 		s.edit(ctx, to(former))
 		return now
 	}},
 	{name: live.ChangeReturn, surges: true, make: func(ctx context.Context, s *service, now, next string) string {
 		former := s.now(ctx).Spec.DeepCopy()
 		s.edit(ctx, tells(next), shaped)
-		s.becomes(ctx, "have some requests go to the new version", func(service *v1alpha1.ClusterService) error {
+		s.becomes(ctx, "have some requests go to the new version", func(service *v1beta1.ClusterService) error {
 			if candidate := service.Status.Candidate; candidate == nil || candidate.TrafficPercent == 0 {
 				return errors.New("none do")
 			}
@@ -66,7 +66,7 @@ var changes = []change{
 	}},
 	{name: live.ChangeNothing, make: func(ctx context.Context, s *service, now, _ string) string {
 		beside := &env{types.NamespacedName{Namespace: s.Namespace, Name: "beside"}}
-		cluster := &v1alpha1.ComputeCluster{
+		cluster := &v1beta1.ComputeCluster{
 			ObjectMeta: metav1.ObjectMeta{Namespace: beside.Namespace, Name: beside.Name}, Spec: *s.now(ctx).Spec.ClusterTemplate.Spec.DeepCopy(),
 		}
 		Expect(kubernetes.Create(ctx, cluster)).To(Succeed())
@@ -77,7 +77,7 @@ var changes = []change{
 	}},
 	{name: live.ChangeThree, surges: true, make: func(ctx context.Context, s *service, _, next string) string {
 		s.edit(ctx, tells(next+" on its way"), shaped)
-		s.becomes(ctx, "have a second cluster", func(service *v1alpha1.ClusterService) error {
+		s.becomes(ctx, "have a second cluster", func(service *v1beta1.ClusterService) error {
 			if candidate := service.Status.Candidate; candidate == nil || candidate.ClusterName == "" {
 				return errors.New("it has none")
 			}
@@ -94,7 +94,7 @@ var changes = []change{
 }
 
 // toOtherCode asks for the code of the other one of two directories.
-func toOtherCode(spec *v1alpha1.ClusterServiceSpec) error {
+func toOtherCode(spec *v1beta1.ClusterServiceSpec) error {
 	directory := "/code/a"
 	if strings.Contains(string(spec.ServeConfig.Raw), directory) {
 		directory = "/code/b"
@@ -104,7 +104,7 @@ func toOtherCode(spec *v1alpha1.ClusterServiceSpec) error {
 
 // toOtherImage asks for the other one of two names of one image: there is no other that nodes without a registry
 // could have.
-func toOtherImage(spec *v1alpha1.ClusterServiceSpec) error {
+func toOtherImage(spec *v1beta1.ClusterServiceSpec) error {
 	other := "docker.io/" + rayImage
 	if spec.ClusterTemplate.Spec.Image == other {
 		other = rayImage
@@ -120,15 +120,15 @@ func otherImage(ctx context.Context, s *service, _, next string) string {
 }
 
 // to has the service be as it was.
-func to(former *v1alpha1.ClusterServiceSpec) func(*v1alpha1.ClusterServiceSpec) error {
-	return func(spec *v1alpha1.ClusterServiceSpec) error {
+func to(former *v1beta1.ClusterServiceSpec) func(*v1beta1.ClusterServiceSpec) error {
+	return func(spec *v1beta1.ClusterServiceSpec) error {
 		former.DeepCopyInto(spec)
 		return nil
 	}
 }
 
 // shaped gives the workers another size.
-func shaped(spec *v1alpha1.ClusterServiceSpec) error {
+func shaped(spec *v1beta1.ClusterServiceSpec) error {
 	size := spec.ClusterTemplate.Spec.WorkerGroups[0].Size
 	cpu := resource.MustParse("400m")
 	if size.Cpu().Cmp(cpu) == 0 {
@@ -167,7 +167,7 @@ func (s *service) hasItsProxies(ctx context.Context) {
 }
 
 // surging gives half the room for a second cluster where there was all, and all where there was half.
-func surging(spec *v1alpha1.ClusterServiceSpec) error {
+func surging(spec *v1beta1.ClusterServiceSpec) error {
 	percent := int32(50)
 	if given := spec.Upgrade.MaxSurgePercent; given != nil && *given == percent {
 		percent = 100
@@ -266,9 +266,9 @@ func losesNoneByImages(name, service string, load ...string) {
 		clients := s.crowd(ctx, load...)
 		for round := range *rounds {
 			u := upgrade{service: s, clients: clients, change: change{name: name, surges: true, make: otherImage}, round: round}
-			former := s.alone(ctx).authority(ctx).Data[v1alpha1.AuthorityCertificateKey]
+			former := s.alone(ctx).authority(ctx).Data[v1beta1.AuthorityCertificateKey]
 			u.losesNone(ctx, fmt.Sprint(2+round))
-			now := s.alone(ctx).authority(ctx).Data[v1alpha1.AuthorityCertificateKey]
+			now := s.alone(ctx).authority(ctx).Data[v1beta1.AuthorityCertificateKey]
 			Expect(bytes.Equal(former, now)).To(Equal(name != live.ChangeEncrypted), "the certificate authority")
 		}
 	}, Label(live.ServeUpgradesLabel(name)), SpecTimeout(time.Duration(1+*rounds)*2*servingTime))
@@ -324,8 +324,8 @@ func (u *upgrade) through(ctx context.Context, next string) live.Upgraded {
 	was, err := s.ask(ctx, "/")
 	Expect(err).NotTo(HaveOccurred())
 	version := u.change.make(ctx, s, was.Version, next)
-	switched := watch(watching, s.Namespace, &v1alpha1.ClusterServiceList{}, func(object client.Object) bool {
-		service, ok := object.(*v1alpha1.ClusterService)
+	switched := watch(watching, s.Namespace, &v1beta1.ClusterServiceList{}, func(object client.Object) bool {
+		service, ok := object.(*v1beta1.ClusterService)
 		return ok && service.Name == s.Name && service.Status.ObservedGeneration == service.Generation && hasAll(service, former, version == was.Version)
 	})
 	after := s.serves(ctx)
@@ -347,8 +347,8 @@ func (u *upgrade) through(ctx context.Context, next string) live.Upgraded {
 
 // hasAll reports whether the version that is to win has all requests: that on the former cluster
 // where the change was taken back, or one on another.
-func hasAll(service *v1alpha1.ClusterService, former string, back bool) bool {
-	for _, version := range []*v1alpha1.ServiceVersion{service.Status.Active, service.Status.Candidate} {
+func hasAll(service *v1beta1.ClusterService, former string, back bool) bool {
+	for _, version := range []*v1beta1.ServiceVersion{service.Status.Active, service.Status.Candidate} {
 		if version != nil && (version.ClusterName == former) == back && version.TrafficPercent == 100 {
 			return true
 		}
@@ -357,7 +357,7 @@ func hasAll(service *v1alpha1.ClusterService, former string, back bool) bool {
 }
 
 // holds checks who answers after a change.
-func (u *upgrade) holds(ctx context.Context, after *v1alpha1.ClusterService, former string, pids []string, version string) {
+func (u *upgrade) holds(ctx context.Context, after *v1beta1.ClusterService, former string, pids []string, version string) {
 	GinkgoHelper()
 	now := u.service.processes(ctx, "/")
 	for _, process := range now {

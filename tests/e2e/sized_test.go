@@ -5,7 +5,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // node is what Ray says of one of its nodes.
@@ -31,7 +31,7 @@ var _ = Describe("a cluster with sizes, options and a template", Ordered, Label(
 		team = given(ctx, "cluster-sized.yaml", "team")
 		head = team.head(ctx)
 		for _, worker := range team.workers(ctx, 2) {
-			workers[worker.Labels[v1alpha1.LabelGroup]] = worker
+			workers[worker.Labels[v1beta1.LabelGroup]] = worker
 		}
 		Expect(workers).To(HaveKey("cpu"))
 		Expect(workers).To(HaveKey("gpu"))

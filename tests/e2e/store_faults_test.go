@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
@@ -162,7 +162,7 @@ func (s *steady) bears(ctx context.Context, one trouble) {
 	fault := live.StoreFault{Fault: one.name}
 	begin := time.Now()
 	one.befall(ctx)
-	said := s.says(ctx, v1alpha1.ConditionControlStoreReady, metav1.ConditionFalse, one.reason.Code)
+	said := s.says(ctx, v1beta1.ConditionControlStoreReady, metav1.ConditionFalse, one.reason.Code)
 	fault.Told, fault.Reason, fault.Message = time.Since(begin).Seconds(), said.Reason, said.Message
 	Expect(said.Message).To(ContainSubstring(one.words))
 	if rest := one.lasts - time.Since(begin); rest > 0 {
@@ -173,7 +173,7 @@ func (s *steady) bears(ctx context.Context, one trouble) {
 	ended := time.Now()
 	s.served(ctx, head.UID, one.spares)
 	fault.Back = time.Since(ended).Seconds()
-	fault.Head, fault.Touched = uids(s.pods(ctx, v1alpha1.RoleHead))[0] == head.UID, s.touched(ctx)
+	fault.Head, fault.Touched = uids(s.pods(ctx, v1beta1.RoleHead))[0] == head.UID, s.touched(ctx)
 	GinkgoWriter.Println(fault)
 	AddReportEntry(live.StoreFaultsEntry, fault, ReportEntryVisibilityAlways)
 	Expect(fault.Touched).To(BeZero(), fault.String())
@@ -184,7 +184,7 @@ func (s *steady) bears(ctx context.Context, one trouble) {
 // that was spared.
 func (s *steady) served(ctx context.Context, head types.UID, spared bool) {
 	GinkgoHelper()
-	s.says(ctx, v1alpha1.ConditionControlStoreReady, metav1.ConditionTrue, reason.StoreServes.Code)
+	s.says(ctx, v1beta1.ConditionControlStoreReady, metav1.ConditionTrue, reason.StoreServes.Code)
 	s.ready(ctx)
 	if spared {
 		now := s.head(ctx)
@@ -253,12 +253,12 @@ result = (_internal_kv_get(b"a word") or b"").decode()`, &word)
 // suspends suspends a cluster until none of its Ray pods is left, or has it back.
 func (e *env) suspends(ctx context.Context, on bool) {
 	GinkgoHelper()
-	e.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) { spec.Suspend = on })
+	e.edit(ctx, func(spec *v1beta1.ComputeClusterSpec) { spec.Suspend = on })
 	if !on {
 		e.ready(ctx)
 		return
 	}
-	e.is(ctx, v1alpha1.ConditionSuspended)
+	e.is(ctx, v1beta1.ConditionSuspended)
 	Expect(e.pods(ctx, "")).To(BeEmpty())
 }
 
@@ -283,7 +283,7 @@ func redisLost(cluster func() *steady, labels ...string) {
 			}
 			return err
 		})
-		team.says(ctx, v1alpha1.ConditionControlStoreReady, metav1.ConditionTrue, reason.StoreServes.Code)
+		team.says(ctx, v1beta1.ConditionControlStoreReady, metav1.ConditionTrue, reason.StoreServes.Code)
 		team.sound(ctx)
 	}, Label(labels...), SpecTimeout(2*limit))
 }
@@ -293,7 +293,7 @@ func retained(cluster func() *steady, labels ...string) {
 	It("leaves what is to be retained to a later cluster of its name", func(ctx SpecContext) {
 		team := cluster()
 		team.notes(ctx, "retained")
-		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) { spec.ControlStore.ManagedRedis.Retain = true })
+		team.edit(ctx, func(spec *v1beta1.ComputeClusterSpec) { spec.ControlStore.ManagedRedis.Retain = true })
 		team.ready(ctx)
 		name := types.NamespacedName{Namespace: team.Namespace, Name: team.Name + "-store"}
 		var claim corev1.PersistentVolumeClaim
@@ -346,7 +346,7 @@ func visitor(ctx context.Context, namespace, claim string) corev1.Pod {
 		TerminationGracePeriodSeconds: new(int64),
 		SecurityContext:               &corev1.PodSecurityContext{RunAsUser: new(int64)}, // any user may own the files
 		Containers: []corev1.Container{{
-			Name: v1alpha1.ContainerRay, Image: rayImage, Command: []string{"sleep", "infinity"},
+			Name: v1beta1.ContainerRay, Image: rayImage, Command: []string{"sleep", "infinity"},
 			VolumeMounts: []corev1.VolumeMount{{Name: "store", MountPath: "/store"}},
 		}},
 		Volumes: []corev1.Volume{{Name: "store", VolumeSource: corev1.VolumeSource{
@@ -375,7 +375,7 @@ func guarded(cluster func() *steady, labels ...string) {
 		var secret corev1.Secret
 		Expect(kubernetes.Get(ctx, types.NamespacedName{Namespace: team.Namespace, Name: team.Name + "-redis"}, &secret)).To(Succeed())
 		Expect(secret.Data).To(HaveLen(3))
-		for _, list := range []client.ObjectList{&corev1.PodList{}, &v1alpha1.ComputeClusterList{}, &corev1.EventList{}, &corev1.ConfigMapList{}} {
+		for _, list := range []client.ObjectList{&corev1.PodList{}, &v1beta1.ComputeClusterList{}, &corev1.EventList{}, &corev1.ConfigMapList{}} {
 			Expect(kubernetes.List(ctx, list, client.InNamespace(team.Namespace))).To(Succeed())
 			text, err := json.Marshal(list)
 			Expect(err).NotTo(HaveOccurred())

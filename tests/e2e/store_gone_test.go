@@ -13,7 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -135,7 +135,7 @@ func noteSays(ctx context.Context, cluster types.UID, words string) map[string]s
 		}
 		return err
 	})
-	Expect(note.Labels).To(HaveKey(v1alpha1.LabelNote))
+	Expect(note.Labels).To(HaveKey(v1beta1.LabelNote))
 	for key, value := range note.Data {
 		Expect(value).NotTo(ContainSubstring(storePassword), key)
 	}

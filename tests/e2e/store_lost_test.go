@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
@@ -52,7 +52,7 @@ func onLostNodes() {
 		e := &env{types.NamespacedName{Namespace: fresh(ctx), Name: "given"}}
 		credentials(ctx, e.Namespace)
 		begin := losing(ctx, e, server.store("lost"), "partition")
-		said := e.says(ctx, v1alpha1.ConditionReady, "False", reason.OldHeadRemains.Code) // the store itself serves
+		said := e.says(ctx, v1beta1.ConditionReady, "False", reason.OldHeadRemains.Code) // the store itself serves
 		Expect(said.Message).To(ContainSubstring("kubectl taint node " + nodes(ctx)[1].Name))
 		e.movedOn(ctx, begin)
 		e.heals(ctx)
@@ -62,7 +62,7 @@ func onLostNodes() {
 		lost := nodes(ctx)[1].Name
 		e := &env{types.NamespacedName{Namespace: fresh(ctx), Name: "shared"}}
 		begin := losing(ctx, e, "controlStore: {embedded: {storage: 100Mi, storageClassName: shared, accessModes: [ReadWriteMany]}}\n", "stop")
-		said := e.says(ctx, v1alpha1.ConditionControlStoreReady, "False", reason.VolumeHeldByLostNode.Code)
+		said := e.says(ctx, v1beta1.ConditionControlStoreReady, "False", reason.VolumeHeldByLostNode.Code)
 		Expect(said.Message).To(ContainSubstring("kubectl taint node " + lost))
 		Consistently(ctx, func() error { return e.oneHead(ctx) }, 10*time.Second, time.Second).Should(Succeed())
 		declareOff(ctx, lost)
@@ -73,10 +73,10 @@ func onLostNodes() {
 	It("waits for its node on a volume that is bound to it", func(ctx SpecContext) {
 		e := &env{types.NamespacedName{Namespace: fresh(ctx), Name: "bound"}}
 		losing(ctx, e, "controlStore: {embedded: {storage: 100Mi}}\n", "stop")
-		e.says(ctx, v1alpha1.ConditionControlStoreReady, "False", reason.VolumeHeldByLostNode.Code)
+		e.says(ctx, v1beta1.ConditionControlStoreReady, "False", reason.VolumeHeldByLostNode.Code)
 		Consistently(ctx, func() error { return e.oneHead(ctx) }, 10*time.Second, time.Second).Should(Succeed())
 		e.heals(ctx)
-		e.says(ctx, v1alpha1.ConditionControlStoreReady, "True", reason.StoreServes.Code)
+		e.says(ctx, v1beta1.ConditionControlStoreReady, "True", reason.StoreServes.Code)
 		e.ready(ctx)
 		Expect(e.noted(ctx)).To(Equal("before"))
 	}, label, SpecTimeout(3*limit))
@@ -141,7 +141,7 @@ func (e *env) movedOn(ctx context.Context, begin time.Time) {
 	eventually(ctx, "a head elsewhere", func(ctx context.Context) error {
 		now, err := kubernetes.Find(ctx, e.NamespacedName)
 		if err == nil && (now.Status.Epoch != 2 || now.Status.Head == nil || now.Status.Head.NodeName == lost) {
-			err = fmt.Errorf("epoch %d, %+v, %+v", now.Status.Epoch, now.Status.Head, meta.FindStatusCondition(now.Status.Conditions, v1alpha1.ConditionControlStoreReady))
+			err = fmt.Errorf("epoch %d, %+v, %+v", now.Status.Epoch, now.Status.Head, meta.FindStatusCondition(now.Status.Conditions, v1beta1.ConditionControlStoreReady))
 		}
 		if err != nil {
 			return err
@@ -169,7 +169,7 @@ func (e *env) living(ctx context.Context) *corev1.Pod {
 
 // oneHead tells by nil that there is no other head than the first.
 func (e *env) oneHead(ctx context.Context) error {
-	heads, err := kubernetes.PodsOf(ctx, e.NamespacedName, v1alpha1.RoleHead)
+	heads, err := kubernetes.PodsOf(ctx, e.NamespacedName, v1beta1.RoleHead)
 	if err == nil && len(heads) != 1 {
 		err = fmt.Errorf("there are %d", len(heads))
 	}
@@ -191,7 +191,7 @@ func (e *env) heals(ctx context.Context) {
 	GinkgoHelper()
 	mended(ctx, nodes(ctx)[1].Name)
 	eventually(ctx, "the lost head to be gone", func(ctx context.Context) error {
-		heads, err := kubernetes.PodsOf(ctx, e.NamespacedName, v1alpha1.RoleHead)
+		heads, err := kubernetes.PodsOf(ctx, e.NamespacedName, v1beta1.RoleHead)
 		for i := range heads {
 			if err == nil && heads[i].DeletionTimestamp != nil {
 				err = fmt.Errorf("%s is there", heads[i].Name)

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -179,7 +179,7 @@ func (s *steady) ask(ctx context.Context) answered {
 // these IDs. It is never called twice at a time.
 func (s *steady) question(ctx context.Context, former string) (answered, error) {
 	s.asked++
-	out, err := kubernetes.Exec(ctx, client.ObjectKeyFromObject(&s.workers[1]), v1alpha1.ContainerRay,
+	out, err := kubernetes.Exec(ctx, client.ObjectKeyFromObject(&s.workers[1]), v1beta1.ContainerRay,
 		"python3", "-c", asking, fmt.Sprint("question ", s.asked), former, s.workers[0].Name, s.workers[1].Name)
 	if err != nil {
 		return answered{}, err
@@ -227,7 +227,7 @@ until [ -e /tmp/counts ]; do [ ! -e /tmp/ended ] || { cat /tmp/out >&2; exit 1; 
 func (s *steady) touched(ctx context.Context) int {
 	GinkgoHelper()
 	now := map[types.UID]corev1.Pod{}
-	pods := s.pods(ctx, v1alpha1.RoleWorker)
+	pods := s.pods(ctx, v1beta1.RoleWorker)
 	for i := range pods {
 		now[pods[i].UID] = pods[i]
 	}

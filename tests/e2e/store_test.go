@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
@@ -144,7 +144,7 @@ func (s *steady) loses(ctx context.Context, how string, memory *live.Memory) {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	created := watch(watching, s.Namespace, &corev1.PodList{}, func(object client.Object) bool {
-		return object.GetLabels()[v1alpha1.LabelRole] == v1alpha1.RoleHead && object.GetUID() != head.UID
+		return object.GetLabels()[v1beta1.LabelRole] == v1beta1.RoleHead && object.GetUID() != head.UID
 	})
 	recovery, begin := live.Recovery{How: how}, time.Now()
 	if how == live.InPlace {
@@ -174,7 +174,7 @@ func (s *steady) loses(ctx context.Context, how string, memory *live.Memory) {
 
 // recorded reports whether the status of now tells of exactly one more recovery than before, with the
 // same memory.
-func recorded(before, now *v1alpha1.ComputeCluster) bool {
+func recorded(before, now *v1beta1.ComputeCluster) bool {
 	if before.Status.Head == nil || now.Status.Head == nil || before.Status.ControlStore == nil || now.Status.ControlStore == nil {
 		return false
 	}

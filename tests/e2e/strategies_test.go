@@ -13,7 +13,7 @@ import (
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -23,14 +23,14 @@ func edited(cluster func() *env) {
 	It("with maxSurge 1 and maxUnavailable 0 never leaves fewer workers than wanted", func(ctx SpecContext) {
 		team := cluster()
 		head, before := team.head(ctx), uids(team.staying(ctx, 2))
-		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) {
-			spec.UpgradeStrategy = &v1alpha1.UpgradeStrategy{Type: v1alpha1.UpgradeRollingWorkers, Rolling: &v1alpha1.Rolling{MaxSurge: 1}}
+		team.edit(ctx, func(spec *v1beta1.ComputeClusterSpec) {
+			spec.UpgradeStrategy = &v1beta1.UpgradeStrategy{Type: v1beta1.UpgradeRollingWorkers, Rolling: &v1beta1.Rolling{MaxSurge: 1}}
 		})
 		team.upToDate(ctx)
 		team.workers(ctx, 2) // those of former specs are gone
 		count := team.count(ctx)
 		begin := time.Now()
-		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) {
+		team.edit(ctx, func(spec *v1beta1.ComputeClusterSpec) {
 			spec.WorkerGroups[0].NodeSpec = withEnv(spec.WorkerGroups[0].NodeSpec, "a")
 		})
 		team.upToDate(ctx)
@@ -50,14 +50,14 @@ func edited(cluster func() *env) {
 		team := cluster()
 		team.workers(ctx, 2) // those that were replaced are gone
 		before := uids(team.pods(ctx, ""))
-		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) {
-			spec.UpgradeStrategy = &v1alpha1.UpgradeStrategy{Type: v1alpha1.UpgradeRecreate}
+		team.edit(ctx, func(spec *v1beta1.ComputeClusterSpec) {
+			spec.UpgradeStrategy = &v1beta1.UpgradeStrategy{Type: v1beta1.UpgradeRecreate}
 		})
 		team.upToDate(ctx)
 		Expect(uids(team.pods(ctx, ""))).To(ConsistOf(before))
 
 		begin := time.Now()
-		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) {
+		team.edit(ctx, func(spec *v1beta1.ComputeClusterSpec) {
 			spec.Head.NodeSpec = withEnv(spec.Head.NodeSpec, "b")
 			spec.WorkerGroups[0].NodeSpec = withEnv(spec.WorkerGroups[0].NodeSpec, "b")
 		})
@@ -75,7 +75,7 @@ func edited(cluster func() *env) {
 }
 
 // withEnv is a node's template with an environment variable of a value.
-func withEnv(node v1alpha1.NodeSpec, value string) v1alpha1.NodeSpec {
+func withEnv(node v1beta1.NodeSpec, value string) v1beta1.NodeSpec {
 	_, ray := template(&node)
 	ray.Env = []corev1.EnvVar{{Name: "EDITED", Value: value}}
 	return node
@@ -94,7 +94,7 @@ func (e *env) have(ctx context.Context, pods []corev1.Pod, value string) {
 // most that were to stay.
 func (e *env) count(ctx context.Context) func() (least, most int) {
 	GinkgoHelper()
-	labels := client.MatchingLabels{v1alpha1.LabelCluster: e.Name, v1alpha1.LabelRole: v1alpha1.RoleWorker}
+	labels := client.MatchingLabels{v1beta1.LabelCluster: e.Name, v1beta1.LabelRole: v1beta1.RoleWorker}
 	pods := map[types.UID]*corev1.Pod{}
 	var now corev1.PodList
 	Expect(kubernetes.List(ctx, &now, client.InNamespace(e.Namespace), labels)).To(Succeed())
@@ -130,7 +130,7 @@ func (e *env) count(ctx context.Context) func() (least, most int) {
 // tally counts the pods that are not on their way out, and those of them that are ready.
 func tally(pods map[types.UID]*corev1.Pod) (ready, staying int) {
 	for _, pod := range pods {
-		if pod.DeletionTimestamp != nil || pod.Annotations[v1alpha1.AnnotationDrain] != "" {
+		if pod.DeletionTimestamp != nil || pod.Annotations[v1beta1.AnnotationDrain] != "" {
 			continue
 		}
 		staying++

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	_ "github.com/heliostat-dev/heliostat/tests/internal/specorder" // orders the specs as make test plans
 	"github.com/heliostat-dev/heliostat/tests/live"
@@ -75,7 +75,7 @@ func told(what string, begin time.Time) {
 }
 
 // ready waits until the cluster is Ready for the spec it has.
-func (e *env) ready(ctx context.Context) *v1alpha1.ComputeCluster {
+func (e *env) ready(ctx context.Context) *v1beta1.ComputeCluster {
 	GinkgoHelper()
 	cluster, err := kubernetes.UntilReady(ctx, e.NamespacedName, limit)
 	Expect(err).NotTo(HaveOccurred())
@@ -97,7 +97,7 @@ func (e *env) pods(ctx context.Context, role string) []corev1.Pod {
 
 func (e *env) head(ctx context.Context) corev1.Pod {
 	GinkgoHelper()
-	heads := e.pods(ctx, v1alpha1.RoleHead)
+	heads := e.pods(ctx, v1beta1.RoleHead)
 	Expect(heads).To(HaveLen(1))
 	return heads[0]
 }
@@ -107,7 +107,7 @@ func (e *env) workers(ctx context.Context, n int) []corev1.Pod {
 	GinkgoHelper()
 	var pods []corev1.Pod
 	eventually(ctx, fmt.Sprintf("%d workers", n), func(ctx context.Context) (err error) {
-		pods, err = kubernetes.PodsOf(ctx, e.NamespacedName, v1alpha1.RoleWorker)
+		pods, err = kubernetes.PodsOf(ctx, e.NamespacedName, v1beta1.RoleWorker)
 		if err == nil && len(pods) != n {
 			err = fmt.Errorf("there are %d", len(pods))
 		}
@@ -118,7 +118,7 @@ func (e *env) workers(ctx context.Context, n int) []corev1.Pod {
 
 func (e *env) scale(ctx context.Context, replicas int32) {
 	GinkgoHelper()
-	Expect(kubernetes.Edit(ctx, e.NamespacedName, func(spec *v1alpha1.ComputeClusterSpec) {
+	Expect(kubernetes.Edit(ctx, e.NamespacedName, func(spec *v1beta1.ComputeClusterSpec) {
 		spec.WorkerGroups[0].Replicas = &replicas
 	})).To(Succeed())
 }
@@ -132,7 +132,7 @@ func kill(ctx context.Context, pod *corev1.Pod) {
 // exec runs a command in the Ray container of a pod.
 func exec(ctx context.Context, pod *corev1.Pod, command ...string) string {
 	GinkgoHelper()
-	out, err := kubernetes.Exec(ctx, client.ObjectKeyFromObject(pod), v1alpha1.ContainerRay, command...)
+	out, err := kubernetes.Exec(ctx, client.ObjectKeyFromObject(pod), v1beta1.ContainerRay, command...)
 	Expect(err).NotTo(HaveOccurred())
 	return out
 }
@@ -177,7 +177,7 @@ func (e *env) token(ctx context.Context) string {
 	GinkgoHelper()
 	var secret corev1.Secret
 	Expect(kubernetes.Get(ctx, types.NamespacedName{Namespace: e.Namespace, Name: e.Name + "-token"}, &secret)).To(Succeed())
-	return string(secret.Data[v1alpha1.TokenKey])
+	return string(secret.Data[v1beta1.TokenKey])
 }
 
 // listed waits until the head lists exactly as many live nodes.
@@ -218,7 +218,7 @@ var _ = JustAfterEach(func(ctx SpecContext) {
 func report(ctx context.Context) {
 	const lines = 15
 	GinkgoWriter.Print(live.ControlPlaneTrouble(lines))
-	var clusters v1alpha1.ComputeClusterList
+	var clusters v1beta1.ComputeClusterList
 	var pods corev1.PodList
 	if err := kubernetes.List(ctx, &clusters); err != nil {
 		GinkgoWriter.Println(err)

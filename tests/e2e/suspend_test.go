@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // suspended is the spec of a cluster with a group of two workers and one of one. It leaves one worker.
@@ -24,22 +24,22 @@ func suspended(cluster func() *env) {
 		team.occupy(ctx, &worker)
 		hastens := team.hastens(ctx, team.workers(ctx, 3))
 		begin := time.Now()
-		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) { spec.Suspend = true })
-		team.is(ctx, v1alpha1.ConditionSuspended)
+		team.edit(ctx, func(spec *v1beta1.ComputeClusterSpec) { spec.Suspend = true })
+		team.is(ctx, v1beta1.ConditionSuspended)
 		told("suspended while busy to no pod left", begin)
 		takes(begin, hastened, "a suspension hastens its pods")
 		hastens()
 		Expect(team.pods(ctx, "")).To(BeEmpty())
 
-		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) {
+		team.edit(ctx, func(spec *v1beta1.ComputeClusterSpec) {
 			spec.WorkerGroups = spec.WorkerGroups[1:]
 			spec.WorkerGroups[0].Labels = map[string]string{"edited": "yes"}
 		})
-		team.is(ctx, v1alpha1.ConditionSuspended)
+		team.is(ctx, v1beta1.ConditionSuspended)
 		Expect(team.pods(ctx, "")).To(BeEmpty(), "an edit does not wake it")
 
 		begin = time.Now()
-		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) { spec.Suspend = false })
+		team.edit(ctx, func(spec *v1beta1.ComputeClusterSpec) { spec.Suspend = false })
 		team.upToDate(ctx)
 		told("resumed to Ready", begin)
 		Expect(team.ready(ctx).Status.Epoch).To(BeEquivalentTo(2))

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
@@ -22,7 +22,7 @@ import (
 // The life of a cluster with a Secret of the user's, which is not there at first.
 var _ = Describe("a cluster's token", Ordered, Label(live.TokenLabel, live.AcceptLabel), func() {
 	var team *env
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "mine"}, StringData: map[string]string{v1alpha1.TokenKey: userToken}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "mine"}, StringData: map[string]string{v1beta1.TokenKey: userToken}}
 
 	BeforeAll(func(ctx SpecContext) {
 		team = &env{types.NamespacedName{Namespace: fresh(ctx), Name: "team"}}
@@ -32,7 +32,7 @@ var _ = Describe("a cluster's token", Ordered, Label(live.TokenLabel, live.Accep
 	}, NodeTimeout(limit))
 
 	It("is waited for where its Secret is not there", func(ctx SpecContext) {
-		said := team.says(ctx, v1alpha1.ConditionReady, metav1.ConditionFalse, "TokenSecretInvalid")
+		said := team.says(ctx, v1beta1.ConditionReady, metav1.ConditionFalse, "TokenSecretInvalid")
 		Expect(said.Message).To(And(ContainSubstring("Secret mine"), ContainSubstring("is not there"), ContainSubstring("Create it")))
 		Expect(team.pods(ctx, "")).To(BeEmpty())
 		begin := time.Now()
@@ -46,9 +46,9 @@ var _ = Describe("a cluster's token", Ordered, Label(live.TokenLabel, live.Accep
 		const changed = "fedcba9876543210fedcba9876543210"
 		before := uids(team.pods(ctx, ""))
 		begin := time.Now()
-		secret.StringData = map[string]string{v1alpha1.TokenKey: changed}
+		secret.StringData = map[string]string{v1beta1.TokenKey: changed}
 		Expect(kubernetes.Update(ctx, secret)).To(Succeed())
-		said := team.says(ctx, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, "TokenChanged")
+		said := team.says(ctx, v1beta1.ConditionUpToDate, metav1.ConditionFalse, "TokenChanged")
 		told("token changed to told", begin)
 		Expect(said.Message).To(And(ContainSubstring("2 of 2 pods"), ContainSubstring("Delete the head pod")))
 		Expect(uids(team.pods(ctx, ""))).To(ConsistOf(before))
@@ -66,8 +66,8 @@ var _ = Describe("a cluster's token", Ordered, Label(live.TokenLabel, live.Accep
 	}, SpecTimeout(limit))
 
 	It("of the operator's own making is not replaced under a head that lives", func(ctx SpecContext) {
-		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) { spec.Authentication = nil })
-		team.says(ctx, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, "PodsOutdated")
+		team.edit(ctx, func(spec *v1beta1.ComputeClusterSpec) { spec.Authentication = nil })
+		team.says(ctx, v1beta1.ConditionUpToDate, metav1.ConditionFalse, "PodsOutdated")
 		team.anew(ctx, 3)
 		Expect(team.alive(ctx, team.token(ctx))).To(Equal(2))
 
@@ -75,10 +75,10 @@ var _ = Describe("a cluster's token", Ordered, Label(live.TokenLabel, live.Accep
 		Expect(kubernetes.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: team.Namespace, Name: team.Name + "-token"}})).To(Succeed())
 		worker := team.workers(ctx, 1)[0]
 		kill(ctx, &worker)
-		said := team.says(ctx, v1alpha1.ConditionReady, metav1.ConditionFalse, "TokenMissing")
+		said := team.says(ctx, v1beta1.ConditionReady, metav1.ConditionFalse, "TokenMissing")
 		Expect(said.Message).To(And(ContainSubstring("Secret team-token"), ContainSubstring("delete the head pod")))
-		Expect(team.pods(ctx, v1alpha1.RoleWorker)).To(BeEmpty(), "it could not join")
-		team.says(ctx, v1alpha1.ConditionHeadReady, metav1.ConditionTrue, "HeadReady")
+		Expect(team.pods(ctx, v1beta1.RoleWorker)).To(BeEmpty(), "it could not join")
+		team.says(ctx, v1beta1.ConditionHeadReady, metav1.ConditionTrue, "HeadReady")
 
 		team.anew(ctx, 4)
 		Expect(team.token(ctx)).NotTo(Equal(former))
@@ -89,7 +89,7 @@ var _ = Describe("a cluster's token", Ordered, Label(live.TokenLabel, live.Accep
 		former := team.token(ctx)
 		Expect(kubernetes.Delete(ctx, team.ready(ctx))).To(Succeed())
 		eventually(ctx, "the name to be free", func(ctx context.Context) error {
-			err := kubernetes.Get(ctx, team.NamespacedName, &v1alpha1.ComputeCluster{})
+			err := kubernetes.Get(ctx, team.NamespacedName, &v1beta1.ComputeCluster{})
 			if err == nil {
 				err = errors.New("it is there")
 			}

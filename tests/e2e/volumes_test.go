@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // cached is a cluster whose workers have a volume each, of the default storage class.
@@ -48,7 +48,7 @@ var _ = Describe("a volume of a worker", Ordered, func() {
 		after := team.staying(ctx, 2)
 		told("worker deleted to successor ready on its volume", begin)
 		fresh := newcomer(before, after)
-		Expect(fresh.Labels[v1alpha1.LabelSlot]).To(Equal(before[0].Labels[v1alpha1.LabelSlot]))
+		Expect(fresh.Labels[v1beta1.LabelSlot]).To(Equal(before[0].Labels[v1beta1.LabelSlot]))
 		Expect(strings.TrimSpace(exec(ctx, &fresh, "cat", "/cache/from"))).To(Equal(before[0].Name))
 		Expect(strings.TrimSpace(exec(ctx, &after[1], "cat", "/cache/from"))).To(Equal(before[1].Name), "each has its own")
 		Expect(team.claims(ctx, 2)).To(Equal(claims))
@@ -84,7 +84,7 @@ func (e *env) claims(ctx context.Context, n int) map[string]string {
 	found := map[string]string{}
 	eventually(ctx, fmt.Sprintf("%d claims", n), func(ctx context.Context) error {
 		var list corev1.PersistentVolumeClaimList
-		err := kubernetes.List(ctx, &list, client.InNamespace(e.Namespace), client.MatchingLabels{v1alpha1.LabelCluster: e.Name})
+		err := kubernetes.List(ctx, &list, client.InNamespace(e.Namespace), client.MatchingLabels{v1beta1.LabelCluster: e.Name})
 		clear(found)
 		for i := range list.Items {
 			found[list.Items[i].Name] = list.Items[i].Spec.VolumeName

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 )
 
@@ -77,7 +77,7 @@ const (
 // apply applies the cluster with a spec.
 func (e *env) apply(ctx context.Context, spec string) {
 	GinkgoHelper()
-	text := fmt.Sprintf("apiVersion: heliostat.dev/v1alpha1\nkind: ComputeCluster\nmetadata: {name: %s}\nspec:\n", e.Name)
+	text := fmt.Sprintf("apiVersion: heliostat.dev/v1beta1\nkind: ComputeCluster\nmetadata: {name: %s}\nspec:\n", e.Name)
 	for line := range strings.Lines("rayVersion: \"2.60.0\"\n" + spec) {
 		text += "  " + line
 	}
@@ -85,7 +85,7 @@ func (e *env) apply(ctx context.Context, spec string) {
 }
 
 // edit changes the spec.
-func (e *env) edit(ctx context.Context, change func(*v1alpha1.ComputeClusterSpec)) {
+func (e *env) edit(ctx context.Context, change func(*v1beta1.ComputeClusterSpec)) {
 	GinkgoHelper()
 	Expect(kubernetes.Edit(ctx, e.NamespacedName, change)).To(Succeed())
 }
@@ -132,7 +132,7 @@ func (e *env) begin(ctx context.Context, program string) *work {
 	w := &work{done: make(chan struct{}), pod: head}
 	go func() {
 		defer close(w.done)
-		w.out, w.err = kubernetes.Exec(ctx, types.NamespacedName{Namespace: head.Namespace, Name: head.Name}, v1alpha1.ContainerRay, "python3", "-c", driver(program))
+		w.out, w.err = kubernetes.Exec(ctx, types.NamespacedName{Namespace: head.Namespace, Name: head.Name}, v1beta1.ContainerRay, "python3", "-c", driver(program))
 	}()
 	return w
 }
@@ -158,7 +158,7 @@ func (w *work) reaches(ctx context.Context, pod *corev1.Pod, file string) {
 		case <-waiting.Done():
 		}
 	}()
-	_, err := kubernetes.Exec(waiting, client.ObjectKeyFromObject(pod), v1alpha1.ContainerRay, "sh", "-c", "until rm "+file+" 2>/dev/null; do sleep 0.1; done")
+	_, err := kubernetes.Exec(waiting, client.ObjectKeyFromObject(pod), v1beta1.ContainerRay, "sh", "-c", "until rm "+file+" 2>/dev/null; do sleep 0.1; done")
 	if err != nil && ctx.Err() == nil {
 		<-w.done
 		Fail(fmt.Sprintf("the program ended before it made %s: %v: %s", file, w.err, w.out))

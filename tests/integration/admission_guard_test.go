@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -65,7 +65,7 @@ func TestNobodyPosesAsAPodOfACluster(t *testing.T) {
 	namespace := newNamespace(t)
 	policyInForce(t, namespace)
 	ana := tenant(t, namespace)
-	member := map[string]string{v1alpha1.LabelCluster: "demo", v1alpha1.LabelRole: v1alpha1.RoleWorker}
+	member := map[string]string{v1beta1.LabelCluster: "demo", v1beta1.LabelRole: v1beta1.RoleWorker}
 
 	must(t, live.Until(t.Context(), limit, "ana's rights and the policy of pods to be in force", func(ctx context.Context) error {
 		if err := ana.Create(ctx, podWith(namespace, nil), client.DryRunAll); err != nil {
@@ -124,7 +124,7 @@ func TestAClusterFromBeforeARuleCanBeSuspendedAndDeleted(t *testing.T) {
 	old.Spec.Suspend = true
 	must(t, shared.Patch(t.Context(), old, client.MergeFrom(seen)))
 	seen = old.DeepCopy()
-	old.Spec.UpgradeStrategy = &v1alpha1.UpgradeStrategy{Type: v1alpha1.UpgradeRecreate}
+	old.Spec.UpgradeStrategy = &v1beta1.UpgradeStrategy{Type: v1beta1.UpgradeRecreate}
 	if err := shared.Patch(t.Context(), old.DeepCopy(), client.MergeFrom(seen)); !apierrors.IsInvalid(err) {
 		t.Errorf("an edit of a bad spec that leaves it bad is answered with %v, want it refused", err)
 	}
@@ -166,7 +166,7 @@ func TestMisspeltFieldsAreRefused(t *testing.T) {
 	must(t, yaml.UnmarshalStrict(text, &all))
 	for _, c := range all {
 		object := &unstructured.Unstructured{Object: map[string]any{"spec": c.Spec}}
-		object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(c.Kind))
+		object.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(c.Kind))
 		object.SetNamespace(namespace)
 		object.SetName("c")
 		err := client.WithFieldValidation(shared.WithWatch, metav1.FieldValidationStrict).Create(t.Context(), object, client.DryRunAll)

@@ -10,15 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // newJob runs on a cluster of its own.
-func newJob(namespace, name string) *v1alpha1.ClusterJob {
-	return &v1alpha1.ClusterJob{
+func newJob(namespace, name string) *v1beta1.ClusterJob {
+	return &v1beta1.ClusterJob{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Spec: v1alpha1.ClusterJobSpec{
-			Entrypoint: "true", ClusterTemplate: &v1alpha1.ClusterTemplate{Spec: newCluster("", "", 0).Spec},
+		Spec: v1beta1.ClusterJobSpec{
+			Entrypoint: "true", ClusterTemplate: &v1beta1.ClusterTemplate{Spec: newCluster("", "", 0).Spec},
 		},
 	}
 }
@@ -45,7 +45,7 @@ func TestAJobFromBeforeARuleCanBeSuspendedAndDeleted(t *testing.T) {
 		must(t, shared.Patch(t.Context(), old, client.MergeFrom(seen)))
 	}
 	seen := old.DeepCopy()
-	old.Spec.Retry = &v1alpha1.Retry{Limit: 1}
+	old.Spec.Retry = &v1beta1.Retry{Limit: 1}
 	if err := shared.Patch(t.Context(), old.DeepCopy(), client.MergeFrom(seen)); !apierrors.IsInvalid(err) {
 		t.Errorf("an edit of a bad spec that leaves it bad is answered with %v, want it refused", err)
 	}

@@ -9,16 +9,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // servedIn serves one application on a cluster of its own, and is suspended: nothing is made.
-func servedIn(namespace, name string) *v1alpha1.ClusterService {
-	return &v1alpha1.ClusterService{
+func servedIn(namespace, name string) *v1beta1.ClusterService {
+	return &v1beta1.ClusterService{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Spec: v1alpha1.ClusterServiceSpec{
+		Spec: v1beta1.ClusterServiceSpec{
 			ServeConfig:     runtime.RawExtension{Raw: []byte(`{"applications":[{"name":"text","import_path":"app.main:app"}]}`)},
-			ClusterTemplate: &v1alpha1.ClusterTemplate{Spec: newCluster("", "", 0).Spec},
+			ClusterTemplate: &v1beta1.ClusterTemplate{Spec: newCluster("", "", 0).Spec},
 			Suspend:         true,
 		},
 	}

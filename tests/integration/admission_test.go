@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -117,22 +117,22 @@ func TestRefusals_NameWhatIsBroken(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t)
 	policyInForce(t, namespace)
-	sized := func(pairs ...string) func(*v1alpha1.WorkerGroup) {
-		return func(group *v1alpha1.WorkerGroup) { group.Size = amounts(pairs...) }
+	sized := func(pairs ...string) func(*v1beta1.WorkerGroup) {
+		return func(group *v1beta1.WorkerGroup) { group.Size = amounts(pairs...) }
 	}
-	beside := func(side corev1.Container) func(*v1alpha1.WorkerGroup) {
+	beside := func(side corev1.Container) func(*v1beta1.WorkerGroup) {
 		side.Name, side.Image = "side", "none"
-		return func(group *v1alpha1.WorkerGroup) {
-			containers := []corev1.Container{{Name: v1alpha1.ContainerRay}, side}
+		return func(group *v1beta1.WorkerGroup) {
+			containers := []corev1.Container{{Name: v1beta1.ContainerRay}, side}
 			group.Template = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: containers}}
 		}
 	}
-	needs := func(requests, limits corev1.ResourceList) func(*v1alpha1.WorkerGroup) {
+	needs := func(requests, limits corev1.ResourceList) func(*v1beta1.WorkerGroup) {
 		return beside(corev1.Container{Resources: corev1.ResourceRequirements{Requests: requests, Limits: limits}})
 	}
 	const size, template = "spec.workerGroups[0].size: ", "spec.workerGroups[0].template.spec.containers[*]."
 	for _, c := range []struct {
-		edit         func(*v1alpha1.WorkerGroup)
+		edit         func(*v1beta1.WorkerGroup)
 		where, names string
 	}{
 		{sized("cpu", "1", "nvidia.com/gpu", "500m"), size, "(nvidia.com/gpu)"},

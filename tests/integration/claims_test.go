@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // claiming makes a cluster whose workers have a claim each, and as many volumes for them,
@@ -52,7 +52,7 @@ func claiming(t *testing.T, namespace string, workers int32, volumes int) types.
 // claimsOf are the UIDs of a cluster's claims by their names.
 func claimsOf(ctx context.Context, name types.NamespacedName) (map[string]types.UID, error) {
 	var list corev1.PersistentVolumeClaimList
-	err := shared.List(ctx, &list, client.InNamespace(name.Namespace), client.MatchingLabels{v1alpha1.LabelCluster: name.Name})
+	err := shared.List(ctx, &list, client.InNamespace(name.Namespace), client.MatchingLabels{v1beta1.LabelCluster: name.Name})
 	found := map[string]types.UID{}
 	for i := range list.Items {
 		found[list.Items[i].Name] = list.Items[i].UID
@@ -111,14 +111,14 @@ func TestAClaimStaysWithItsSlotAndGoesWithIt(t *testing.T) {
 	name := claiming(t, namespace, 2, 3)
 	first := claimed(t, name)
 
-	workers := podsOf(t, name, v1alpha1.RoleWorker)
+	workers := podsOf(t, name, v1beta1.RoleWorker)
 	must(t, shared.Delete(t.Context(), &workers[0], client.GracePeriodSeconds(0)))
 	replaced(t, name, workers[0])
 	if now := claimed(t, name); !maps.Equal(now, first) {
 		t.Errorf("after a worker was lost there are the claims %v, there were %v", now, first)
 	}
 
-	must(t, shared.Edit(t.Context(), name, func(spec *v1alpha1.ComputeClusterSpec) { spec.Suspend = true }))
+	must(t, shared.Edit(t.Context(), name, func(spec *v1beta1.ComputeClusterSpec) { spec.Suspend = true }))
 	eventually(t, "no pod to be left", func(ctx context.Context) error {
 		pods, err := shared.PodsOf(ctx, name, "")
 		if err == nil && len(pods) > 0 {
@@ -126,7 +126,7 @@ func TestAClaimStaysWithItsSlotAndGoesWithIt(t *testing.T) {
 		}
 		return err
 	})
-	must(t, shared.Edit(t.Context(), name, func(spec *v1alpha1.ComputeClusterSpec) { spec.Suspend = false }))
+	must(t, shared.Edit(t.Context(), name, func(spec *v1beta1.ComputeClusterSpec) { spec.Suspend = false }))
 	if ready(t, name); !maps.Equal(claimed(t, name), first) {
 		t.Errorf("after a suspension there are other claims than %v", first)
 	}
@@ -142,12 +142,12 @@ func TestAClaimStaysWithItsSlotAndGoesWithIt(t *testing.T) {
 	if ready(t, name); maps.Equal(claimed(t, name), first) {
 		t.Error("the slot that came back has its former claim, which was to go with it")
 	}
-	workers = podsOf(t, name, v1alpha1.RoleWorker)
-	must(t, shared.Edit(t.Context(), name, func(spec *v1alpha1.ComputeClusterSpec) { spec.WorkerGroups = nil }))
+	workers = podsOf(t, name, v1beta1.RoleWorker)
+	must(t, shared.Edit(t.Context(), name, func(spec *v1beta1.ComputeClusterSpec) { spec.WorkerGroups = nil }))
 	for i := range workers {
 		eventually(t, workers[i].Name+" to be on its way out", func(ctx context.Context) error {
 			err := shared.Get(ctx, client.ObjectKeyFromObject(&workers[i]), &workers[i])
-			if err == nil && workers[i].Annotations[v1alpha1.AnnotationDrain] == "" {
+			if err == nil && workers[i].Annotations[v1beta1.AnnotationDrain] == "" {
 				err = errors.New("it is not")
 			}
 			return err
@@ -165,7 +165,7 @@ func TestSomeonesClaimUnderTheNameIsLeftAlone(t *testing.T) {
 	namespace := newNamespace(t)
 	startOperator(t, "--watch-namespaces="+namespace)
 	name := claiming(t, namespace, 1, 2)
-	taken := mounted(t, &podsOf(t, name, v1alpha1.RoleWorker)[0])
+	taken := mounted(t, &podsOf(t, name, v1beta1.RoleWorker)[0])
 	scaleTo(t, name, 0)
 	claimsLeft(t, name, 0)
 	ready(t, name)
@@ -184,7 +184,7 @@ func TestSomeonesClaimUnderTheNameIsLeftAlone(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		for _, kind := range []string{v1alpha1.ConditionNameConflict, v1alpha1.ConditionStalled} {
+		for _, kind := range []string{v1beta1.ConditionNameConflict, v1beta1.ConditionStalled} {
 			said := meta.FindStatusCondition(cluster.Status.Conditions, kind)
 			if said == nil || said.Status != metav1.ConditionTrue || said.Reason != "NameConflict" || !strings.Contains(said.Message, taken) {
 				return fmt.Errorf("%s is %+v", kind, said)
@@ -192,7 +192,7 @@ func TestSomeonesClaimUnderTheNameIsLeftAlone(t *testing.T) {
 		}
 		return nil
 	})
-	if workers := podsOf(t, name, v1alpha1.RoleWorker); len(workers) > 0 {
+	if workers := podsOf(t, name, v1beta1.RoleWorker); len(workers) > 0 {
 		t.Errorf("worker %s was made, which would mount someone's claim", workers[0].Name)
 	}
 	uid := theirs.UID
@@ -204,7 +204,7 @@ func TestSomeonesClaimUnderTheNameIsLeftAlone(t *testing.T) {
 
 	must(t, shared.Delete(t.Context(), theirs))
 	cluster := ready(t, name)
-	if said := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionNameConflict); said != nil {
+	if said := meta.FindStatusCondition(cluster.Status.Conditions, v1beta1.ConditionNameConflict); said != nil {
 		t.Errorf("the cluster still says %+v", said)
 	}
 	claimed(t, name)

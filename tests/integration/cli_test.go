@@ -18,7 +18,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/cli/app"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
@@ -74,7 +74,7 @@ func (c *commandLine) says(t *testing.T, want, line string) {
 // tell writes the status of the cluster dev, as an operator would.
 func (c *commandLine) tell(t *testing.T, kind string, status metav1.ConditionStatus, finding reason.Finding) {
 	t.Helper()
-	cluster := &v1alpha1.ComputeCluster{}
+	cluster := &v1beta1.ComputeCluster{}
 	must(t, shared.Get(t.Context(), client.ObjectKey{Namespace: c.namespace, Name: "dev"}, cluster))
 	cluster.Status.ObservedGeneration = cluster.Generation
 	cluster.Status.Conditions = []metav1.Condition{{Type: kind, Status: status, Reason: finding.Code, Message: finding.Text,
@@ -100,9 +100,9 @@ func TestCommandLine_WalksOneCluster(t *testing.T) {
 	c.says(t, "Waiting for the operator", "why cluster/dev")
 	c.run(t, "edit", outcome.Timeout, "wait cluster/dev --timeout 1s")
 
-	c.tell(t, v1alpha1.ConditionReady, metav1.ConditionFalse, reason.TokenMissing.Of("dev-token"))
+	c.tell(t, v1beta1.ConditionReady, metav1.ConditionFalse, reason.TokenMissing.Of("dev-token"))
 	c.says(t, "TokenMissing", "problems -o json")
-	c.tell(t, v1alpha1.ConditionReady, metav1.ConditionTrue, reason.AllReady.Of(2, 2))
+	c.tell(t, v1beta1.ConditionReady, metav1.ConditionTrue, reason.AllReady.Of(2, 2))
 	c.says(t, "is ready", "wait cluster/dev")
 
 	c.says(t, "cluster/dev scaled", "scale dev workers=3")
@@ -110,7 +110,7 @@ func TestCommandLine_WalksOneCluster(t *testing.T) {
 	c.run(t, "view", outcome.Refused, "scale dev 1")
 	c.says(t, "cluster/dev suspended", "suspend cluster/dev")
 	c.run(t, "edit", outcome.Timeout, "wait cluster/dev --for suspended --timeout 1s")
-	c.tell(t, v1alpha1.ConditionSuspended, metav1.ConditionTrue, reason.SuspendedBySpec.Of())
+	c.tell(t, v1beta1.ConditionSuspended, metav1.ConditionTrue, reason.SuspendedBySpec.Of())
 	c.says(t, "is suspended", "wait cluster/dev --for suspended")
 	c.run(t, "edit", outcome.Stopped, "wait cluster/dev")
 	c.says(t, "cluster/dev resumed", "resume dev")

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -66,13 +66,13 @@ func sample(t *testing.T) []byte {
 }
 
 // newCluster is a head with one group "cpu".
-func newCluster(namespace, name string, workers int32) *v1alpha1.ComputeCluster {
-	return &v1alpha1.ComputeCluster{
+func newCluster(namespace, name string, workers int32) *v1beta1.ComputeCluster {
+	return &v1beta1.ComputeCluster{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Spec: v1alpha1.ComputeClusterSpec{
+		Spec: v1beta1.ComputeClusterSpec{
 			RayVersion: "2.60.0",
 			// The fake heads of these pods answer nobody, so a drain would last its whole time.
-			WorkerGroups: []v1alpha1.WorkerGroup{{Name: "cpu", Replicas: &workers, DrainSeconds: new(int32)}},
+			WorkerGroups: []v1beta1.WorkerGroup{{Name: "cpu", Replicas: &workers, DrainSeconds: new(int32)}},
 		},
 	}
 }
@@ -90,7 +90,7 @@ func create(t *testing.T, namespace string, n int, workers int32) []types.Namesp
 }
 
 // ready waits for a cluster.
-func ready(t *testing.T, name types.NamespacedName) *v1alpha1.ComputeCluster {
+func ready(t *testing.T, name types.NamespacedName) *v1beta1.ComputeCluster {
 	t.Helper()
 	cluster, err := shared.UntilReady(t.Context(), name, limit)
 	must(t, err)
@@ -100,7 +100,7 @@ func ready(t *testing.T, name types.NamespacedName) *v1alpha1.ComputeCluster {
 // scaleTo edits the replicas of the only group.
 func scaleTo(t *testing.T, name types.NamespacedName, replicas int32) {
 	t.Helper()
-	must(t, shared.Edit(t.Context(), name, func(spec *v1alpha1.ComputeClusterSpec) { spec.WorkerGroups[0].Replicas = &replicas }))
+	must(t, shared.Edit(t.Context(), name, func(spec *v1beta1.ComputeClusterSpec) { spec.WorkerGroups[0].Replicas = &replicas }))
 }
 
 func podsOf(t *testing.T, name types.NamespacedName, role string) []corev1.Pod {

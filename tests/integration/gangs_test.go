@@ -19,14 +19,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
 // gangScheduler is a scheduler that the API server knows the PodGroups of. What places pods is a stand-in: it binds those of
 // a gang once as many are there as the PodGroup says, and not before.
 type gangScheduler struct {
-	name    v1alpha1.SchedulerKind
+	name    v1beta1.SchedulerKind
 	runs    string
 	version schema.GroupVersion
 	// crd is the file with its CRD, and groupOf names the PodGroup of a pod.
@@ -40,12 +40,12 @@ func annotated(key string) func(*corev1.Pod) string {
 
 var gangSchedulers = []gangScheduler{
 	{
-		v1alpha1.SchedulerVolcano, "volcano", schema.GroupVersion{Group: "scheduling.volcano.sh", Version: "v1beta1"},
+		v1beta1.SchedulerVolcano, "volcano", schema.GroupVersion{Group: "scheduling.volcano.sh", Version: "v1beta1"},
 		"volcano", annotated("scheduling.k8s.io/group-name"),
 	},
-	{v1alpha1.SchedulerKAI, "kai-scheduler", schema.GroupVersion{Group: "scheduling.run.ai", Version: "v2alpha2"}, "kai", annotated("pod-group-name")},
+	{v1beta1.SchedulerKAI, "kai-scheduler", schema.GroupVersion{Group: "scheduling.run.ai", Version: "v2alpha2"}, "kai", annotated("pod-group-name")},
 	{
-		v1alpha1.SchedulerPlugins, "scheduler-plugins-scheduler", schema.GroupVersion{Group: "scheduling.x-k8s.io", Version: "v1alpha1"},
+		v1beta1.SchedulerPlugins, "scheduler-plugins-scheduler", schema.GroupVersion{Group: "scheduling.x-k8s.io", Version: "v1alpha1"},
 		"scheduler-plugins", func(pod *corev1.Pod) string { return pod.Labels["scheduling.x-k8s.io/pod-group"] },
 	},
 }
@@ -71,7 +71,7 @@ func TestGangs_ArePlacedAsOne(t *testing.T) {
 // life is that of a cluster with the scheduler, beside ana.
 func (s *gangScheduler) life(t *testing.T, ana client.Client, name types.NamespacedName) {
 	cluster := newCluster(name.Namespace, name.Name, 2)
-	cluster.Spec.Scheduler = &v1alpha1.Scheduler{Name: s.name}
+	cluster.Spec.Scheduler = &v1beta1.Scheduler{Name: s.name}
 	must(t, shared.Create(t.Context(), cluster))
 	eventually(t, "the cluster to say that the scheduler is missing", says(name, "SchedulerMissing"))
 	if pods := podsOf(t, name, ""); len(pods) > 0 {
@@ -90,11 +90,11 @@ func (s *gangScheduler) life(t *testing.T, ana client.Client, name types.Namespa
 	scaleTo(t, name, 1)
 	s.sized(t, name, 2)
 
-	edit(t, name, func(spec *v1alpha1.ComputeClusterSpec) { spec.Suspend = true })
+	edit(t, name, func(spec *v1beta1.ComputeClusterSpec) { spec.Suspend = true })
 	eventually(t, "a suspended cluster to hold no place", func(ctx context.Context) error { return absent(s.find(ctx, name, s.empty())) })
 	least, most := int32(1), int32(4)
-	edit(t, name, func(spec *v1alpha1.ComputeClusterSpec) {
-		spec.Suspend, spec.Autoscaling = false, &v1alpha1.Autoscaling{}
+	edit(t, name, func(spec *v1beta1.ComputeClusterSpec) {
+		spec.Suspend, spec.Autoscaling = false, &v1beta1.Autoscaling{}
 		spec.WorkerGroups[0].MinReplicas, spec.WorkerGroups[0].MaxReplicas = &least, &most
 	})
 	s.bind(t, name, 2)
@@ -110,7 +110,7 @@ func TestGangs_OfYuniKornAreSaidOnPods(t *testing.T) {
 	namespace := newNamespace(t)
 	startOperator(t, "--watch-namespaces="+namespace, "--autoscaler-image=fake")
 	cluster := newCluster(namespace, "yunikorn", 2)
-	cluster.Spec.Scheduler = &v1alpha1.Scheduler{Name: v1alpha1.SchedulerYuniKorn}
+	cluster.Spec.Scheduler = &v1beta1.Scheduler{Name: v1beta1.SchedulerYuniKorn}
 	must(t, shared.Create(t.Context(), cluster))
 	name := client.ObjectKeyFromObject(cluster)
 	gangOf := func(size int) func(*corev1.Pod) bool {
@@ -127,10 +127,10 @@ func TestGangs_OfYuniKornAreSaidOnPods(t *testing.T) {
 	bindTogether(t, name, 3, gangOf(3))
 	ready(t, name)
 
-	edit(t, name, func(spec *v1alpha1.ComputeClusterSpec) { spec.Suspend = true })
+	edit(t, name, func(spec *v1beta1.ComputeClusterSpec) { spec.Suspend = true })
 	eventually(t, "a suspended cluster to have no pods", func(context.Context) error { return hasPods(t, namespace, 0) })
-	edit(t, name, func(spec *v1alpha1.ComputeClusterSpec) {
-		spec.Suspend, spec.Autoscaling = false, &v1alpha1.Autoscaling{}
+	edit(t, name, func(spec *v1beta1.ComputeClusterSpec) {
+		spec.Suspend, spec.Autoscaling = false, &v1beta1.Autoscaling{}
 		spec.WorkerGroups[0].MinReplicas, spec.WorkerGroups[0].MaxReplicas = new(int32(1)), new(int32(4))
 	})
 	eventually(t, "the minimum of the autoscaled gang", func(context.Context) error {
@@ -152,9 +152,9 @@ func TestGangs_OfKubernetesAreAdmittedAsOne(t *testing.T) {
 	startOperator(t, "--watch-namespaces="+namespace, "--autoscaler-image=fake")
 	large, small := types.NamespacedName{Namespace: namespace, Name: "large"}, types.NamespacedName{Namespace: namespace, Name: "small"}
 	elastic := types.NamespacedName{Namespace: namespace, Name: "elastic"}
-	build := func(name types.NamespacedName, workers int32, gpus string) *v1alpha1.ComputeCluster { // the only node has 1000
+	build := func(name types.NamespacedName, workers int32, gpus string) *v1beta1.ComputeCluster { // the only node has 1000
 		cluster := newCluster(namespace, name.Name, workers)
-		cluster.Spec.Scheduler = &v1alpha1.Scheduler{Name: v1alpha1.SchedulerKubernetes}
+		cluster.Spec.Scheduler = &v1beta1.Scheduler{Name: v1beta1.SchedulerKubernetes}
 		cluster.Spec.WorkerGroups[0].Size = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse(gpus)}
 		return cluster
 	}
@@ -168,28 +168,28 @@ func TestGangs_OfKubernetesAreAdmittedAsOne(t *testing.T) {
 			t.Errorf("pod %s of a gang that does not fit is on %s", pod.Name, pod.Spec.NodeName)
 		}
 	}
-	edit(t, small, func(spec *v1alpha1.ComputeClusterSpec) { spec.WorkerGroups[0].Replicas = new(int32) })
+	edit(t, small, func(spec *v1beta1.ComputeClusterSpec) { spec.WorkerGroups[0].Replicas = new(int32) })
 	eventually(t, "a smaller gang to be told of", func(ctx context.Context) error {
-		var cluster v1alpha1.ComputeCluster
+		var cluster v1beta1.ComputeCluster
 		must(t, shared.Get(ctx, small, &cluster))
-		if told := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionUpToDate); told == nil || told.Reason != "GangFixed" {
+		if told := meta.FindStatusCondition(cluster.Status.Conditions, v1beta1.ConditionUpToDate); told == nil || told.Reason != "GangFixed" {
 			return fmt.Errorf("it says %+v", told)
 		}
 		return nil
 	})
-	edit(t, large, func(spec *v1alpha1.ComputeClusterSpec) { spec.Suspend = true })
+	edit(t, large, func(spec *v1beta1.ComputeClusterSpec) { spec.Suspend = true })
 	native := gangScheduler{version: schema.GroupVersion{Group: "scheduling.k8s.io", Version: "v1alpha2"}}
 	eventually(t, "a suspended cluster to hold no place", func(ctx context.Context) error { return absent(native.find(ctx, large, native.empty())) })
 	for _, name := range []types.NamespacedName{large, small, elastic} {
-		must(t, shared.Delete(t.Context(), &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name.Name}}))
+		must(t, shared.Delete(t.Context(), &v1beta1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name.Name}}))
 		eventually(t, "nothing to be left of the gang", func(ctx context.Context) error { return absent(native.find(ctx, name, native.empty())) })
 	}
 }
 
 // placesMinimum makes a cluster autoscaled, creates it and waits until its head and one worker are placed.
-func placesMinimum(t *testing.T, cluster *v1alpha1.ComputeCluster) {
+func placesMinimum(t *testing.T, cluster *v1beta1.ComputeCluster) {
 	t.Helper()
-	cluster.Spec.Autoscaling = &v1alpha1.Autoscaling{}
+	cluster.Spec.Autoscaling = &v1beta1.Autoscaling{}
 	cluster.Spec.WorkerGroups[0].MinReplicas, cluster.Spec.WorkerGroups[0].MaxReplicas = new(int32(1)), new(int32(9))
 	must(t, shared.Create(t.Context(), cluster))
 	eventually(t, "the minimum of an autoscaled gang to be placed", func(context.Context) error {
@@ -201,7 +201,7 @@ func placesMinimum(t *testing.T, cluster *v1alpha1.ComputeCluster) {
 	})
 }
 
-func edit(t *testing.T, name types.NamespacedName, change func(*v1alpha1.ComputeClusterSpec)) {
+func edit(t *testing.T, name types.NamespacedName, change func(*v1beta1.ComputeClusterSpec)) {
 	t.Helper()
 	must(t, shared.Edit(t.Context(), name, change))
 }
@@ -209,11 +209,11 @@ func edit(t *testing.T, name types.NamespacedName, change func(*v1alpha1.Compute
 // says asks whether a cluster's Ready names a reason.
 func says(name types.NamespacedName, why string) func(context.Context) error {
 	return func(ctx context.Context) error {
-		var cluster v1alpha1.ComputeCluster
+		var cluster v1beta1.ComputeCluster
 		if err := shared.Get(ctx, name, &cluster); err != nil {
 			return err
 		}
-		if told := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionReady); told == nil || told.Reason != why {
+		if told := meta.FindStatusCondition(cluster.Status.Conditions, v1beta1.ConditionReady); told == nil || told.Reason != why {
 			return fmt.Errorf("it says %+v", told)
 		}
 		return nil

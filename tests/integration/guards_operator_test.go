@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -28,7 +28,7 @@ func TestGuards_HoldTheOperatorToClusters(t *testing.T) {
 	cluster.Spec.Suspend = true
 	must(t, shared.Create(t.Context(), cluster))
 	made := newCluster(namespace, "made", 0)
-	made.Labels = map[string]string{v1alpha1.LabelJob: "train"}
+	made.Labels = map[string]string{v1beta1.LabelJob: "train"}
 	service := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "anas", Labels: map[string]string{"app": "a"}},
 		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
@@ -36,7 +36,7 @@ func TestGuards_HoldTheOperatorToClusters(t *testing.T) {
 	must(t, shared.Create(t.Context(), service))
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mine"}}
 	job := newJob(namespace, "mine")
-	job.Labels = map[string]string{v1alpha1.LabelCluster: "demo"}
+	job.Labels = map[string]string{v1beta1.LabelCluster: "demo"}
 	create := func(object client.Object) func(context.Context) error { return tries(thief, object) }
 	must(t, live.Until(t.Context(), limit, "the guards to be in force", func(ctx context.Context) error {
 		if err := create(podWith(namespace, nil))(ctx); !apierrors.IsForbidden(err) {
@@ -51,11 +51,11 @@ func TestGuards_HoldTheOperatorToClusters(t *testing.T) {
 		{"a pod without our labels", create(podWith(namespace, nil)), labels},
 		{"a pod of no cluster", create(edited(namespace, func(p *corev1.Pod) { p.OwnerReferences = nil })), pods},
 		{"a pod of a cluster with another name", create(edited(namespace, func(p *corev1.Pod) { p.OwnerReferences[0].Name = "other" })), pods},
-		{"a pod of a cluster with another UID", create(edited(namespace, func(p *corev1.Pod) { p.Labels[v1alpha1.LabelClusterUID] = "v" })), pods},
+		{"a pod of a cluster with another UID", create(edited(namespace, func(p *corev1.Pod) { p.Labels[v1beta1.LabelClusterUID] = "v" })), pods},
 		{"a cluster of nobody's", create(made), "creates only clusters of ClusterJobs"},
 		{"another's spec", patches(thief, cluster, `{"spec":{"suspend":false}}`), specs},
 		{"another's cluster made a job's", patches(thief, cluster,
-			`{"metadata":{"ownerReferences":[{"apiVersion":"heliostat.dev/v1alpha1","kind":"ClusterJob","name":"a","uid":"u","controller":true}]}}`),
+			`{"metadata":{"ownerReferences":[{"apiVersion":"heliostat.dev/v1beta1","kind":"ClusterJob","name":"a","uid":"u","controller":true}]}}`),
 			specs},
 		{"another's record", patches(thief, cluster, `{"metadata":{"annotations":{"heliostat.dev/record":"{}"}}}`), ""},
 		{"a Secret without our labels", create(secret), labels},
@@ -80,8 +80,8 @@ func TestGuards_HoldTheOperatorsPodsToTheirContainers(t *testing.T) {
 	accounts(t, namespace)
 	thief := asOperator(t)
 	needs := "namespace " + namespace + " needs the label heliostat.dev/privileged=allowed for pods with "
-	set := setOf(namespace, map[string]string{v1alpha1.LabelStore: "demo"})
-	set.Labels = map[string]string{v1alpha1.LabelStore: "demo"}
+	set := setOf(namespace, map[string]string{v1beta1.LabelStore: "demo"})
+	set.Labels = map[string]string{v1beta1.LabelStore: "demo"}
 	set.Spec.Template.Spec.HostIPC = true
 	pod := func(edit func(*corev1.Pod)) func(context.Context) error { return tries(thief, edited(namespace, edit)) }
 	strong := func(p *corev1.Pod) { p.Spec.ServiceAccountName = "strong" }
@@ -166,9 +166,9 @@ func accounts(t *testing.T, namespace string) {
 
 // podOf is a pod as the operator makes those of a cluster.
 func podOf(cluster, namespace string) *corev1.Pod {
-	pod := podWith(namespace, map[string]string{v1alpha1.LabelCluster: cluster})
+	pod := podWith(namespace, map[string]string{v1beta1.LabelCluster: cluster})
 	pod.OwnerReferences = []metav1.OwnerReference{{
-		APIVersion: v1alpha1.GroupVersion.String(), Kind: "ComputeCluster", Name: cluster, UID: "u", Controller: new(true),
+		APIVersion: v1beta1.GroupVersion.String(), Kind: "ComputeCluster", Name: cluster, UID: "u", Controller: new(true),
 	}}
 	return pod
 }

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -50,7 +50,7 @@ func TestGuards_OwnersAreTheOperatorsOwn(t *testing.T) {
 	namespace := newNamespace(t)
 	policyInForce(t, namespace)
 	ana := tenant(t, namespace)
-	ours := v1alpha1.GroupVersion.String()
+	ours := v1beta1.GroupVersion.String()
 	must(t, live.Until(t.Context(), limit, "ana's rights and the guards to be in force", func(ctx context.Context) error {
 		service := madeOf(namespace)[4]
 		if err := ana.Create(ctx, service, client.DryRunAll); err != nil {
@@ -88,8 +88,8 @@ func TestGuards_OwnedObjectsStayKnown(t *testing.T) {
 	policyInForce(t, namespace)
 	ana := tenant(t, namespace)
 	cluster := newCluster(namespace, "forged", 0)
-	cluster.Spec.Suspend, cluster.Labels = true, map[string]string{v1alpha1.LabelJob: "a"}
-	cluster.OwnerReferences = controlledBy(v1alpha1.GroupVersion.String(), "ClusterJob")
+	cluster.Spec.Suspend, cluster.Labels = true, map[string]string{v1beta1.LabelJob: "a"}
+	cluster.OwnerReferences = controlledBy(v1beta1.GroupVersion.String(), "ClusterJob")
 	cluster.Finalizers = []string{"example.com/stays"} // the garbage collector does not find its owner
 	must(t, shared.Create(t.Context(), cluster))       // as the operator makes it
 	const labelled = "stay while another object is the controller"
@@ -105,10 +105,10 @@ func TestGuards_OwnedObjectsStayKnown(t *testing.T) {
 	for _, one := range []attempt{
 		{"no label", patches(ana, cluster, `{"metadata":{"labels":{"heliostat.dev/job":null}}}`), labelled},
 		{"another controller", patches(ana, cluster,
-			`{"metadata":{"ownerReferences":[{"apiVersion":"heliostat.dev/v1alpha1","kind":"ClusterJob","name":"b","uid":"v","controller":true}]}}`), onlyTheOperatorAdopts},
+			`{"metadata":{"ownerReferences":[{"apiVersion":"heliostat.dev/v1beta1","kind":"ClusterJob","name":"b","uid":"v","controller":true}]}}`), onlyTheOperatorAdopts},
 		{"no controller", patches(ana, cluster, `{"metadata":{"ownerReferences":null}}`), ""},
 		{"a controller that blocks nothing", patches(ana, cluster,
-			`{"metadata":{"ownerReferences":[{"apiVersion":"heliostat.dev/v1alpha1","kind":"ClusterJob","name":"a","uid":"u","controller":true,"blockOwnerDeletion":false}]}}`), ""},
+			`{"metadata":{"ownerReferences":[{"apiVersion":"heliostat.dev/v1beta1","kind":"ClusterJob","name":"a","uid":"u","controller":true,"blockOwnerDeletion":false}]}}`), ""},
 	} {
 		one.check(t)
 	}

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -81,7 +81,7 @@ func TestGuards_LabelsThatLeadRequests(t *testing.T) {
 		if err := version(`{"a":1}`)(ctx); err != nil {
 			return err
 		}
-		err := ana.Create(ctx, setOf(namespace, map[string]string{v1alpha1.LabelStore: "x"}), client.DryRunAll)
+		err := ana.Create(ctx, setOf(namespace, map[string]string{v1beta1.LabelStore: "x"}), client.DryRunAll)
 		if !apierrors.IsForbidden(err) {
 			return fmt.Errorf("a StatefulSet with a label of ours is answered with %w", err)
 		}
@@ -89,7 +89,7 @@ func TestGuards_LabelsThatLeadRequests(t *testing.T) {
 	}))
 	plain := podWith(namespace, map[string]string{"app": "a"})
 	must(t, ana.Create(t.Context(), plain))
-	for _, key := range []string{v1alpha1.LabelServePrefix + "echo", v1alpha1.LabelRoutePrefix + "echo", v1alpha1.LabelStore, v1alpha1.LabelCluster} {
+	for _, key := range []string{v1beta1.LabelServePrefix + "echo", v1beta1.LabelRoutePrefix + "echo", v1beta1.LabelStore, v1beta1.LabelCluster} {
 		labels := map[string]string{key: "true"}
 		patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"labels":{%q:"true"}}}`, key))
 		for _, one := range []attempt{
@@ -105,7 +105,7 @@ func TestGuards_LabelsThatLeadRequests(t *testing.T) {
 	for _, one := range []attempt{
 		{"a binding with a label of ours", func(ctx context.Context) error {
 			binding := &corev1.Binding{
-				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{v1alpha1.LabelServePrefix + "echo": "true"}},
+				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{v1beta1.LabelServePrefix + "echo": "true"}},
 				Target:     corev1.ObjectReference{Kind: "Node", Name: "n"},
 			}
 			return ana.SubResource("binding").Create(ctx, plain.DeepCopy(), binding, client.DryRunAll)
@@ -146,12 +146,12 @@ func TestGuards_RecordsAreTheOperatorsOwn(t *testing.T) {
 	policyInForce(t, namespace)
 	ana := tenant(t, namespace)
 	const words = "are the operator's own"
-	with := func(annotations, labels map[string]string) *v1alpha1.ClusterJob {
+	with := func(annotations, labels map[string]string) *v1beta1.ClusterJob {
 		job := newJob(namespace, "forged")
 		job.Annotations, job.Labels = annotations, labels
 		return job
 	}
-	record := map[string]string{v1alpha1.AnnotationRecord: "{}"}
+	record := map[string]string{v1beta1.AnnotationRecord: "{}"}
 	must(t, live.Until(t.Context(), limit, "ana's rights and the guards to be in force", func(ctx context.Context) error {
 		if err := ana.Create(ctx, with(nil, nil), client.DryRunAll); err != nil {
 			return err
@@ -163,13 +163,13 @@ func TestGuards_RecordsAreTheOperatorsOwn(t *testing.T) {
 	}))
 	suspended := newCluster(namespace, "kept", 0)
 	suspended.Spec.Suspend = true
-	suspended.Annotations = map[string]string{v1alpha1.AnnotationRecord: "{}", v1alpha1.AnnotationResume: "a"}
+	suspended.Annotations = map[string]string{v1beta1.AnnotationRecord: "{}", v1beta1.AnnotationResume: "a"}
 	must(t, shared.Create(t.Context(), suspended)) // as the operator leaves it
 	patch := func(text string) func(context.Context) error { return patches(ana, suspended, text) }
 	for _, one := range []attempt{
 		{"a job with a record", func(ctx context.Context) error { return ana.Create(ctx, with(record, nil), client.DryRunAll) }, words},
 		{"a job with a label of ours", func(ctx context.Context) error {
-			return ana.Create(ctx, with(nil, map[string]string{v1alpha1.LabelService: "a"}), client.DryRunAll)
+			return ana.Create(ctx, with(nil, map[string]string{v1beta1.LabelService: "a"}), client.DryRunAll)
 		}, words},
 		{"another record", patch(`{"metadata":{"annotations":{"heliostat.dev/record":"{\"v\":1}"}}}`), words},
 		{"an annotation of ours beside it", patch(`{"metadata":{"annotations":{"heliostat.dev/revision-cluster":"1"}}}`), words},
@@ -181,7 +181,7 @@ func TestGuards_RecordsAreTheOperatorsOwn(t *testing.T) {
 		{"kept until something", patch(`{"metadata":{"annotations":{"heliostat.dev/keep-until":"tomorrow"}}}`), "and a time"},
 		{"kept until no month", patch(`{"metadata":{"annotations":{"heliostat.dev/keep-until":"2026-13-27T18:00:00Z"}}}`), "and a time"},
 		{"a job kept until a time", func(ctx context.Context) error {
-			return ana.Create(ctx, with(map[string]string{v1alpha1.AnnotationKeepUntil: "2026-11-27T18:00:00Z"}, nil), client.DryRunAll)
+			return ana.Create(ctx, with(map[string]string{v1beta1.AnnotationKeepUntil: "2026-11-27T18:00:00Z"}, nil), client.DryRunAll)
 		}, "is of ComputeClusters"},
 		{"an annotation of the user's", patch(`{"metadata":{"annotations":{"team":"a"},"labels":{"team":"a"}}}`), ""},
 		{"an edit of the spec", patch(`{"spec":{"suspend":false}}`), ""},
@@ -211,7 +211,7 @@ func TestGuards_StopIsFreeOnJobs(t *testing.T) {
 	must(t, shared.Create(t.Context(), cluster))
 	must(t, shared.Create(t.Context(), job))
 	to := func(value string) string {
-		return fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, v1alpha1.AnnotationStop, value)
+		return fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, v1beta1.AnnotationStop, value)
 	}
 	must(t, live.Until(t.Context(), limit, "ana's rights and the guards to be in force", func(ctx context.Context) error {
 		if err := patches(ana, job, to(`"true"`))(ctx); err != nil {
@@ -223,7 +223,7 @@ func TestGuards_StopIsFreeOnJobs(t *testing.T) {
 		return nil
 	}))
 	bad := newJob(namespace, "bad")
-	bad.Annotations = map[string]string{v1alpha1.AnnotationStop: "yes"}
+	bad.Annotations = map[string]string{v1beta1.AnnotationStop: "yes"}
 	for _, one := range []attempt{
 		{"true", patches(ana, job, to(`"true"`)), ""},
 		{"false", patches(ana, job, to(`"false"`)), ""},
@@ -300,7 +300,7 @@ func stolenWrites(t *testing.T, everywhere client.Client, watched string) {
 	outside := podOf("demo", watched)
 	outside.Spec.Volumes = []corev1.Volume{{Name: "a", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}}}
 	policyInForce(t, watched)
-	ofCluster := metav1.ObjectMeta{Namespace: watched, Name: "stolen", Labels: map[string]string{v1alpha1.LabelCluster: "demo"}}
+	ofCluster := metav1.ObjectMeta{Namespace: watched, Name: "stolen", Labels: map[string]string{v1beta1.LabelCluster: "demo"}}
 	token := &corev1.Secret{ObjectMeta: ofCluster, Type: corev1.SecretTypeServiceAccountToken}
 	token.Annotations = map[string]string{corev1.ServiceAccountNameKey: "default"}
 	service := &corev1.Service{ObjectMeta: ofCluster, Spec: corev1.ServiceSpec{

@@ -13,7 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/tests/bench/jobs"
 	"github.com/heliostat-dev/heliostat/tests/internal/faultproxy"
@@ -108,7 +108,7 @@ func (o *operator) cost(cluster types.NamespacedName, prefix string, many int) j
 			if err != nil {
 				return err
 			}
-			if job.Status.Phase != v1alpha1.PhaseSucceeded {
+			if job.Status.Phase != v1beta1.PhaseSucceeded {
 				return errors.New(live.SaysOf(job))
 			}
 		}

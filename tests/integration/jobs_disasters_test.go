@@ -15,13 +15,13 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // watched calls a function with each job as it is seen.
-func watched(see func(*v1alpha1.ClusterJob)) toolscache.ResourceEventHandlerFuncs {
+func watched(see func(*v1beta1.ClusterJob)) toolscache.ResourceEventHandlerFuncs {
 	look := func(obj any) {
-		if job, ok := obj.(*v1alpha1.ClusterJob); ok {
+		if job, ok := obj.(*v1beta1.ClusterJob); ok {
 			see(job)
 		}
 	}
@@ -37,12 +37,12 @@ const (
 
 // wipe takes away what the status tells, unless the record is away: what neither of them
 // has, nobody can know.
-func (s *storm) wipe(job *v1alpha1.ClusterJob) error {
-	var there v1alpha1.ClusterJob
+func (s *storm) wipe(job *v1beta1.ClusterJob) error {
+	var there v1beta1.ClusterJob
 	if err := shared.Get(s.t.Context(), client.ObjectKeyFromObject(job), &there); err != nil {
 		return fmt.Errorf("read %s: %w", job.Name, err)
 	}
-	if there.Annotations[v1alpha1.AnnotationRecord] == "" {
+	if there.Annotations[v1beta1.AnnotationRecord] == "" {
 		return nil
 	}
 	patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q},"status":null}`, there.ResourceVersion)
@@ -61,20 +61,20 @@ func (s *storm) lose(what string, err error) error {
 }
 
 // forget removes the record of a job, once the status tells of all that it has.
-func (s *storm) forget(job *v1alpha1.ClusterJob) error {
-	var there v1alpha1.ClusterJob
+func (s *storm) forget(job *v1beta1.ClusterJob) error {
+	var there v1beta1.ClusterJob
 	if err := shared.Get(s.t.Context(), client.ObjectKeyFromObject(job), &there); err != nil {
 		return fmt.Errorf("read %s: %w", job.Name, err)
 	}
 	if !mirrored(&there) {
 		return nil
 	}
-	patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q,"annotations":{%q:null}}}`, there.ResourceVersion, v1alpha1.AnnotationRecord)
+	patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q,"annotations":{%q:null}}}`, there.ResourceVersion, v1beta1.AnnotationRecord)
 	return s.lose(forgotten, shared.Patch(s.t.Context(), &there, client.RawPatch(types.MergePatchType, []byte(patch))))
 }
 
 // mirrored reports whether a job's status has told of all that is in its record.
-func mirrored(job *v1alpha1.ClusterJob) bool {
+func mirrored(job *v1beta1.ClusterJob) bool {
 	var record struct {
 		Attempt int32
 		Bound   struct{ Head, Session string }
@@ -83,7 +83,7 @@ func mirrored(job *v1alpha1.ClusterJob) bool {
 		}
 		Outcome struct{ Phase string }
 	}
-	if json.Unmarshal([]byte(job.Annotations[v1alpha1.AnnotationRecord]), &record) != nil {
+	if json.Unmarshal([]byte(job.Annotations[v1beta1.AnnotationRecord]), &record) != nil {
 		return false
 	}
 	attempts := len(record.Past)

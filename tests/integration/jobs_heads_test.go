@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient/fakehead"
 	"github.com/heliostat-dev/heliostat/tests/internal/faultproxy"
 )
@@ -115,7 +115,7 @@ func (h *heads) find(pod types.UID) *head {
 func (h *heads) has(pod *corev1.Pod) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.made[pod.Namespace].ready != nil && pod.Labels[v1alpha1.LabelRole] == v1alpha1.RoleHead
+	return h.made[pod.Namespace].ready != nil && pod.Labels[v1beta1.LabelRole] == v1beta1.RoleHead
 }
 
 // land is where the pods of a namespace are, nil where they have no land.
@@ -158,7 +158,7 @@ func (h *heads) open(pod *corev1.Pod, token string) (*head, error) {
 		}
 	}
 	one := &head{
-		pod: pod.UID, name: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, cluster: pod.Labels[v1alpha1.LabelCluster],
+		pod: pod.UID, name: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, cluster: pod.Labels[v1beta1.LabelCluster],
 	}
 	how := h.made[pod.Namespace]
 	if err := h.listen(one, how.where); err != nil {

@@ -6,7 +6,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient/fakehead"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -52,7 +52,7 @@ func (s *storm) judge(many int) jobs.Submissions {
 			v.Wrong = append(v.Wrong, fmt.Sprintf("attempt %s ran %d times: %+v", key, len(runs), runs))
 		}
 	}
-	var list v1alpha1.ClusterJobList
+	var list v1beta1.ClusterJobList
 	must(t, shared.List(t.Context(), &list, client.InNamespace(s.namespace)))
 	if len(list.Items) != many {
 		t.Errorf("there are %d jobs, %d were made", len(list.Items), many)
@@ -64,7 +64,7 @@ func (s *storm) judge(many int) jobs.Submissions {
 }
 
 // wrong notes what is wrong with a job, for the first few with what was logged of it.
-func (v *verdict) wrong(job *v1alpha1.ClusterJob, format string, values ...any) {
+func (v *verdict) wrong(job *v1beta1.ClusterJob, format string, values ...any) {
 	if len(v.Wrong) < 5 {
 		v.t.Logf("%s:\n%+v\n%s", job.Name, job.Status, v.crew.told(job.Name+`"`))
 	}
@@ -72,7 +72,7 @@ func (v *verdict) wrong(job *v1alpha1.ClusterJob, format string, values ...any) 
 }
 
 // job holds the status of a job against what its heads did.
-func (v *verdict) job(job *v1alpha1.ClusterJob) {
+func (v *verdict) job(job *v1beta1.ClusterJob) {
 	v.Ends[job.Status.Phase]++
 	v.mu.Lock()
 	first := v.ends[job.UID]
@@ -97,13 +97,13 @@ func (v *verdict) job(job *v1alpha1.ClusterJob) {
 		v.wrong(job, "attempt %d ran, which the status does not know", len(attempts)+1)
 	}
 	succeeded := attempts[len(attempts)-1].Reason == reason.JobSucceeded.Code
-	if succeeded != (job.Status.Phase == v1alpha1.PhaseSucceeded) {
+	if succeeded != (job.Status.Phase == v1beta1.PhaseSucceeded) {
 		v.wrong(job, "it is %s, and its last attempt ended by %s", job.Status.Phase, attempts[len(attempts)-1].Reason)
 	}
 }
 
 // attempt holds one against its runs.
-func (v *verdict) attempt(job *v1alpha1.ClusterJob, told *v1alpha1.JobAttempt, last bool) {
+func (v *verdict) attempt(job *v1beta1.ClusterJob, told *v1beta1.JobAttempt, last bool) {
 	runs := v.runs[fmt.Sprintf("%s/%d", job.UID, told.Number)]
 	talk, alive := v.alive[told.Session]
 	switch told.Reason {
@@ -131,7 +131,7 @@ func (v *verdict) attempt(job *v1alpha1.ClusterJob, told *v1alpha1.JobAttempt, l
 }
 
 // compare asks a head that lives what it knows of an attempt.
-func (v *verdict) compare(job *v1alpha1.ClusterJob, told *v1alpha1.JobAttempt, talk *headclient.Jobs) {
+func (v *verdict) compare(job *v1beta1.ClusterJob, told *v1beta1.JobAttempt, talk *headclient.Jobs) {
 	known, err := talk.Job(v.t.Context(), job.Status.SubmissionID)
 	must(v.t, err)
 	if (known.Status == headclient.JobSucceeded) != (told.Reason == reason.JobSucceeded.Code) || !known.Status.Over() {

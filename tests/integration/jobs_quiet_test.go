@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/internal/faultproxy"
 )
 
@@ -24,21 +24,21 @@ func settledJobs(t *testing.T, namespace string) []types.NamespacedName {
 	on := types.NamespacedName{Namespace: namespace, Name: "c"}
 	kept := jobOn(on, "kept", "work 100 0")
 	kept.Spec.ClusterRef = nil
-	kept.Spec.ClusterTemplate = &v1alpha1.ClusterTemplate{Spec: newCluster(namespace, "", 1).Spec}
-	kept.Spec.Cleanup = []v1alpha1.CleanupRule{{Outcome: v1alpha1.OutcomeFailure, Action: v1alpha1.CleanupDeleteCluster}}
+	kept.Spec.ClusterTemplate = &v1beta1.ClusterTemplate{Spec: newCluster(namespace, "", 1).Spec}
+	kept.Spec.Cleanup = []v1beta1.CleanupRule{{Outcome: v1beta1.OutcomeFailure, Action: v1beta1.CleanupDeleteCluster}}
 	suspended := jobOn(on, "suspended", "work 100 0")
 	suspended.Spec.Suspend = true
 	var names []types.NamespacedName
 	for _, want := range []struct {
-		job   *v1alpha1.ClusterJob
+		job   *v1beta1.ClusterJob
 		phase string
 	}{
-		{jobOn(on, "over", "work 100 0"), v1alpha1.PhaseSucceeded},
-		{jobOn(on, "failed", "work 100 3"), v1alpha1.PhaseFailed},
-		{kept, v1alpha1.PhaseSucceeded},
-		{suspended, v1alpha1.PhaseSuspended},
-		{jobOn(on, "running", "hang"), v1alpha1.PhaseRunning},
-		{jobOn(on, "waiting", "work 100 0"), v1alpha1.PhasePending},
+		{jobOn(on, "over", "work 100 0"), v1beta1.PhaseSucceeded},
+		{jobOn(on, "failed", "work 100 3"), v1beta1.PhaseFailed},
+		{kept, v1beta1.PhaseSucceeded},
+		{suspended, v1beta1.PhaseSuspended},
+		{jobOn(on, "running", "hang"), v1beta1.PhaseRunning},
+		{jobOn(on, "waiting", "work 100 0"), v1beta1.PhasePending},
 	} {
 		must(t, shared.Create(t.Context(), want.job))
 		name := client.ObjectKeyFromObject(want.job)
@@ -122,7 +122,7 @@ func TestAPlaceThatIsGivenBackIsTaken(t *testing.T) {
 		must(t, shared.Create(t.Context(), jobOn(client.ObjectKeyFromObject(name), fmt.Sprintf("j%d", i), "work 100 0")))
 	}
 	for i := range many {
-		_, err := shared.UntilPhase(t.Context(), types.NamespacedName{Namespace: namespace, Name: fmt.Sprintf("j%d", i)}, v1alpha1.PhaseSucceeded, limit)
+		_, err := shared.UntilPhase(t.Context(), types.NamespacedName{Namespace: namespace, Name: fmt.Sprintf("j%d", i)}, v1beta1.PhaseSucceeded, limit)
 		must(t, err)
 	}
 	// Each would have waited half a minute while the place of the one before counted on.

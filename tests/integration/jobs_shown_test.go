@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // TestWhatKubectlShowsOfJobs reads columns as people do, waits as scripts do, and describes.
@@ -21,7 +21,7 @@ func TestWhatKubectlShowsOfJobs(t *testing.T) {
 	cluster := create(t, namespace, 1, 0)[0]
 	soon := int32(0)
 	failing := jobOn(cluster, "failing", "work 100 1,2")
-	failing.Spec.Retry = &v1alpha1.Retry{Limit: 1, BackoffSeconds: &soon}
+	failing.Spec.Retry = &v1beta1.Retry{Limit: 1, BackoffSeconds: &soon}
 	must(t, shared.Create(t.Context(), jobOn(cluster, "good", "work 1200 0")))
 	must(t, shared.Create(t.Context(), failing))
 

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/bench/jobs"
 	"github.com/heliostat-dev/heliostat/tests/internal/faultproxy"
 	"github.com/heliostat-dev/heliostat/tests/live"
@@ -109,7 +109,7 @@ func newStorm(t *testing.T) *storm {
 	var err error
 	s.jobs, err = cache.New(shared.Config, cache.Options{Scheme: shared.Scheme(), DefaultNamespaces: map[string]cache.Config{s.namespace: {}}})
 	must(t, err)
-	informer, err := s.jobs.GetInformer(ctx, &v1alpha1.ClusterJob{})
+	informer, err := s.jobs.GetInformer(ctx, &v1beta1.ClusterJob{})
 	must(t, err)
 	_, err = informer.AddEventHandler(watched(s.see))
 	must(t, err)
@@ -125,7 +125,7 @@ func newStorm(t *testing.T) *storm {
 }
 
 // see remembers how a job was when it had ended first: that is for good.
-func (s *storm) see(job *v1alpha1.ClusterJob) {
+func (s *storm) see(job *v1beta1.ClusterJob) {
 	if !live.Ended(job) {
 		return
 	}
@@ -172,12 +172,12 @@ func (s *storm) submit(many int) {
 
 // explain tells of some jobs that have not ended what is known of them.
 func (s *storm) explain() {
-	var list v1alpha1.ClusterJobList
+	var list v1beta1.ClusterJobList
 	must(s.t, s.jobs.List(s.t.Context(), &list, client.InNamespace(s.namespace)))
-	left := slices.DeleteFunc(list.Items, func(job v1alpha1.ClusterJob) bool { return live.Ended(&job) })
+	left := slices.DeleteFunc(list.Items, func(job v1beta1.ClusterJob) bool { return live.Ended(&job) })
 	for i := range left[:min(len(left), 4)] {
 		job := &left[i]
-		s.t.Logf("%s: %s\nrecord %s\n%s", job.Name, live.SaysOf(job), job.Annotations[v1alpha1.AnnotationRecord], s.crew.told(job.Name+`"`))
+		s.t.Logf("%s: %s\nrecord %s\n%s", job.Name, live.SaysOf(job), job.Annotations[v1beta1.AnnotationRecord], s.crew.told(job.Name+`"`))
 	}
 	for _, one := range shared.heads.of(s.namespace) {
 		if one.lives() {
@@ -188,7 +188,7 @@ func (s *storm) explain() {
 
 // job is one of some sorts: most succeed, some fail, some succeed when they are tried again,
 // and some are tried again when they are lost.
-func (s *storm) job(i int) *v1alpha1.ClusterJob {
+func (s *storm) job(i int) *v1beta1.ClusterJob {
 	codes, limit, losses, soon := "0", int32(0), int32(0), int32(1)
 	switch i % 8 {
 	case 0:
@@ -202,7 +202,7 @@ func (s *storm) job(i int) *v1alpha1.ClusterJob {
 	}
 	job := jobOn(s.clusters[i%len(s.clusters)], fmt.Sprintf("j%d", i), fmt.Sprintf("work %d %s", 100+rand.IntN(900), codes))
 	if limit+losses > 0 {
-		job.Spec.Retry = &v1alpha1.Retry{Limit: limit, BackoffSeconds: &soon}
+		job.Spec.Retry = &v1beta1.Retry{Limit: limit, BackoffSeconds: &soon}
 		if losses > 0 {
 			job.Spec.Retry.InfrastructureLimit = &losses
 		}
@@ -263,13 +263,13 @@ func (s *storm) rage(made <-chan struct{}) {
 }
 
 // some does something to a few jobs.
-func (s *storm) some(do func(job *v1alpha1.ClusterJob) error) error {
-	var list v1alpha1.ClusterJobList
+func (s *storm) some(do func(job *v1beta1.ClusterJob) error) error {
+	var list v1beta1.ClusterJobList
 	if err := s.jobs.List(s.t.Context(), &list, client.InNamespace(s.namespace)); err != nil {
 		return fmt.Errorf("list the jobs: %w", err)
 	}
 	// Those that are on their way are the interesting ones.
-	slices.SortFunc(list.Items, func(a, b v1alpha1.ClusterJob) int { return b.CreationTimestamp.Compare(a.CreationTimestamp.Time) })
+	slices.SortFunc(list.Items, func(a, b v1beta1.ClusterJob) int { return b.CreationTimestamp.Compare(a.CreationTimestamp.Time) })
 	for range min(3, len(list.Items)) {
 		if err := do(&list.Items[rand.IntN(min(len(list.Items), open))]); err != nil {
 			return err
@@ -299,7 +299,7 @@ func (s *storm) one() *head {
 // remake deletes a cluster, and makes it again under its name as soon as that is free.
 func (s *storm) remake() error {
 	name := s.clusters[rand.IntN(len(s.clusters))]
-	if err := shared.Delete(s.t.Context(), &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}); err != nil {
+	if err := shared.Delete(s.t.Context(), &v1beta1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}); err != nil {
 		return fmt.Errorf("delete ComputeCluster %s: %w", name, err)
 	}
 	return live.Until(s.t.Context(), limit, "ComputeCluster "+name.Name+" to be made again", func(ctx context.Context) error {

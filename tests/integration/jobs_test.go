@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient/fakehead"
 )
 
@@ -49,10 +49,10 @@ func exitCode(entrypoint string, attempt int) int32 {
 }
 
 // jobOn runs an entrypoint on a cluster that exists.
-func jobOn(cluster types.NamespacedName, name, entrypoint string) *v1alpha1.ClusterJob {
-	return &v1alpha1.ClusterJob{
+func jobOn(cluster types.NamespacedName, name, entrypoint string) *v1beta1.ClusterJob {
+	return &v1beta1.ClusterJob{
 		ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: name},
-		Spec:       v1alpha1.ClusterJobSpec{ClusterRef: &v1alpha1.ClusterReference{Name: cluster.Name}, Entrypoint: entrypoint},
+		Spec:       v1beta1.ClusterJobSpec{ClusterRef: &v1beta1.ClusterReference{Name: cluster.Name}, Entrypoint: entrypoint},
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 var seed = flag.Uint64("seed", 0, "what random choices of the tests follow from, so that a failure can be played again; 0 draws one")
@@ -74,12 +74,12 @@ func after(t *testing.T, pause time.Duration) {
 func same(t *testing.T, name types.NamespacedName, workers int) {
 	t.Helper()
 	cluster := ready(t, name)
-	heads, others := podsOf(t, name, v1alpha1.RoleHead), podsOf(t, name, v1alpha1.RoleWorker)
+	heads, others := podsOf(t, name, v1beta1.RoleHead), podsOf(t, name, v1beta1.RoleWorker)
 	if len(heads) != 1 || len(others) != workers || cluster.Status.Epoch != 1 {
 		t.Errorf("%s has %d heads and %d workers in epoch %d, want 1, %d and 1", name, len(heads), len(others), cluster.Status.Epoch, workers)
 	}
 	for _, list := range []client.ObjectList{&corev1.ServiceList{}, &corev1.SecretList{}} {
-		must(t, shared.List(t.Context(), list, client.InNamespace(name.Namespace), client.MatchingLabels{v1alpha1.LabelCluster: name.Name}))
+		must(t, shared.List(t.Context(), list, client.InNamespace(name.Namespace), client.MatchingLabels{v1beta1.LabelCluster: name.Name}))
 		if n := meta.LenList(list); n != 1 {
 			t.Errorf("%s has %d of %T, want 1", name, n, list)
 		}

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/internal/fakekubelet"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
@@ -71,7 +71,7 @@ func (k *kubelet) token(ctx context.Context, pod *corev1.Pod) string {
 		}
 		var secret corev1.Secret
 		if k.Get(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: volume.Secret.SecretName}, &secret) == nil {
-			return string(secret.Data[v1alpha1.TokenKey])
+			return string(secret.Data[v1beta1.TokenKey])
 		}
 	}
 	return ""

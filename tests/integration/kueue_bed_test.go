@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -148,7 +148,7 @@ func inQueue(object client.Object, priority string) {
 }
 
 // oneEach is the spec of a cluster whose head and whose only worker ask for one CPU each.
-func oneEach() v1alpha1.ComputeClusterSpec {
+func oneEach() v1beta1.ComputeClusterSpec {
 	size := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("1Gi")}
 	spec := newCluster("", "", 1).Spec
 	spec.Head.Size, spec.WorkerGroups[0].Size = size, size

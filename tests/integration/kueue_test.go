@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -49,7 +49,7 @@ func queueOfHalfTheSize(t *testing.T) {
 	endJobs(t, c.namespace)
 
 	for i := range c.clusters {
-		cluster := &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: fmt.Sprintf("c%d", i)}, Spec: oneEach()}
+		cluster := &v1beta1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: fmt.Sprintf("c%d", i)}, Spec: oneEach()}
 		inQueue(cluster, "")
 		must(t, shared.Create(t.Context(), cluster))
 	}
@@ -84,9 +84,9 @@ func (c crowd) job(i int) types.NamespacedName {
 func (c crowd) submit(t *testing.T, from, to int, priority string) {
 	t.Helper()
 	for i := from; i < to; i++ {
-		job := &v1alpha1.ClusterJob{
+		job := &v1beta1.ClusterJob{
 			ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: c.job(i).Name},
-			Spec:       v1alpha1.ClusterJobSpec{Entrypoint: "work 2000 0", ClusterTemplate: &v1alpha1.ClusterTemplate{Spec: oneEach()}},
+			Spec:       v1beta1.ClusterJobSpec{Entrypoint: "work 2000 0", ClusterTemplate: &v1beta1.ClusterTemplate{Spec: oneEach()}},
 		}
 		inQueue(job, priority)
 		must(t, shared.Create(t.Context(), job))
@@ -95,7 +95,7 @@ func (c crowd) submit(t *testing.T, from, to int, priority string) {
 
 // phase asks whether a job is in a phase.
 func (c crowd) phase(ctx context.Context, i int, want string) error {
-	var job v1alpha1.ClusterJob
+	var job v1beta1.ClusterJob
 	if err := shared.Get(ctx, c.job(i), &job); err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (c crowd) phase(ctx context.Context, i int, want string) error {
 func (c crowd) runs(ctx context.Context) error {
 	var errs []error
 	for i := range c.jobs / 2 {
-		err := c.phase(ctx, i, v1alpha1.PhaseRunning)
+		err := c.phase(ctx, i, v1beta1.PhaseRunning)
 		if err == nil {
 			return nil
 		}
@@ -121,7 +121,7 @@ func (c crowd) runs(ctx context.Context) error {
 func (c crowd) succeeds(t *testing.T, i int) {
 	t.Helper()
 	must(t, live.Until(t.Context(), queueLimit, fmt.Sprintf("job %d to succeed", i), func(ctx context.Context) error {
-		return c.phase(ctx, i, v1alpha1.PhaseSucceeded)
+		return c.phase(ctx, i, v1beta1.PhaseSucceeded)
 	}))
 }
 
@@ -131,7 +131,7 @@ func (c crowd) letGo(t *testing.T, name types.NamespacedName) {
 	t.Helper()
 	_, err := shared.UntilReady(t.Context(), name, queueLimit)
 	must(t, err)
-	edit(t, name, func(spec *v1alpha1.ComputeClusterSpec) { spec.Suspend = true })
+	edit(t, name, func(spec *v1beta1.ComputeClusterSpec) { spec.Suspend = true })
 	eventually(t, "its quota to be given back", func(ctx context.Context) error { return c.none(ctx, name) })
 }
 
@@ -171,7 +171,7 @@ func (c crowd) judge(t *testing.T) {
 	for _, run := range runsIn(c.namespace) {
 		runs[run.Metadata["heliostat.dev/job-uid"]+"/"+run.Metadata["heliostat.dev/attempt"]]++
 	}
-	var jobs v1alpha1.ClusterJobList
+	var jobs v1beta1.ClusterJobList
 	must(t, shared.List(t.Context(), &jobs, client.InNamespace(c.namespace)))
 	for i := range jobs.Items {
 		job := &jobs.Items[i]
@@ -205,7 +205,7 @@ func followsItsAdmission(t *testing.T) {
 	name := types.NamespacedName{Namespace: q.namespace, Name: "demo"}
 	q.set(t)
 	startOperator(t, "--kueue", "--watch-namespaces="+q.namespace)
-	cluster := &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: q.namespace, Name: name.Name}, Spec: oneEach()}
+	cluster := &v1beta1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: q.namespace, Name: name.Name}, Spec: oneEach()}
 	inQueue(cluster, q.namespace+"-none")
 	must(t, shared.Create(t.Context(), cluster))
 	eventually(t, "a class that does not exist to be told of", says(name, "QueueBlocked"))
@@ -286,6 +286,6 @@ func (q quota) label(t *testing.T, of types.NamespacedName, key, value string) {
 	if value == "" {
 		text = fmt.Sprintf(`{"metadata":{"labels":{%q:null}}}`, key)
 	}
-	cluster := &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace, Name: of.Name}}
+	cluster := &v1beta1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace, Name: of.Name}}
 	must(t, shared.Patch(t.Context(), cluster, client.RawPatch(types.MergePatchType, []byte(text))))
 }

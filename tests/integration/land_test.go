@@ -15,7 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient/fakehead"
 	"github.com/heliostat-dev/heliostat/tests/internal/fakeserveproxy"
@@ -80,7 +80,7 @@ func (l *land) begin(pod *corev1.Pod) string {
 	}
 	one := &worker{
 		pod: pod.UID, name: pod.Name, where: l, address: l.next(),
-		cluster: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Labels[v1alpha1.LabelCluster]},
+		cluster: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Labels[v1beta1.LabelCluster]},
 	}
 	l.workers[pod.UID] = one
 	ctx, stop := context.WithCancel(context.Background())

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/internal/killafter"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
@@ -102,7 +102,7 @@ func life(t *testing.T, name types.NamespacedName, pause func()) {
 	must(t, shared.Create(t.Context(), newCluster(name.Namespace, name.Name, 2)))
 	ready(t, name)
 	pause()
-	heads := podsOf(t, name, v1alpha1.RoleHead)
+	heads := podsOf(t, name, v1beta1.RoleHead)
 	must(t, shared.Delete(t.Context(), &heads[0], client.GracePeriodSeconds(0)))
 	secondEpoch(t, name)
 	pause()
@@ -122,7 +122,7 @@ func secondEpoch(t *testing.T, name types.NamespacedName) {
 		}
 		roles := map[string]int{}
 		for i := range pods {
-			roles[pods[i].Labels[v1alpha1.LabelRole]+" of epoch "+pods[i].Labels[v1alpha1.LabelEpoch]]++
+			roles[pods[i].Labels[v1beta1.LabelRole]+" of epoch "+pods[i].Labels[v1beta1.LabelEpoch]]++
 		}
 		if cluster.Status.Epoch != 2 || len(roles) != 2 || roles["head of epoch 2"] != 1 || roles["worker of epoch 2"] != 2 {
 			return fmt.Errorf("epoch %d has %v", cluster.Status.Epoch, roles)

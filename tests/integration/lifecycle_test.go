@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -25,20 +25,20 @@ func TestTheSampleFromApplyToDelete(t *testing.T) {
 
 	untouched, err := shared.Find(t.Context(), name)
 	must(t, err)
-	waiting := meta.FindStatusCondition(untouched.Status.Conditions, v1alpha1.ConditionReady)
+	waiting := meta.FindStatusCondition(untouched.Status.Conditions, v1beta1.ConditionReady)
 	if waiting == nil || waiting.Status != metav1.ConditionUnknown || waiting.Reason != "Pending" {
 		t.Errorf("before the operator runs, Ready is %+v, want Unknown with the reason Pending", waiting)
 	}
 
 	startOperator(t)
 	cluster := ready(t, name)
-	if heads, workers := podsOf(t, name, v1alpha1.RoleHead), podsOf(t, name, v1alpha1.RoleWorker); len(heads) != 1 || len(workers) != 2 {
+	if heads, workers := podsOf(t, name, v1beta1.RoleHead), podsOf(t, name, v1beta1.RoleWorker); len(heads) != 1 || len(workers) != 2 {
 		t.Errorf("there are %d heads and %d workers, want 1 and 2", len(heads), len(workers))
 	}
 	var secret corev1.Secret
 	must(t, shared.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: cluster.Status.TokenSecretName}, &secret))
-	if len(secret.Data[v1alpha1.TokenKey]) < 32 {
-		t.Errorf("the token has %d characters, want at least 32", len(secret.Data[v1alpha1.TokenKey]))
+	if len(secret.Data[v1beta1.TokenKey]) < 32 {
+		t.Errorf("the token has %d characters, want at least 32", len(secret.Data[v1beta1.TokenKey]))
 	}
 	if got, want := columns(t, name), "demo 2/2 Ready"; !strings.HasPrefix(got, want) {
 		t.Errorf("kubectl get shows %q, want it to begin with %q and the age after it", got, want)
@@ -54,7 +54,7 @@ func TestTheSampleFromApplyToDelete(t *testing.T) {
 func columns(t *testing.T, name types.NamespacedName) string {
 	t.Helper()
 	text, err := shared.Kubernetes.CoreV1().RESTClient().Get().
-		AbsPath("/apis/heliostat.dev/v1alpha1/namespaces", name.Namespace, "computeclusters", name.Name).
+		AbsPath("/apis/heliostat.dev/v1beta1/namespaces", name.Namespace, "computeclusters", name.Name).
 		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").DoRaw(t.Context())
 	must(t, err)
 	var table metav1.Table
@@ -78,13 +78,13 @@ func TestReplicasAreFollowedUpAndDown(t *testing.T) {
 		scaleTo(t, name, replicas)
 		ready(t, name)
 		must(t, live.Until(t.Context(), limit, fmt.Sprintf("%d workers", replicas), func(ctx context.Context) error {
-			pods, err := shared.PodsOf(ctx, name, v1alpha1.RoleWorker)
+			pods, err := shared.PodsOf(ctx, name, v1beta1.RoleWorker)
 			if err == nil && len(pods) != int(replicas) {
 				err = fmt.Errorf("there are %d", len(pods))
 			}
 			return err
 		}))
-		if now := podNames(podsOf(t, name, v1alpha1.RoleWorker)); replicas > 0 && !now[first.any()] {
+		if now := podNames(podsOf(t, name, v1beta1.RoleWorker)); replicas > 0 && !now[first.any()] {
 			t.Errorf("with %d replicas the first worker, %s, is gone; the others should have been taken", replicas, first.any())
 		}
 	}
@@ -104,7 +104,7 @@ func TestLostPodsComeBack(t *testing.T) {
 	}
 
 	workers = podsOfReady(t, name)
-	head := podsOf(t, name, v1alpha1.RoleHead)[0]
+	head := podsOf(t, name, v1beta1.RoleHead)[0]
 	must(t, shared.Delete(t.Context(), &head, client.GracePeriodSeconds(0)))
 	for _, pod := range append(workers, head) {
 		replaced(t, name, pod)
@@ -142,7 +142,7 @@ func replaced(t *testing.T, name types.NamespacedName, lost corev1.Pod) {
 func podsOfReady(t *testing.T, name types.NamespacedName) []corev1.Pod {
 	t.Helper()
 	ready(t, name)
-	return podsOf(t, name, v1alpha1.RoleWorker)
+	return podsOf(t, name, v1beta1.RoleWorker)
 }
 
 type nameSet map[string]bool

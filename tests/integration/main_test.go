@@ -19,7 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/internal/attackers"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
@@ -137,7 +137,7 @@ func (s *suite) install(ctx context.Context) error {
 		}
 	}
 	return live.Until(ctx, 30*time.Second, "the kind ComputeCluster to be served", func(ctx context.Context) error {
-		return s.List(ctx, &v1alpha1.ComputeClusterList{})
+		return s.List(ctx, &v1beta1.ComputeClusterList{})
 	})
 }
 

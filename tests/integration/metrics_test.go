@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // documented are the rows of docs/metrics.md: a metric's name, or the beginning of names
@@ -37,7 +37,7 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 	cluster := create(t, namespace, 1, 1)[0]
 	ready(t, cluster)
 	must(t, shared.Create(t.Context(), jobOn(cluster, "j", "work 100 0")))
-	_, err = shared.UntilPhase(t.Context(), types.NamespacedName{Namespace: namespace, Name: "j"}, v1alpha1.PhaseSucceeded, limit)
+	_, err = shared.UntilPhase(t.Context(), types.NamespacedName{Namespace: namespace, Name: "j"}, v1beta1.PhaseSucceeded, limit)
 	must(t, err)
 	o.quiet()
 	lines, err := o.scrape(t.Context())
@@ -80,7 +80,7 @@ func TestMetricsTellOfAClustersWay(t *testing.T) {
 		`heliostat_cluster_phase_duration_seconds_count{phase="head_ready"} 1`,
 		`heliostat_cluster_phase_duration_seconds_count{phase="workers_ready"} 1`, // more workers are not another beginning
 		`heliostat_cluster_writes_total{code="200",kind="Pod",verb="create"} 4`,
-		`heliostat_clusters{phase="` + v1alpha1.PhaseReady + `"} 1`,
+		`heliostat_clusters{phase="` + v1beta1.PhaseReady + `"} 1`,
 		`heliostat_workers{state="ready"} 3`,
 	} {
 		if !slices.Contains(lines, want) {

@@ -25,7 +25,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -117,7 +117,7 @@ func TestOnlyWatchedNamespacesAreTouched(t *testing.T) {
 	}
 	cluster, err := shared.Find(t.Context(), left)
 	must(t, err)
-	if condition := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionReady); condition == nil || condition.Reason != "Pending" {
+	if condition := meta.FindStatusCondition(cluster.Status.Conditions, v1beta1.ConditionReady); condition == nil || condition.Reason != "Pending" {
 		t.Errorf("it says %+v, want that it waits for an operator", condition)
 	}
 	asked := 0
@@ -136,7 +136,7 @@ func TestOnlyWatchedNamespacesAreTouched(t *testing.T) {
 	if asked < 10 {
 		t.Errorf("the log has only %d requests of the operator", asked)
 	}
-	must(t, shared.Delete(t.Context(), &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: watched, Name: name.Name}}))
+	must(t, shared.Delete(t.Context(), &v1beta1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: watched, Name: name.Name}}))
 	must(t, shared.UntilGone(t.Context(), name, limit))
 }
 

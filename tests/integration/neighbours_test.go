@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 	"github.com/heliostat-dev/heliostat/tests/bench/jobs"
 	"github.com/heliostat-dev/heliostat/tests/live"
@@ -111,7 +111,7 @@ func untilRefused(t *testing.T, name types.NamespacedName) {
 		if err != nil {
 			return err
 		}
-		condition := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionWorkersReady)
+		condition := meta.FindStatusCondition(cluster.Status.Conditions, v1beta1.ConditionWorkersReady)
 		if condition == nil || condition.Reason != reason.QuotaExceeded.Code {
 			return fmt.Errorf("its workers are %+v", condition)
 		}

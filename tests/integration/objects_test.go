@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // TestObjectsOfFixedNames follows the objects beside the pods: what the spec says of them
@@ -51,7 +51,7 @@ func furnish(t *testing.T) *furnished {
 	namespace := newNamespace(t)
 	startOperator(t, "--watch-namespaces="+namespace)
 	cluster := newCluster(namespace, "furnished", 1)
-	cluster.Spec.Head.Ingress = &v1alpha1.IngressSpec{Host: host}
+	cluster.Spec.Head.Ingress = &v1beta1.IngressSpec{Host: host}
 	must(t, shared.Create(t.Context(), cluster))
 	name := client.ObjectKeyFromObject(cluster)
 	ready(t, name)
@@ -59,7 +59,7 @@ func furnish(t *testing.T) *furnished {
 }
 
 // edit changes the spec; the cluster then is ready with the pods that it had.
-func (f *furnished) edit(t *testing.T, change func(*v1alpha1.ComputeClusterSpec)) {
+func (f *furnished) edit(t *testing.T, change func(*v1beta1.ComputeClusterSpec)) {
 	t.Helper()
 	must(t, shared.Edit(t.Context(), f.NamespacedName, change))
 	ready(t, f.NamespacedName)
@@ -102,7 +102,7 @@ func (f *furnished) ingress(t *testing.T) {
 	var ingress networkingv1.Ingress
 	f.read(t, "-dashboard", &ingress)
 	uid := ingress.UID
-	f.edit(t, func(spec *v1alpha1.ComputeClusterSpec) { spec.Head.Ingress.Host = otherHost })
+	f.edit(t, func(spec *v1beta1.ComputeClusterSpec) { spec.Head.Ingress.Host = otherHost })
 	leads := func(ingress *networkingv1.Ingress) bool {
 		return len(ingress.Spec.Rules) == 1 && ingress.Spec.Rules[0].Host == otherHost
 	}
@@ -141,11 +141,11 @@ func (f *furnished) policy(t *testing.T) {
 		meddle(t, &policy, add, whole)
 	}
 
-	f.edit(t, func(spec *v1alpha1.ComputeClusterSpec) {
-		spec.Network = &v1alpha1.Network{Isolation: v1alpha1.IsolationDisabled}
+	f.edit(t, func(spec *v1beta1.ComputeClusterSpec) {
+		spec.Network = &v1beta1.Network{Isolation: v1beta1.IsolationDisabled}
 	})
 	gone(t, &policy)
-	f.edit(t, func(spec *v1alpha1.ComputeClusterSpec) { spec.Network = nil })
+	f.edit(t, func(spec *v1beta1.ComputeClusterSpec) { spec.Network = nil })
 	if f.read(t, "-network", &policy); !equality.Semantic.DeepEqual(policy.Spec, rules) {
 		t.Errorf("the NetworkPolicy that came back says %+v, want %+v", policy.Spec, rules)
 	}
@@ -175,9 +175,9 @@ func (f *furnished) families(t *testing.T) {
 	var service corev1.Service
 	f.read(t, "-head", &service)
 	uid, address, first := service.UID, service.Spec.ClusterIP, service.Spec.IPFamilies[:1]
-	set := func(policy corev1.IPFamilyPolicy) func(*v1alpha1.ComputeClusterSpec) {
-		return func(spec *v1alpha1.ComputeClusterSpec) {
-			spec.Head.Service = &v1alpha1.HeadServiceSpec{ServiceReach: v1alpha1.ServiceReach{IPFamilies: first, IPFamilyPolicy: policy}}
+	set := func(policy corev1.IPFamilyPolicy) func(*v1beta1.ComputeClusterSpec) {
+		return func(spec *v1beta1.ComputeClusterSpec) {
+			spec.Head.Service = &v1beta1.HeadServiceSpec{ServiceReach: v1beta1.ServiceReach{IPFamilies: first, IPFamilyPolicy: policy}}
 		}
 	}
 	prefers := func(service *corev1.Service) bool {
@@ -191,9 +191,9 @@ func (f *furnished) families(t *testing.T) {
 
 	must(t, shared.Edit(t.Context(), f.NamespacedName, set(corev1.IPFamilyPolicyRequireDualStack)))
 	eventually(t, "the cluster to say that it has no dual stack", func(ctx context.Context) error {
-		var cluster v1alpha1.ComputeCluster
+		var cluster v1beta1.ComputeCluster
 		err := shared.Get(ctx, f.NamespacedName, &cluster)
-		is := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionReady)
+		is := meta.FindStatusCondition(cluster.Status.Conditions, v1beta1.ConditionReady)
 		if err == nil && (is.Reason != "CreateRefused" || !strings.Contains(is.Message, "not configured for dual-stack")) {
 			err = fmt.Errorf("it says %+v", is)
 		}
@@ -218,7 +218,7 @@ func (f *furnished) owner(t *testing.T) {
 			return err
 		})
 	}
-	f.edit(t, func(*v1alpha1.ComputeClusterSpec) {}) // which sees that no pod was replaced
+	f.edit(t, func(*v1beta1.ComputeClusterSpec) {}) // which sees that no pod was replaced
 }
 
 func (f *furnished) budget(t *testing.T) {
@@ -226,7 +226,7 @@ func (f *furnished) budget(t *testing.T) {
 	eventually(t, "the head to have been at work for long enough", func(ctx context.Context) error {
 		return shared.Get(ctx, types.NamespacedName{Namespace: f.Namespace, Name: f.Name + "-head"}, &budget)
 	})
-	head := podsOf(t, f.NamespacedName, v1alpha1.RoleHead)[0]
+	head := podsOf(t, f.NamespacedName, v1beta1.RoleHead)[0]
 	since := slices.IndexFunc(head.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady })
 	if age := budget.CreationTimestamp.Sub(head.Status.Conditions[since].LastTransitionTime.Time); age < 59*time.Second {
 		t.Errorf("the budget was made when the head had been ready for %v, want a minute", age) // both are whole seconds
@@ -234,11 +234,11 @@ func (f *furnished) budget(t *testing.T) {
 	meddle(t, &budget, func(budget *policyv1.PodDisruptionBudget) { budget.Spec.MinAvailable.IntVal = 0 },
 		func(budget *policyv1.PodDisruptionBudget) bool { return budget.Spec.MinAvailable.IntValue() == 1 })
 
-	must(t, shared.Edit(t.Context(), f.NamespacedName, func(spec *v1alpha1.ComputeClusterSpec) { spec.Suspend = true }))
+	must(t, shared.Edit(t.Context(), f.NamespacedName, func(spec *v1beta1.ComputeClusterSpec) { spec.Suspend = true }))
 	gone(t, &budget)
 	eventually(t, "the cluster to be suspended", func(ctx context.Context) error {
 		cluster, err := shared.Find(ctx, f.NamespacedName)
-		if err == nil && !meta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionSuspended) {
+		if err == nil && !meta.IsStatusConditionTrue(cluster.Status.Conditions, v1beta1.ConditionSuspended) {
 			err = fmt.Errorf("it says %+v", cluster.Status.Conditions)
 		}
 		return err

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -81,23 +81,23 @@ func TestOpenShift_TakesEveryPod(t *testing.T) {
 
 	startOperator(t, "--namespace="+live.ReleaseNamespace, "--watch-namespaces="+namespace, "--autoscaler-image=operator")
 	embedded, encrypted, redis := newCluster(namespace, "embedded", 1), newCluster(namespace, "encrypted", 1), newCluster(namespace, "redis", 1)
-	embedded.Spec.ControlStore = &v1alpha1.ControlStore{Embedded: &v1alpha1.EmbeddedStore{}}
-	embedded.Spec.Autoscaling = &v1alpha1.Autoscaling{}
+	embedded.Spec.ControlStore = &v1beta1.ControlStore{Embedded: &v1beta1.EmbeddedStore{}}
+	embedded.Spec.Autoscaling = &v1beta1.Autoscaling{}
 	embedded.Spec.WorkerGroups[0].Replicas, embedded.Spec.WorkerGroups[0].MinReplicas, embedded.Spec.WorkerGroups[0].MaxReplicas = nil, new(int32(1)), new(int32(1))
-	encrypted.Spec.Network = &v1alpha1.Network{Encryption: v1alpha1.EncryptionRequired}
-	redis.Spec.ControlStore = &v1alpha1.ControlStore{ManagedRedis: &v1alpha1.ManagedRedis{}}
-	for _, cluster := range []*v1alpha1.ComputeCluster{embedded, encrypted, redis} {
+	encrypted.Spec.Network = &v1beta1.Network{Encryption: v1beta1.EncryptionRequired}
+	redis.Spec.ControlStore = &v1beta1.ControlStore{ManagedRedis: &v1beta1.ManagedRedis{}}
+	for _, cluster := range []*v1beta1.ComputeCluster{embedded, encrypted, redis} {
 		must(t, shared.Create(t.Context(), cluster))
 	}
-	for _, cluster := range []*v1alpha1.ComputeCluster{embedded, encrypted} {
-		for _, role := range []string{v1alpha1.RoleHead, v1alpha1.RoleWorker} {
+	for _, cluster := range []*v1beta1.ComputeCluster{embedded, encrypted} {
+		for _, role := range []string{v1beta1.RoleHead, v1beta1.RoleWorker} {
 			podsLeft(t, types.NamespacedName{Namespace: namespace, Name: cluster.Name}, role, 1)
 		}
 	}
 	eventually(t, "the pod of Redis", func(ctx context.Context) error {
 		var pods metav1.PartialObjectMetadataList
 		pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
-		err := shared.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels{v1alpha1.LabelStore: "redis"})
+		err := shared.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels{v1beta1.LabelStore: "redis"})
 		if err == nil && len(pods.Items) != 1 {
 			err = fmt.Errorf("there are %d", len(pods.Items))
 		}

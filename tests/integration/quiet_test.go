@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/bench/portals"
 	"github.com/heliostat-dev/heliostat/tests/internal/fakekubelet"
 	"github.com/heliostat-dev/heliostat/tests/live"
@@ -104,9 +104,9 @@ func TestServerLabels_CostOneWritePerPolicy(t *testing.T) {
 // serveOn makes a service on a cluster, of the same name, and waits for its policy.
 func serveOn(t *testing.T, cluster types.NamespacedName) {
 	t.Helper()
-	must(t, shared.Create(t.Context(), &v1alpha1.ClusterService{
+	must(t, shared.Create(t.Context(), &v1beta1.ClusterService{
 		ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Name},
-		Spec:       v1alpha1.ClusterServiceSpec{ServeConfig: echo(0), ClusterRef: &v1alpha1.ClusterReference{Name: cluster.Name}},
+		Spec:       v1beta1.ClusterServiceSpec{ServeConfig: echo(0), ClusterRef: &v1beta1.ClusterReference{Name: cluster.Name}},
 	}))
 	must(t, live.Until(t.Context(), limit, "the policy of a service", func(context.Context) error {
 		return shared.Get(t.Context(), types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name + "-serve"}, &networkingv1.NetworkPolicy{})
@@ -149,7 +149,7 @@ func TestDeletion_IsHastenedByOneCall(t *testing.T) {
 	o := startOperator(t, "--watch-namespaces="+strings.Join(slices.Collect(maps.Values(deletions)), ","))
 	for _, namespace := range deletions {
 		cluster := newCluster(namespace, "lingers", 3)
-		cluster.Spec.PodDefaults = &v1alpha1.PodDefaults{Labels: map[string]string{fakekubelet.LabelLingers: "true"}}
+		cluster.Spec.PodDefaults = &v1beta1.PodDefaults{Labels: map[string]string{fakekubelet.LabelLingers: "true"}}
 		must(t, shared.Create(t.Context(), cluster))
 	}
 	for _, namespace := range deletions {
@@ -232,7 +232,7 @@ func TestSecrets_AreNotReadAtRest(t *testing.T) {
 	})
 	for i := range clusters {
 		cluster := newCluster(namespace, fmt.Sprintf("c%d", i), 0)
-		cluster.Spec.IdlePolicy = &v1alpha1.IdlePolicy{AfterSeconds: 24 * 60 * 60, Action: v1alpha1.IdleSuspend}
+		cluster.Spec.IdlePolicy = &v1beta1.IdlePolicy{AfterSeconds: 24 * 60 * 60, Action: v1beta1.IdleSuspend}
 		must(t, shared.Create(t.Context(), cluster))
 		name := client.ObjectKeyFromObject(cluster)
 		ready(t, name)

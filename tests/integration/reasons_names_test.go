@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
@@ -31,7 +31,7 @@ func foreigners(namespace string) map[string]client.Object {
 // nameTaken makes a cluster beside a foreign object. The status names the object, and the operator leaves it alone.
 func (r *reasons) nameTaken(t *testing.T, kind string, foreign client.Object) {
 	must(t, shared.Create(t.Context(), foreign))
-	cluster := lone(foreign.GetNamespace(), strings.ToLower(kind), v1alpha1.RoleHead)
+	cluster := lone(foreign.GetNamespace(), strings.ToLower(kind), v1beta1.RoleHead)
 	keepOff(&cluster.Spec.Head.NodeSpec)
 	wait := conflicts(t, cluster, foreign.GetName())
 	begin := time.Now()
@@ -50,15 +50,15 @@ func (r *reasons) nameTaken(t *testing.T, kind string, foreign client.Object) {
 }
 
 // conflicts watches for a status that names a foreign object, and gives a function that waits for it.
-func conflicts(t *testing.T, of *v1alpha1.ComputeCluster, name string) func(told live.Told, begin time.Time) live.Told {
+func conflicts(t *testing.T, of *v1beta1.ComputeCluster, name string) func(told live.Told, begin time.Time) live.Told {
 	t.Helper()
-	named := func(cluster *v1alpha1.ComputeCluster) *metav1.Condition {
-		if cluster.Name != of.Name || !meta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionStalled) {
+	named := func(cluster *v1beta1.ComputeCluster) *metav1.Condition {
+		if cluster.Name != of.Name || !meta.IsStatusConditionTrue(cluster.Status.Conditions, v1beta1.ConditionStalled) {
 			return nil
 		}
-		return meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionNameConflict)
+		return meta.FindStatusCondition(cluster.Status.Conditions, v1beta1.ConditionNameConflict)
 	}
-	wait := sight(t, of.Namespace, func(cluster *v1alpha1.ComputeCluster) bool {
+	wait := sight(t, of.Namespace, func(cluster *v1beta1.ComputeCluster) bool {
 		condition := named(cluster)
 		return condition != nil && condition.Reason == reason.NameConflict.Code && strings.Contains(condition.Message, name)
 	})
@@ -73,28 +73,28 @@ func conflicts(t *testing.T, of *v1alpha1.ComputeCluster, name string) func(told
 
 // workerNameTaken takes the name of a worker while its group is suspended. Once it is free, the worker is made.
 func (r *reasons) workerNameTaken(t *testing.T, namespace string) {
-	cluster := lone(namespace, "staff", v1alpha1.RoleWorker)
+	cluster := lone(namespace, "staff", v1beta1.RoleWorker)
 	keepOff(&cluster.Spec.WorkerGroups[0].NodeSpec)
 	must(t, shared.Create(t.Context(), cluster))
 	name := client.ObjectKeyFromObject(cluster)
-	worker := podsLeft(t, name, v1alpha1.RoleWorker, 1)[0]
+	worker := podsLeft(t, name, v1beta1.RoleWorker, 1)[0]
 	suspend := func(yes bool) {
 		t.Helper()
-		must(t, shared.Edit(t.Context(), name, func(spec *v1alpha1.ComputeClusterSpec) {
+		must(t, shared.Edit(t.Context(), name, func(spec *v1beta1.ComputeClusterSpec) {
 			spec.WorkerGroups[0].Suspend = yes
 		}))
 	}
 	suspend(true)
-	podsLeft(t, name, v1alpha1.RoleWorker, 0)
+	podsLeft(t, name, v1beta1.RoleWorker, 0)
 	foreign := podWith(namespace, nil)
 	foreign.GenerateName, foreign.Name = "", worker.Name
 	must(t, shared.Create(t.Context(), foreign))
 	wait := conflicts(t, cluster, worker.Name)
 	begin := time.Now()
 	suspend(false)
-	r.tell(t, wait(live.Told{Cause: "the name of a pod is taken", Of: v1alpha1.RoleWorker}, begin))
+	r.tell(t, wait(live.Told{Cause: "the name of a pod is taken", Of: v1beta1.RoleWorker}, begin))
 	must(t, shared.Delete(t.Context(), foreign, client.GracePeriodSeconds(0)))
-	if again := podsLeft(t, name, v1alpha1.RoleWorker, 1)[0]; again.Name != worker.Name || again.UID == worker.UID {
+	if again := podsLeft(t, name, v1beta1.RoleWorker, 1)[0]; again.Name != worker.Name || again.UID == worker.UID {
 		t.Errorf("the worker is %s, %s, it was %s, %s", again.Name, again.UID, worker.Name, worker.UID)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
@@ -29,7 +29,7 @@ type refusedPod struct {
 	// prepare makes what has to be in the namespace first.
 	prepare func(t *testing.T, namespace string)
 	// spoil makes it happen to a head or to the workers of a group.
-	spoil func(*v1alpha1.NodeSpec)
+	spoil func(*v1beta1.NodeSpec)
 	// lift ends it, where the cluster then has to go on.
 	lift func(t *testing.T, namespace string)
 }
@@ -50,7 +50,7 @@ var refusals = []refusedPod{
 			}
 		}, nil),
 		// When the quota lets it in, it is kept off all nodes.
-		spoil: func(node *v1alpha1.NodeSpec) { node.Size = size("1", "1536Mi"); keepOff(node) },
+		spoil: func(node *v1beta1.NodeSpec) { node.Size = size("1", "1536Mi"); keepOff(node) },
 		lift:  raiseQuota,
 	},
 	{
@@ -61,7 +61,7 @@ var refusals = []refusedPod{
 				Type: corev1.LimitTypeContainer, Max: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("2Gi")},
 			})
 		}, nil),
-		spoil: func(node *v1alpha1.NodeSpec) { node.Size = size("10m", "3Gi") },
+		spoil: func(node *v1beta1.NodeSpec) { node.Size = size("10m", "3Gi") },
 	},
 	{
 		name:   "a LimitRange's default limit is below size",
@@ -72,7 +72,7 @@ var refusals = []refusedPod{
 				Type: corev1.LimitTypeContainer, Default: size("500m", "512Mi"), DefaultRequest: size("100m", "128Mi"),
 			})
 		}, nil),
-		spoil: func(node *v1alpha1.NodeSpec) { node.Size = size("1", "1Gi") },
+		spoil: func(node *v1beta1.NodeSpec) { node.Size = size("1", "1Gi") },
 	},
 	{
 		name:   "the namespace enforces a pod security level",
@@ -80,7 +80,7 @@ var refusals = []refusedPod{
 		words: "pod security level restricted forbids privileged " +
 			"(container \"ray\" must not set securityContext.privileged=true)",
 		prepare: restrict,
-		spoil: func(node *v1alpha1.NodeSpec) {
+		spoil: func(node *v1beta1.NodeSpec) {
 			yes := true
 			_, ray := template(node)
 			ray.SecurityContext = &corev1.SecurityContext{Privileged: &yes}
@@ -89,7 +89,7 @@ var refusals = []refusedPod{
 	{
 		name:   "no administrator allows privileges",
 		reason: reason.PrivilegesDenied, words: "does not allow pods with hostPath volumes, privileged containers. Remove that",
-		spoil: func(node *v1alpha1.NodeSpec) {
+		spoil: func(node *v1beta1.NodeSpec) {
 			pod, ray := template(node)
 			pod.Spec.Volumes = []corev1.Volume{{Name: "a", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}}}
 			ray.SecurityContext = &corev1.SecurityContext{Privileged: new(true)}
@@ -109,7 +109,7 @@ var refusals = []refusedPod{
 	{
 		name:   "the ServiceAccount is missing",
 		reason: reason.ReferenceMissing, words: "ServiceAccount gone does not exist. Create it",
-		spoil: func(node *v1alpha1.NodeSpec) {
+		spoil: func(node *v1beta1.NodeSpec) {
 			pod, _ := template(node)
 			pod.Spec.ServiceAccountName = "gone"
 		},
@@ -117,7 +117,7 @@ var refusals = []refusedPod{
 	{
 		name:   "the PriorityClass is missing",
 		reason: reason.ReferenceMissing, words: "PriorityClass gone does not exist. Create it",
-		spoil: func(node *v1alpha1.NodeSpec) {
+		spoil: func(node *v1beta1.NodeSpec) {
 			pod, _ := template(node)
 			pod.Spec.PriorityClassName = "gone"
 		},
@@ -129,14 +129,14 @@ func (r *reasons) refused(t *testing.T, namespace string, c *refusedPod) {
 	if c.prepare != nil {
 		c.prepare(t, namespace)
 	}
-	for _, of := range []string{v1alpha1.RoleHead, v1alpha1.RoleWorker} {
-		cluster, kind := lone(namespace, of, of), v1alpha1.ConditionHeadReady
+	for _, of := range []string{v1beta1.RoleHead, v1beta1.RoleWorker} {
+		cluster, kind := lone(namespace, of, of), v1beta1.ConditionHeadReady
 		spoilt := &cluster.Spec.Head.NodeSpec
-		if of == v1alpha1.RoleWorker {
-			spoilt, kind = &cluster.Spec.WorkerGroups[0].NodeSpec, v1alpha1.ConditionWorkersReady
+		if of == v1beta1.RoleWorker {
+			spoilt, kind = &cluster.Spec.WorkerGroups[0].NodeSpec, v1beta1.ConditionWorkersReady
 		}
 		c.spoil(spoilt)
-		wait := sight(t, namespace, func(seen *v1alpha1.ComputeCluster) bool {
+		wait := sight(t, namespace, func(seen *v1beta1.ComputeCluster) bool {
 			return seen.Name == of && c.isNamed(seen, of)
 		})
 		begin := time.Now()
@@ -151,21 +151,21 @@ func (r *reasons) refused(t *testing.T, namespace string, c *refusedPod) {
 		return
 	}
 	c.lift(t, namespace)
-	for _, of := range []string{v1alpha1.RoleHead, v1alpha1.RoleWorker} {
+	for _, of := range []string{v1beta1.RoleHead, v1beta1.RoleWorker} {
 		podsLeft(t, types.NamespacedName{Namespace: namespace, Name: of}, of, 1)
 	}
 }
 
 // isNamed reports whether a cluster's status names the cause, everywhere it has to.
-func (c *refusedPod) isNamed(cluster *v1alpha1.ComputeCluster, of string) bool {
-	if of == v1alpha1.RoleHead {
-		return c.isIn(cluster, v1alpha1.ConditionReady) && c.isIn(cluster, v1alpha1.ConditionHeadReady)
+func (c *refusedPod) isNamed(cluster *v1beta1.ComputeCluster, of string) bool {
+	if of == v1beta1.RoleHead {
+		return c.isIn(cluster, v1beta1.ConditionReady) && c.isIn(cluster, v1beta1.ConditionHeadReady)
 	}
 	groups := cluster.Status.Groups
-	return c.isIn(cluster, v1alpha1.ConditionWorkersReady) && len(groups) == 1 && groups[0].Reason == c.reason.Code
+	return c.isIn(cluster, v1beta1.ConditionWorkersReady) && len(groups) == 1 && groups[0].Reason == c.reason.Code
 }
 
-func (c *refusedPod) isIn(cluster *v1alpha1.ComputeCluster, kind string) bool {
+func (c *refusedPod) isIn(cluster *v1beta1.ComputeCluster, kind string) bool {
 	condition, no := isFalse(cluster, kind)
 	return no && condition.Reason == c.reason.Code && strings.Contains(condition.Message, c.words)
 }
@@ -191,16 +191,16 @@ func limitsAsked(t *testing.T, namespace string) {
 	must(t, shared.Create(t.Context(), &corev1.ResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "team"}, Spec: corev1.ResourceQuotaSpec{Hard: hard},
 	}))
-	cluster := lone(namespace, "quota", v1alpha1.RoleWorker)
-	cluster.Spec.Autoscaling = &v1alpha1.Autoscaling{Image: "none", Size: size("100m", "64Mi")}
-	for _, node := range []*v1alpha1.NodeSpec{&cluster.Spec.Head.NodeSpec, &cluster.Spec.WorkerGroups[0].NodeSpec} {
+	cluster := lone(namespace, "quota", v1beta1.RoleWorker)
+	cluster.Spec.Autoscaling = &v1beta1.Autoscaling{Image: "none", Size: size("100m", "64Mi")}
+	for _, node := range []*v1beta1.NodeSpec{&cluster.Spec.Head.NodeSpec, &cluster.Spec.WorkerGroups[0].NodeSpec} {
 		node.Size = size("500m", "1Gi")
 		node.Size[corev1.ResourceLimitsCPU] = resource.MustParse("500m")
 	}
 	one := int32(1)
 	cluster.Spec.WorkerGroups[0].MinReplicas, cluster.Spec.WorkerGroups[0].MaxReplicas = &one, &one
 	wanted := &refusedPod{reason: reason.QuotaExceeded, words: "must specify limits.cpu for: autoscaler. Set limits.cpu in autoscaling.size"}
-	wait := sight(t, namespace, func(seen *v1alpha1.ComputeCluster) bool { return wanted.isNamed(seen, v1alpha1.RoleHead) })
+	wait := sight(t, namespace, func(seen *v1beta1.ComputeCluster) bool { return wanted.isNamed(seen, v1beta1.RoleHead) })
 	must(t, shared.Create(t.Context(), cluster))
 	wait("the status to name autoscaling.size")
 	must(t, shared.Create(t.Context(), limitRange(namespace, corev1.LimitRangeItem{
@@ -211,7 +211,7 @@ func limitsAsked(t *testing.T, namespace string) {
 	seen := cluster.DeepCopy()
 	cluster.Spec.Autoscaling.Size[corev1.ResourceLimitsCPU] = resource.MustParse("200m")
 	must(t, shared.Patch(t.Context(), cluster, client.MergeFrom(seen)))
-	for _, of := range []string{v1alpha1.RoleHead, v1alpha1.RoleWorker} {
+	for _, of := range []string{v1beta1.RoleHead, v1beta1.RoleWorker} {
 		podsLeft(t, client.ObjectKeyFromObject(cluster), of, 1)
 	}
 }
@@ -225,7 +225,7 @@ func raiseQuota(t *testing.T, namespace string) {
 	must(t, shared.Update(t.Context(), &quota))
 }
 
-func mark(node *v1alpha1.NodeSpec) {
+func mark(node *v1beta1.NodeSpec) {
 	pod, _ := template(node)
 	pod.Labels = map[string]string{marked: "yes"}
 }

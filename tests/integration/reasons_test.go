@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/bench/jobs"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
@@ -73,35 +73,35 @@ func (r *reasons) tell(t *testing.T, told live.Told) {
 }
 
 // sighting waits for a cluster that a watch looks for, and gives it with the time.
-type sighting func(what string) (*v1alpha1.ComputeCluster, time.Time)
+type sighting func(what string) (*v1beta1.ComputeCluster, time.Time)
 
 // sight watches the clusters of a namespace from now on for one that matches.
-func sight(t *testing.T, namespace string, match func(*v1alpha1.ComputeCluster) bool) sighting {
+func sight(t *testing.T, namespace string, match func(*v1beta1.ComputeCluster) bool) sighting {
 	t.Helper()
-	wait, err := shared.Sight(t.Context(), namespace, &v1alpha1.ComputeClusterList{}, func(object client.Object) bool {
-		cluster, ok := object.(*v1alpha1.ComputeCluster)
+	wait, err := shared.Sight(t.Context(), namespace, &v1beta1.ComputeClusterList{}, func(object client.Object) bool {
+		cluster, ok := object.(*v1beta1.ComputeCluster)
 		return ok && match(cluster)
 	})
 	must(t, err)
-	return func(what string) (*v1alpha1.ComputeCluster, time.Time) {
+	return func(what string) (*v1beta1.ComputeCluster, time.Time) {
 		t.Helper()
 		seen, err := wait(t.Context(), limit, what)
 		must(t, err)
-		return seen.Object.(*v1alpha1.ComputeCluster), seen.At
+		return seen.Object.(*v1beta1.ComputeCluster), seen.At
 	}
 }
 
 // lone is a cluster of small pods: of a head, where of is its role, or of a head that no node takes and one worker.
-func lone(namespace, name, of string) *v1alpha1.ComputeCluster {
-	cluster := &v1alpha1.ComputeCluster{
+func lone(namespace, name, of string) *v1beta1.ComputeCluster {
+	cluster := &v1beta1.ComputeCluster{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Spec:       v1alpha1.ComputeClusterSpec{RayVersion: "2.60.0"},
+		Spec:       v1beta1.ComputeClusterSpec{RayVersion: "2.60.0"},
 	}
 	cluster.Spec.Head.Size = size("10m", "1536Mi")
-	if of == v1alpha1.RoleWorker {
+	if of == v1beta1.RoleWorker {
 		keepOff(&cluster.Spec.Head.NodeSpec)
-		cluster.Spec.WorkerGroups = []v1alpha1.WorkerGroup{{
-			Name: "cpu", NodeSpec: v1alpha1.NodeSpec{Size: size("10m", "512Mi")},
+		cluster.Spec.WorkerGroups = []v1beta1.WorkerGroup{{
+			Name: "cpu", NodeSpec: v1beta1.NodeSpec{Size: size("10m", "512Mi")},
 		}}
 	}
 	return cluster
@@ -114,22 +114,22 @@ func size(cpu, memory string) corev1.ResourceList {
 }
 
 // template is the node's, with its ray container, made where there is none yet.
-func template(node *v1alpha1.NodeSpec) (*corev1.PodTemplateSpec, *corev1.Container) {
+func template(node *v1beta1.NodeSpec) (*corev1.PodTemplateSpec, *corev1.Container) {
 	if node.Template == nil {
-		ray := []corev1.Container{{Name: v1alpha1.ContainerRay}}
+		ray := []corev1.Container{{Name: v1beta1.ContainerRay}}
 		node.Template = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: ray}}
 	}
 	return node.Template, &node.Template.Spec.Containers[0]
 }
 
 // keepOff keeps a pod off all nodes.
-func keepOff(node *v1alpha1.NodeSpec) {
+func keepOff(node *v1beta1.NodeSpec) {
 	pod, _ := template(node)
 	pod.Spec.NodeSelector = map[string]string{"example.com/disk": "none"}
 }
 
 // isFalse reports whether a condition of a cluster is False.
-func isFalse(cluster *v1alpha1.ComputeCluster, kind string) (*metav1.Condition, bool) {
+func isFalse(cluster *v1beta1.ComputeCluster, kind string) (*metav1.Condition, bool) {
 	condition := meta.FindStatusCondition(cluster.Status.Conditions, kind)
 	return condition, condition != nil && condition.Status == metav1.ConditionFalse
 }

@@ -29,7 +29,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/apiserver/rest"
 	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // canary is a text that must not be found where it does not belong.
@@ -174,7 +174,7 @@ func (a *aviary) populate() {
 	must(a.T, shared.Create(a.Context(), cluster))
 	ready(a.T, types.NamespacedName{Namespace: a.namespace, Name: "demo"})
 	secrets := &corev1.SecretList{}
-	must(a.T, shared.List(a.Context(), secrets, client.InNamespace(a.namespace), client.HasLabels{v1alpha1.LabelCluster}))
+	must(a.T, shared.List(a.Context(), secrets, client.InNamespace(a.namespace), client.HasLabels{v1beta1.LabelCluster}))
 	for i := range secrets.Items {
 		for key, value := range secrets.Items[i].Data {
 			a.keep(key+" of the Secret "+secrets.Items[i].Name, string(value))
@@ -189,7 +189,7 @@ func (a *aviary) askAll() {
 	queried, broken := a.plantSaid("a query parameter", false), a.plantSaid("a body that is no JSON", false)
 	refused, run := a.plantSaid("a variable of a refused object", true), a.plantSaid("a variable of a submission", true)
 	env := fmt.Sprintf(`{"spec":{"containers":[{"name":"ray","env":[{"name":"A","value":%q}]}]}}`, refused)
-	object := fmt.Sprintf(`{"apiVersion":"heliostat.dev/v1alpha1","kind":"ComputeCluster","metadata":{"name":"refused"},"spec":{"rayVersion":"1.0","head":{"template":%s}}}`, env)
+	object := fmt.Sprintf(`{"apiVersion":"heliostat.dev/v1beta1","kind":"ComputeCluster","metadata":{"name":"refused"},"spec":{"rayVersion":"1.0","head":{"template":%s}}}`, env)
 	submission := fmt.Sprintf(`{"entrypoint":"work 1 0","runtime_env":{"env_vars":{"A":%q}}}`, run)
 	bodies := []string{"", `{"object":` + object + `}`, object, submission, `{"password":` + broken}
 	var group errgroup.Group
@@ -227,14 +227,14 @@ func (a *aviary) askAll() {
 }
 
 func (a *aviary) kind() string {
-	return "/apis/heliostat.dev/v1alpha1/namespaces/" + a.namespace + "/computeclusters"
+	return "/apis/heliostat.dev/v1beta1/namespaces/" + a.namespace + "/computeclusters"
 }
 
 // passed are paths of Kubernetes' own, those that are served and others.
 func (a *aviary) passed() []string {
 	return []string{
 		"/version", "/apis", "/api/v1", "/openapi/v3", a.kind(), a.kind() + "/demo", a.kind() + "?watch=true&timeoutSeconds=1", a.kind() + "/none", a.kind() + "?limit=x",
-		"/api/v1/namespaces/" + a.namespace + "/events", "/api/v1/namespaces/" + a.namespace + "/secrets/warehouse", "/apis/heliostat.dev/v1alpha1/../x", "/none", "/metrics",
+		"/api/v1/namespaces/" + a.namespace + "/events", "/api/v1/namespaces/" + a.namespace + "/secrets/warehouse", "/apis/heliostat.dev/v1beta1/../x", "/none", "/metrics",
 	}
 }
 

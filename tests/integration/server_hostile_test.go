@@ -24,7 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/bench/jobs"
 	"github.com/heliostat-dev/heliostat/tests/internal/attackers"
 	"github.com/heliostat-dev/heliostat/tests/internal/confined"
@@ -139,7 +139,7 @@ func newGroup(t *testing.T, name string, limits confined.Limits) *confined.Group
 
 // hostileHead puts a server that answers without end behind the dashboard of a head.
 func hostileHead(t *testing.T, where *land, pod *corev1.Pod) (string, error) {
-	if pod.Labels[v1alpha1.LabelRole] != v1alpha1.RoleHead {
+	if pod.Labels[v1beta1.LabelRole] != v1beta1.RoleHead {
 		return "", nil
 	}
 	address := where.address()
@@ -241,7 +241,7 @@ func asked(ctx context.Context, ask func(ctx context.Context, number int) error)
 // honest are the requests of an honest editor, by listener. They come on connections that are kept.
 func (b *besieged) honest(t *testing.T) map[string]func(ctx context.Context, number int) error {
 	t.Helper()
-	paths := []string{"/v1/objects?namespaces=" + b.namespace, "/apis/heliostat.dev/v1alpha1/namespaces/" + b.namespace + "/computeclusters", "/v1/namespaces/" + b.namespace + "/presets"}
+	paths := []string{"/v1/objects?namespaces=" + b.namespace, "/apis/heliostat.dev/v1beta1/namespaces/" + b.namespace + "/computeclusters", "/v1/namespaces/" + b.namespace + "/presets"}
 	settings := b.client.Transport.(*http.Transport).TLSClientConfig.Clone()
 	connection, err := grpc.NewClient("passthrough:///"+besiegedHost+":9443", grpc.WithTransportCredentials(credentials.NewTLS(settings)),
 		grpc.WithContextDialer(func(_ context.Context, address string) (net.Conn, error) { return b.where.Dial(address) }))

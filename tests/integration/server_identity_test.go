@@ -104,7 +104,7 @@ func signIn(t *testing.T, issuer *accesstest.Issuer, namespaces []string) (map[s
 	direct := asOthers(t, principals)
 	eventually(t, "all roles to be in force", func(ctx context.Context) error {
 		for _, who := range []string{"viewer", "editor", "portal"} {
-			if _, err := direct[who].reads(ctx, "", "/apis/heliostat.dev/v1alpha1/namespaces/"+namespaces[0]+"/computeclusters/named"); err != nil {
+			if _, err := direct[who].reads(ctx, "", "/apis/heliostat.dev/v1beta1/namespaces/"+namespaces[0]+"/computeclusters/named"); err != nil {
 				return fmt.Errorf("%s: %w", who, err)
 			}
 		}
@@ -211,7 +211,7 @@ func TestServer_RefusesIdentities(t *testing.T) {
 		"nobody's":                     {accesstest.JWT(map[string]any{"iss": issuer.URL, "sub": "ana", "aud": "heliostat", "exp": time.Now().Add(time.Hour).Unix()}), "not one that is accepted"},
 		"an account that is not there": {accesstest.JWT(map[string]any{"sub": "x", "aud": "heliostat"}), "not one that is accepted"},
 	} {
-		came, err := p.asks(t.Context(), c.token, mixture{method: http.MethodGet, path: "/apis/heliostat.dev/v1alpha1/computeclusters"})
+		came, err := p.asks(t.Context(), c.token, mixture{method: http.MethodGet, path: "/apis/heliostat.dev/v1beta1/computeclusters"})
 		if err != nil || came.code != http.StatusUnauthorized || !strings.Contains(string(came.text), c.says) {
 			t.Errorf("%s: %d %s, %v", name, came.code, came.text, err)
 		}
@@ -223,7 +223,7 @@ func TestServer_EndsAWatchOfAnIdentity(t *testing.T) {
 	t.Parallel()
 	p, issuer := startImpersonating(t)
 	namespace := newNamespace(t)
-	path := "/apis/heliostat.dev/v1alpha1/namespaces/" + namespace + "/computeclusters?watch=true"
+	path := "/apis/heliostat.dev/v1beta1/namespaces/" + namespace + "/computeclusters?watch=true"
 	account(t, namespace, "deleted", "")
 	deleted, err := shared.tokenOf(t.Context(), namespace, "deleted", "heliostat")
 	must(t, err)

@@ -18,7 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // speaker is a caller of the API below /v1.
@@ -73,7 +73,7 @@ func (s speaker) must(t *testing.T, code int, route, body string, headers ...str
 func portalCluster(t *testing.T, more string) string {
 	t.Helper()
 	var fields map[string]any
-	must(t, json.Unmarshal([]byte(`{"apiVersion":"heliostat.dev/v1alpha1","kind":"ComputeCluster","metadata":{"name":"demo"},
+	must(t, json.Unmarshal([]byte(`{"apiVersion":"heliostat.dev/v1beta1","kind":"ComputeCluster","metadata":{"name":"demo"},
 		"spec":{"rayVersion":"2.60.0","workerGroups":[{"name":"cpu","replicas":1}]}}`), &fields))
 	body := map[string]any{"object": fields}
 	must(t, json.Unmarshal([]byte(more), &body))
@@ -115,7 +115,7 @@ func TestServer_ServesThePortal(t *testing.T) {
 		"clusterservices/proxy[get] computeclusters[create delete list patch] computeclusters/proxy[create get]")
 	editor.acts(t, here, viewer)
 	speaker{p, account(t, namespace, "nobody", "")}.learnsNothing(t, here)
-	must(t, shared.Delete(t.Context(), &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "demo"}}))
+	must(t, shared.Delete(t.Context(), &v1beta1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "demo"}}))
 	next("del", "demo")
 	if lines := p.log.String(); !strings.Contains(lines, `"verb":"scale"`) || strings.Contains(lines, editor.token) {
 		t.Errorf("the audit lines are\n%s", lines)
@@ -158,12 +158,12 @@ func (s speaker) waits(t *testing.T, namespace string) {
 // mistakes shows that a dry run has all errors at once, and a misspelt field the nearest name.
 func (s speaker) mistakes(t *testing.T, here string) {
 	t.Helper()
-	bad := s.must(t, 422, "POST "+here+"/objects", portalCluster(t, `{"dryRun":true,"object":{"apiVersion":"heliostat.dev/v1alpha1",
+	bad := s.must(t, 422, "POST "+here+"/objects", portalCluster(t, `{"dryRun":true,"object":{"apiVersion":"heliostat.dev/v1beta1",
 		"kind":"ComputeCluster","metadata":{"name":"demo"},"spec":{"rayVersion":"1.0","workerGroups":[{"name":"a"},{"name":"a"}]}}}`))
 	if errors, _ := bad["errors"].([]any); len(errors) < 2 {
 		t.Errorf("the dry run says %v", bad)
 	}
-	unknown := s.must(t, 400, "POST "+here+"/objects", portalCluster(t, `{"object":{"apiVersion":"heliostat.dev/v1alpha1",
+	unknown := s.must(t, 400, "POST "+here+"/objects", portalCluster(t, `{"object":{"apiVersion":"heliostat.dev/v1beta1",
 		"kind":"ComputeCluster","metadata":{"name":"demo"},"spec":{"rayVersionn":"2.60.0"}}}`))
 	if unknown["remedy"] != `write "rayVersion"` {
 		t.Errorf("a misspelt field is %v", unknown)
@@ -197,7 +197,7 @@ func (s speaker) acts(t *testing.T, here string, viewer speaker) {
 			t.Errorf("a viewer's %s is %d, %v, %v", action.verb, code, answer, err)
 		}
 	}
-	s.must(t, 201, "POST "+here+"/objects", `{"object":{"apiVersion":"heliostat.dev/v1alpha1","kind":"ClusterService",
+	s.must(t, 201, "POST "+here+"/objects", `{"object":{"apiVersion":"heliostat.dev/v1beta1","kind":"ClusterService",
 		"metadata":{"name":"api"},"spec":{"clusterRef":{"name":"demo"},"serveConfig":{"applications":[{"name":"a","import_path":"a:b"}]}}}}`)
 	if none := s.must(t, 409, "POST "+here+"/services/api:undo", ""); none["reason"] != "NoEarlierVersion" {
 		t.Errorf("an undo of the first version is %v", none)
@@ -276,7 +276,7 @@ func TestServer_FindsHeads(t *testing.T) {
 	if code, answer, err := viewer.says(t.Context(), "GET", submissions, ""); err != nil || code != 403 {
 		t.Errorf("a viewer is answered %d, %v, %v", code, answer, err)
 	}
-	must(t, shared.Edit(t.Context(), types.NamespacedName{Namespace: namespace, Name: "demo"}, func(spec *v1alpha1.ComputeClusterSpec) { spec.Suspend = true }))
+	must(t, shared.Edit(t.Context(), types.NamespacedName{Namespace: namespace, Name: "demo"}, func(spec *v1beta1.ComputeClusterSpec) { spec.Suspend = true }))
 	eventually(t, "the server to know of the suspension", func(ctx context.Context) error {
 		code, answer, err := editor.says(ctx, "GET", submissions, "")
 		if err == nil && (code != 409 || answer["reason"] != "SuspendedBySpec") {
@@ -297,7 +297,7 @@ func TestServer_MakesObjectsOfPresets(t *testing.T) {
 		Data: map[string]string{
 			"title":       "A notebook's cluster",
 			"schema.json": `{"type":"object","required":["name"],"properties":{"name":{"type":"string"},"workers":{"type":"integer","minimum":0,"maximum":4,"default":1}}}`,
-			"manifest.yaml": `{apiVersion: heliostat.dev/v1alpha1, kind: ComputeCluster, metadata: {name: "${name}"},
+			"manifest.yaml": `{apiVersion: heliostat.dev/v1beta1, kind: ComputeCluster, metadata: {name: "${name}"},
 				spec: {rayVersion: 2.60.0, workerGroups: [{name: cpu, replicas: "${workers}"}]}}`,
 		},
 	}))

@@ -45,14 +45,14 @@ type mixture struct {
 // newMixture makes one of some principals, in one of some namespaces, or in all where it is empty.
 func newMixture(random *rand.Rand, principals, namespaces []string) mixture {
 	pick := func(from []string) string { return from[random.IntN(len(from))] }
-	path, name := "/apis/heliostat.dev/v1alpha1", pick([]string{"there", "missing", "named", "named"})
+	path, name := "/apis/heliostat.dev/v1beta1", pick([]string{"there", "missing", "named", "named"})
 	if namespace := pick(namespaces); namespace != "" {
 		path += "/namespaces/" + namespace
 	}
 	kind := pick([]string{"computeclusters", "computeclusters", "computeclusters", "clusterjobs", "clusterservices", "unknowns"})
 	path += "/" + kind
 	object := func(name string) []byte {
-		return fmt.Appendf(nil, `{"apiVersion":"heliostat.dev/v1alpha1","kind":"ComputeCluster","metadata":{"name":%q},"spec":{"rayVersion":"2.60.0"}}`, name)
+		return fmt.Appendf(nil, `{"apiVersion":"heliostat.dev/v1beta1","kind":"ComputeCluster","metadata":{"name":%q},"spec":{"rayVersion":"2.60.0"}}`, name)
 	}
 	m := mixture{principal: pick(principals)}
 	switch pick([]string{"get", "list", "watch", "create", "create", "create", "update", "patch", "delete", "deletecollection", "status", "events"}) {
@@ -75,7 +75,7 @@ func newMixture(random *rand.Rand, principals, namespaces []string) mixture {
 	case "status":
 		m.method, m.path, m.body = http.MethodPatch, path+"/"+name+"/status?dryRun=All", []byte(`{}`)
 	default:
-		m.method, m.path = http.MethodGet, strings.Replace(strings.TrimSuffix(path, kind), "heliostat.dev/v1alpha1", "events.k8s.io/v1", 1)+"events"
+		m.method, m.path = http.MethodGet, strings.Replace(strings.TrimSuffix(path, kind), "heliostat.dev/v1beta1", "events.k8s.io/v1", 1)+"events"
 	}
 	return m
 }
@@ -106,7 +106,7 @@ func (p *portal) principals(t *testing.T, namespace string) map[string]string {
 	}))
 	eventually(t, "all roles to be in force", func(ctx context.Context) error {
 		for _, who := range []string{"viewer", "editor", "administrator", "named"} {
-			if _, err := p.direct.reads(ctx, tokens[who], "/apis/heliostat.dev/v1alpha1/namespaces/"+namespace+"/computeclusters/named"); err != nil {
+			if _, err := p.direct.reads(ctx, tokens[who], "/apis/heliostat.dev/v1beta1/namespaces/"+namespace+"/computeclusters/named"); err != nil {
 				return fmt.Errorf("%s: %w", who, err)
 			}
 		}

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/bench/portals"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
@@ -103,13 +103,13 @@ func (r *rolling) touch(name string, servers ...*portal) {
 	cluster.Spec.ManagedBy = "example.com/nobody" // an operator would delete the pod
 	must(r.T, shared.Create(r.Context(), cluster))
 	owned := at
-	owned.Labels = map[string]string{v1alpha1.LabelCluster: name}
-	owned.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(cluster, v1alpha1.GroupVersion.WithKind("ComputeCluster"))}
-	job := &v1alpha1.ClusterJob{ObjectMeta: at, Spec: v1alpha1.ClusterJobSpec{Entrypoint: "true", ClusterRef: &v1alpha1.ClusterReference{Name: name}}}
+	owned.Labels = map[string]string{v1beta1.LabelCluster: name}
+	owned.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(cluster, v1beta1.GroupVersion.WithKind("ComputeCluster"))}
+	job := &v1beta1.ClusterJob{ObjectMeta: at, Spec: v1beta1.ClusterJobSpec{Entrypoint: "true", ClusterRef: &v1beta1.ClusterReference{Name: name}}}
 	for _, object := range []client.Object{
 		job, newSchedule(r.namespace, name, job),
-		&v1alpha1.ClusterService{ObjectMeta: at, Spec: v1alpha1.ClusterServiceSpec{
-			ClusterRef: &v1alpha1.ClusterReference{Name: name}, ServeConfig: runtime.RawExtension{Raw: []byte(`{"applications":[{"name":"a","import_path":"a:b"}]}`)},
+		&v1beta1.ClusterService{ObjectMeta: at, Spec: v1beta1.ClusterServiceSpec{
+			ClusterRef: &v1beta1.ClusterReference{Name: name}, ServeConfig: runtime.RawExtension{Raw: []byte(`{"applications":[{"name":"a","import_path":"a:b"}]}`)},
 		}},
 		&corev1.Pod{ObjectMeta: owned, Spec: corev1.PodSpec{SchedulerName: "none", Containers: []corev1.Container{{
 			Name: "ray", Image: "ray", Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}},
@@ -184,13 +184,13 @@ func (r *rolling) writeOne(name string, n int) {
 	serving := *r.serving.Load()
 	p := serving[n%len(serving)]
 	cluster := newCluster(r.namespace, name, 0)
-	cluster.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("ComputeCluster"))
+	cluster.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("ComputeCluster"))
 	object, err := json.Marshal(cluster)
 	if err != nil {
 		r.Errorf("write down a cluster: %v", err)
 		return
 	}
-	m := mixture{method: http.MethodPost, path: "/apis/heliostat.dev/v1alpha1/namespaces/" + r.namespace + "/computeclusters", body: object}
+	m := mixture{method: http.MethodPost, path: "/apis/heliostat.dev/v1beta1/namespaces/" + r.namespace + "/computeclusters", body: object}
 	if n%2 == 1 {
 		m.path, m.body = "/v1/namespaces/"+r.namespace+"/objects", fmt.Appendf(nil, `{"object":%s}`, object)
 	}
@@ -205,7 +205,7 @@ func (r *rolling) writeOne(name string, n int) {
 	case err == nil && came.code != http.StatusCreated && came.code != http.StatusServiceUnavailable:
 		r.Errorf("the creation of %s is answered with %d: %s", name, came.code, came.text)
 	case err == nil && n%3 == 2:
-		m = mixture{method: http.MethodDelete, path: "/apis/heliostat.dev/v1alpha1/namespaces/" + r.namespace + "/computeclusters/" + name}
+		m = mixture{method: http.MethodDelete, path: "/apis/heliostat.dev/v1beta1/namespaces/" + r.namespace + "/computeclusters/" + name}
 		_, _ = p.asks(r.Context(), r.editor, m) // what is there in the end is compared
 	}
 }
@@ -216,7 +216,7 @@ func (r *rolling) judge(began live.Mark) {
 	want := map[string]string{}
 	eventually(r.T, "all streams to have what is there", func(ctx context.Context) error {
 		clear(want)
-		var clusters v1alpha1.ComputeClusterList
+		var clusters v1beta1.ComputeClusterList
 		if err := shared.List(ctx, &clusters, client.InNamespace(r.namespace)); err != nil {
 			return err
 		}

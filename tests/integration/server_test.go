@@ -313,7 +313,7 @@ func TestServer_ConfinesEvents(t *testing.T) {
 	t.Parallel()
 	p, namespace := startServer(t), newNamespace(t)
 	token := account(t, namespace, "viewer", "view")
-	for kind, version := range map[string]string{"Pod": "v1", "ComputeCluster": "heliostat.dev/v1alpha1"} {
+	for kind, version := range map[string]string{"Pod": "v1", "ComputeCluster": "heliostat.dev/v1beta1"} {
 		must(t, shared.Create(t.Context(), &corev1.Event{
 			ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: strings.ToLower(kind)},
 			InvolvedObject: corev1.ObjectReference{APIVersion: version, Kind: kind, Namespace: namespace, Name: "x"}, Reason: "Test", Message: "m", Type: "Normal",
@@ -358,7 +358,7 @@ func TestServer_ConfinesEvents(t *testing.T) {
 func TestServer_EndsAWatchWithItsRight(t *testing.T) {
 	t.Parallel()
 	p, namespace := startServer(t), newNamespace(t)
-	path := "/apis/heliostat.dev/v1alpha1/namespaces/" + namespace + "/computeclusters?watch=true"
+	path := "/apis/heliostat.dev/v1beta1/namespaces/" + namespace + "/computeclusters?watch=true"
 	ended := map[string]chan string{}
 	for _, name := range []string{"bound", "deleted", "left"} {
 		token, end := account(t, namespace, name, "view"), make(chan string, 1)

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -69,20 +69,20 @@ func TestAServiceBehindAGateway(t *testing.T) {
 // gated is a service behind a gateway.
 type gated struct{ types.NamespacedName }
 
-func (g gated) gateway() *v1alpha1.ServiceGateway {
-	return &v1alpha1.ServiceGateway{
-		ParentRef: v1alpha1.GatewayReference{Name: "public", Namespace: "infra", SectionName: "http"}, Hostnames: []string{"echo.example.com", "*.example.org"},
+func (g gated) gateway() *v1beta1.ServiceGateway {
+	return &v1beta1.ServiceGateway{
+		ParentRef: v1beta1.GatewayReference{Name: "public", Namespace: "infra", SectionName: "http"}, Hostnames: []string{"echo.example.com", "*.example.org"},
 	}
 }
 
-func (g gated) service() *v1alpha1.ClusterService {
+func (g gated) service() *v1beta1.ClusterService {
 	replicas := int32(1)
-	return &v1alpha1.ClusterService{
+	return &v1beta1.ClusterService{
 		ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: g.Name},
-		Spec: v1alpha1.ClusterServiceSpec{
-			ServeConfig: echo(0), Upgrade: &v1alpha1.Upgrade{Gateway: g.gateway()},
-			ClusterTemplate: &v1alpha1.ClusterTemplate{Spec: v1alpha1.ComputeClusterSpec{
-				RayVersion: "2.60.0", WorkerGroups: []v1alpha1.WorkerGroup{{Name: "cpu", Replicas: &replicas}},
+		Spec: v1beta1.ClusterServiceSpec{
+			ServeConfig: echo(0), Upgrade: &v1beta1.Upgrade{Gateway: g.gateway()},
+			ClusterTemplate: &v1beta1.ClusterTemplate{Spec: v1beta1.ComputeClusterSpec{
+				RayVersion: "2.60.0", WorkerGroups: []v1beta1.WorkerGroup{{Name: "cpu", Replicas: &replicas}},
 			}},
 		},
 	}
@@ -96,7 +96,7 @@ func (g gated) says(t *testing.T, status metav1.ConditionStatus, why string) {
 		if err != nil {
 			return err
 		}
-		told := meta.FindStatusCondition(found.Status.Conditions, v1alpha1.ConditionGatewayProgrammed)
+		told := meta.FindStatusCondition(found.Status.Conditions, v1beta1.ConditionGatewayProgrammed)
 		if told == nil || told.Status != status || told.Reason != why || told.Message == "" {
 			return fmt.Errorf("it is %s", live.SaysOfService(found))
 		}
@@ -131,8 +131,8 @@ func (g gated) leads(t *testing.T) {
 func (g gated) withdrawn(t *testing.T) {
 	route := g.route(t)
 	version := types.NamespacedName{Namespace: g.Namespace, Name: string(route.Spec.Rules[0].BackendRefs[0].Name)}
-	set := func(gateway *v1alpha1.ServiceGateway) {
-		must(t, shared.EditService(t.Context(), g.NamespacedName, func(spec *v1alpha1.ClusterServiceSpec) error {
+	set := func(gateway *v1beta1.ServiceGateway) {
+		must(t, shared.EditService(t.Context(), g.NamespacedName, func(spec *v1beta1.ClusterServiceSpec) error {
 			spec.Upgrade.Gateway = gateway
 			return nil
 		}))

@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/internal/fakekubeproxy"
 	"github.com/heliostat-dev/heliostat/tests/internal/killafter"
 	"github.com/heliostat-dev/heliostat/tests/internal/loadgen"
@@ -156,15 +156,15 @@ const workersOfLane = 2
 const applicationOfLane = "echo"
 
 // service is what the lane begins with.
-func (l *lane) service() *v1alpha1.ClusterService {
+func (l *lane) service() *v1beta1.ClusterService {
 	workers, now, second, drain, half := int32(workersOfLane), int32(0), int32(1), int32(drainSeconds), int32(50)
-	return &v1alpha1.ClusterService{
+	return &v1beta1.ClusterService{
 		ObjectMeta: metav1.ObjectMeta{Namespace: l.name.Namespace, Name: l.name.Name},
-		Spec: v1alpha1.ClusterServiceSpec{
+		Spec: v1beta1.ClusterServiceSpec{
 			ServeConfig: replicated(l.version),
-			Upgrade:     &v1alpha1.Upgrade{StepPercent: &half, IntervalSeconds: &second, DrainSeconds: &drain, RetireAfterSeconds: &now},
-			ClusterTemplate: &v1alpha1.ClusterTemplate{Spec: v1alpha1.ComputeClusterSpec{
-				RayVersion: "2.60.0", Image: image(l.version), WorkerGroups: []v1alpha1.WorkerGroup{{Name: "cpu", Replicas: &workers}},
+			Upgrade:     &v1beta1.Upgrade{StepPercent: &half, IntervalSeconds: &second, DrainSeconds: &drain, RetireAfterSeconds: &now},
+			ClusterTemplate: &v1beta1.ClusterTemplate{Spec: v1beta1.ComputeClusterSpec{
+				RayVersion: "2.60.0", Image: image(l.version), WorkerGroups: []v1beta1.WorkerGroup{{Name: "cpu", Replicas: &workers}},
 			}},
 		},
 	}
@@ -183,7 +183,7 @@ func image(version int) string { return fmt.Sprintf("echo:%d", version) }
 // number.
 func (l *lane) edit(pods bool) (int, error) {
 	l.version++
-	return l.version, shared.EditService(l.t.Context(), l.name, func(spec *v1alpha1.ClusterServiceSpec) error {
+	return l.version, shared.EditService(l.t.Context(), l.name, func(spec *v1beta1.ClusterServiceSpec) error {
 		spec.ServeConfig = replicated(l.version)
 		if pods {
 			spec.ClusterTemplate.Spec.Image = image(l.version)
@@ -193,8 +193,8 @@ func (l *lane) edit(pods bool) (int, error) {
 }
 
 // set asks for a spec that there was.
-func (l *lane) set(former v1alpha1.ClusterServiceSpec) error {
-	return shared.EditService(l.t.Context(), l.name, func(spec *v1alpha1.ClusterServiceSpec) error {
+func (l *lane) set(former v1beta1.ClusterServiceSpec) error {
+	return shared.EditService(l.t.Context(), l.name, func(spec *v1beta1.ClusterServiceSpec) error {
 		*spec = former
 		return nil
 	})

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/cli/outcome"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -31,12 +31,12 @@ func TestAServiceOnARealAPIServer(t *testing.T) {
 	namespace := c.namespace
 	startOperator(t, "--watch-namespaces="+namespace)
 	replicas := int32(1)
-	service := &v1alpha1.ClusterService{
+	service := &v1beta1.ClusterService{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "echo"},
-		Spec: v1alpha1.ClusterServiceSpec{
+		Spec: v1beta1.ClusterServiceSpec{
 			ServeConfig: echo(0),
-			ClusterTemplate: &v1alpha1.ClusterTemplate{Spec: v1alpha1.ComputeClusterSpec{
-				RayVersion: "2.60.0", WorkerGroups: []v1alpha1.WorkerGroup{{Name: "cpu", Replicas: &replicas}},
+			ClusterTemplate: &v1beta1.ClusterTemplate{Spec: v1beta1.ComputeClusterSpec{
+				RayVersion: "2.60.0", WorkerGroups: []v1beta1.WorkerGroup{{Name: "cpu", Replicas: &replicas}},
 			}},
 		},
 	}
@@ -56,7 +56,7 @@ func TestAServiceOnARealAPIServer(t *testing.T) {
 	})
 	const versions = 7
 	for i := 1; i < versions; i++ {
-		must(t, shared.EditService(t.Context(), name, func(spec *v1alpha1.ClusterServiceSpec) error {
+		must(t, shared.EditService(t.Context(), name, func(spec *v1beta1.ClusterServiceSpec) error {
 			spec.ServeConfig = echo(i)
 			return nil
 		}))
@@ -75,7 +75,7 @@ func TestAServiceOnARealAPIServer(t *testing.T) {
 	c.says(t, former, "service rollout history echo -o jsonpath={.items[*].revision}")
 	must(t, shared.DropServices(t.Context(), namespace, limit))
 	waits("nothing to be left", func() error {
-		var clusters v1alpha1.ComputeClusterList
+		var clusters v1beta1.ComputeClusterList
 		err := shared.List(t.Context(), &clusters, client.InNamespace(namespace))
 		if err == nil && len(clusters.Items) > 0 {
 			err = fmt.Errorf("%d clusters are", len(clusters.Items))
@@ -120,7 +120,7 @@ func observed(t *testing.T, name types.NamespacedName) error {
 	if err != nil {
 		return err
 	}
-	ready := meta.FindStatusCondition(found.Status.Conditions, v1alpha1.ConditionReady)
+	ready := meta.FindStatusCondition(found.Status.Conditions, v1beta1.ConditionReady)
 	if found.Status.ObservedGeneration != found.Generation || ready == nil || ready.Status != metav1.ConditionFalse || ready.Message == "" {
 		return fmt.Errorf("it is %s", live.SaysOfService(found))
 	}

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 	"github.com/heliostat-dev/heliostat/tests/redistest"
 )
@@ -97,14 +97,14 @@ func (b *bed) cleansUp(namespace string) {
 
 // cluster is one whose memory is in the Redis, under a namespace of Ray's or, where that
 // is empty, under its own.
-func (b *bed) cluster(namespace, name, ray string, workers int32) *v1alpha1.ComputeCluster {
+func (b *bed) cluster(namespace, name, ray string, workers int32) *v1beta1.ComputeCluster {
 	cluster := newCluster(namespace, name, workers)
 	// A namespace that goes waits for half of the longest grace of the pods that it saw.
 	cluster.Spec.WorkerGroups[0].Template = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 		TerminationGracePeriodSeconds: new(int64(2)), Containers: []corev1.Container{{Name: "ray"}},
 	}}
-	cluster.Spec.ControlStore = &v1alpha1.ControlStore{Redis: &v1alpha1.GivenRedis{
-		Address: b.Address(), Namespace: ray, PasswordSecret: &v1alpha1.SecretKey{Name: "store", Key: "password"},
+	cluster.Spec.ControlStore = &v1beta1.ControlStore{Redis: &v1beta1.GivenRedis{
+		Address: b.Address(), Namespace: ray, PasswordSecret: &v1beta1.SecretKey{Name: "store", Key: "password"},
 	}}
 	return cluster
 }
@@ -179,7 +179,7 @@ func (b *bed) marks(one member, session, epoch int) {
 // notesOf are the notes about the clusters of a namespace.
 func notesOf(ctx context.Context, namespace string) ([]corev1.ConfigMap, error) {
 	var list corev1.ConfigMapList
-	err := shared.List(ctx, &list, client.InNamespace(live.ReleaseNamespace), client.HasLabels{v1alpha1.LabelNote})
+	err := shared.List(ctx, &list, client.InNamespace(live.ReleaseNamespace), client.HasLabels{v1beta1.LabelNote})
 	return slices.DeleteFunc(list.Items, func(note corev1.ConfigMap) bool { return note.Data["clusterNamespace"] != namespace }), err
 }
 
@@ -188,7 +188,7 @@ func noted(t *testing.T, one member) *corev1.ConfigMap {
 	t.Helper()
 	note := &corev1.ConfigMap{}
 	must(t, shared.Get(t.Context(), noteOf(one), note))
-	if note.Labels[v1alpha1.LabelNote] != string(one.uid) || note.Data["clusterName"] != one.Name || note.Data["rayNamespace"] != one.ray {
+	if note.Labels[v1beta1.LabelNote] != string(one.uid) || note.Data["clusterName"] != one.Name || note.Data["rayNamespace"] != one.ray {
 		t.Errorf("the note of %s is %v with the labels %v", one, note.Data, note.Labels)
 	}
 	return note
@@ -247,7 +247,7 @@ func keepsSecret(t *testing.T, o *operator, namespace string) {
 	kept, err := notesOf(t.Context(), namespace)
 	must(t, err)
 	texts := map[string]any{"the notes": kept, "the operator's log": o.log.String()}
-	for _, list := range []client.ObjectList{&v1alpha1.ComputeClusterList{}, &corev1.PodList{}, &eventsv1.EventList{}, &corev1.ConfigMapList{}} {
+	for _, list := range []client.ObjectList{&v1beta1.ComputeClusterList{}, &corev1.PodList{}, &eventsv1.EventList{}, &corev1.ConfigMapList{}} {
 		must(t, shared.List(t.Context(), list, client.InNamespace(namespace)))
 		texts[fmt.Sprintf("a %T", list)] = list
 	}
@@ -263,11 +263,11 @@ func keepsSecret(t *testing.T, o *operator, namespace string) {
 // anotherHead deletes a cluster's head by force, and gives the time until there was another.
 func anotherHead(t *testing.T, name types.NamespacedName) time.Duration {
 	t.Helper()
-	lost := podsOf(t, name, v1alpha1.RoleHead)[0]
+	lost := podsOf(t, name, v1beta1.RoleHead)[0]
 	begin := time.Now()
 	must(t, shared.Delete(t.Context(), &lost, client.GracePeriodSeconds(0)))
 	eventually(t, "another head of "+name.Name, func(ctx context.Context) error {
-		heads, err := shared.PodsOf(ctx, name, v1alpha1.RoleHead)
+		heads, err := shared.PodsOf(ctx, name, v1beta1.RoleHead)
 		if err == nil && (len(heads) != 1 || heads[0].UID == lost.UID) {
 			err = fmt.Errorf("there are %d heads", len(heads))
 		}
@@ -280,7 +280,7 @@ func anotherHead(t *testing.T, name types.NamespacedName) time.Duration {
 func emptied(t *testing.T, namespace string) {
 	t.Helper()
 	eventually(t, "nothing of the clusters to be left", func(ctx context.Context) error {
-		var clusters v1alpha1.ComputeClusterList
+		var clusters v1beta1.ComputeClusterList
 		if err := shared.List(ctx, &clusters, client.InNamespace(namespace)); err != nil {
 			return err
 		}
@@ -289,7 +289,7 @@ func emptied(t *testing.T, namespace string) {
 		}
 		var found []error
 		for _, list := range []client.ObjectList{&corev1.PodList{}, &corev1.ServiceList{}, &corev1.SecretList{}} {
-			if err := shared.List(ctx, list, client.InNamespace(namespace), client.HasLabels{v1alpha1.LabelCluster}); err != nil {
+			if err := shared.List(ctx, list, client.InNamespace(namespace), client.HasLabels{v1beta1.LabelCluster}); err != nil {
 				return err
 			}
 			if n := meta.LenList(list); n > 0 {

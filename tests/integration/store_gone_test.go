@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/bench/jobs"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
@@ -50,7 +50,7 @@ func withTheirKeys(t *testing.T, sweeps *live.Sweeps) {
 
 	b.Kill()
 	begin := time.Now()
-	must(t, shared.DeleteAllOf(t.Context(), &v1alpha1.ComputeCluster{}, client.InNamespace(b.namespace)))
+	must(t, shared.DeleteAllOf(t.Context(), &v1beta1.ComputeCluster{}, client.InNamespace(b.namespace)))
 	emptied(t, b.namespace)
 	sweeps.AwayGone = time.Since(begin).Seconds()
 	notesSay(t, b.namespace, sweeps.Clusters, "failing", "does not answer")
@@ -85,11 +85,11 @@ func (b *bed) swept(t *testing.T) {
 func losesHeads(t *testing.T, b *bed, all []member, sweeps *live.Sweeps) {
 	t.Helper()
 	for _, one := range all {
-		workers := uids(podsOf(t, one.NamespacedName, v1alpha1.RoleWorker))
+		workers := uids(podsOf(t, one.NamespacedName, v1beta1.RoleWorker))
 		sweeps.NewHead = append(sweeps.NewHead, anotherHead(t, one.NamespacedName).Seconds())
 		s := storied{bed: b, member: one}
 		s.isAt(t, 2, 1)
-		if now := uids(podsOf(t, one.NamespacedName, v1alpha1.RoleWorker)); !maps.Equal(now, workers) {
+		if now := uids(podsOf(t, one.NamespacedName, v1beta1.RoleWorker)); !maps.Equal(now, workers) {
 			t.Errorf("the workers of %s are %v, they were %v", one, now, workers)
 		}
 	}
@@ -126,7 +126,7 @@ func withoutTheirSecret(t *testing.T, sweeps *live.Sweeps) {
 	}
 	o.stop(syscall.SIGTERM) // it remembers the password
 	o = watching(t, b.namespace, doomed)
-	must(t, shared.DeleteAllOf(t.Context(), &v1alpha1.ComputeCluster{}, client.InNamespace(b.namespace)))
+	must(t, shared.DeleteAllOf(t.Context(), &v1beta1.ComputeCluster{}, client.InNamespace(b.namespace)))
 	emptied(t, b.namespace)
 	sweeps.StrippedGone = time.Since(begin).Seconds()
 	begin = time.Now()
@@ -199,9 +199,9 @@ func TestStoreIsSweptByTheNextOperator(t *testing.T) {
 	all := b.create(b.namespace, "c", 3)
 	b.Pause()
 	first.stop(syscall.SIGKILL) // it knows of no deletion
-	must(t, shared.Delete(t.Context(), &v1alpha1.ComputeCluster{ObjectMeta: at(all[0].NamespacedName)}))
+	must(t, shared.Delete(t.Context(), &v1beta1.ComputeCluster{ObjectMeta: at(all[0].NamespacedName)}))
 	second := watching(t, b.namespace)
-	must(t, shared.Delete(t.Context(), &v1alpha1.ComputeCluster{ObjectMeta: at(all[1].NamespacedName)}))
+	must(t, shared.Delete(t.Context(), &v1beta1.ComputeCluster{ObjectMeta: at(all[1].NamespacedName)}))
 	eventually(t, "two notes to say why", func(ctx context.Context) error {
 		for _, one := range all[:2] {
 			note := &corev1.ConfigMap{}
@@ -265,7 +265,7 @@ func TestStoreThatNoHeadUsedIsSweptToo(t *testing.T) {
 	b := newBed(t)
 	watching(t, b.namespace)
 	cluster := b.cluster(b.namespace, "held", "shared", 0)
-	cluster.Spec.Authentication = &v1alpha1.Authentication{SecretName: "not-there"}
+	cluster.Spec.Authentication = &v1beta1.Authentication{SecretName: "not-there"}
 	must(t, shared.Create(t.Context(), cluster))
 	s := storied{bed: b, member: member{client.ObjectKeyFromObject(cluster), cluster.UID, "shared"}}
 	s.tells(t, "True StoreServes")

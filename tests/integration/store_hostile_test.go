@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/internal/hostile"
 	"github.com/heliostat-dev/heliostat/tests/live"
 	"github.com/heliostat-dev/heliostat/tests/redistest"
@@ -31,23 +31,23 @@ func TestStoresThatLeadElsewhere(t *testing.T) {
 	trusting := &operator{t: t, env: []string{"SSL_CERT_FILE=" + roots}}
 	trusting.begin("--namespace="+live.ReleaseNamespace, "--watch-namespaces="+namespace)
 	for name, c := range map[string]struct {
-		redis v1alpha1.GivenRedis
+		redis v1beta1.GivenRedis
 		want  string
 	}{
-		"metadata":       {v1alpha1.GivenRedis{Address: "redis://169.254.169.254:80"}, "StoreNotAllowed: the operator must not connect to the control store at 169.254.169.254:80"},
-		"another-name":   {v1alpha1.GivenRedis{Address: secure.Address()}, "StoreNotTrusted: the control store at " + secure.HostPort() + " cannot be trusted: its certificate is for another name"},
-		"the-given-name": {v1alpha1.GivenRedis{Address: secure.Address(), TLS: &v1alpha1.RedisTLS{ServerName: "redis.test"}}, "StoreServes"},
-		"a-sentinel":     {v1alpha1.GivenRedis{Address: "redis://" + opposing(t, []hostile.Manner{hostile.Leading("169.254.169.254:80")}, 0).Address()}, "StoreNotAllowed: the operator must not connect to the control store at 169.254.169.254:80 (to which"},
+		"metadata":       {v1beta1.GivenRedis{Address: "redis://169.254.169.254:80"}, "StoreNotAllowed: the operator must not connect to the control store at 169.254.169.254:80"},
+		"another-name":   {v1beta1.GivenRedis{Address: secure.Address()}, "StoreNotTrusted: the control store at " + secure.HostPort() + " cannot be trusted: its certificate is for another name"},
+		"the-given-name": {v1beta1.GivenRedis{Address: secure.Address(), TLS: &v1beta1.RedisTLS{ServerName: "redis.test"}}, "StoreServes"},
+		"a-sentinel":     {v1beta1.GivenRedis{Address: "redis://" + opposing(t, []hostile.Manner{hostile.Leading("169.254.169.254:80")}, 0).Address()}, "StoreNotAllowed: the operator must not connect to the control store at 169.254.169.254:80 (to which"},
 	} {
 		cluster := newCluster(namespace, name, 0)
-		cluster.Spec.ControlStore = &v1alpha1.ControlStore{Redis: &c.redis}
+		cluster.Spec.ControlStore = &v1beta1.ControlStore{Redis: &c.redis}
 		must(t, shared.Create(t.Context(), cluster))
 		must(t, live.Until(t.Context(), limit, "the store of "+name+" to be told of", func(ctx context.Context) error {
-			var now v1alpha1.ComputeCluster
+			var now v1beta1.ComputeCluster
 			if err := shared.Get(ctx, client.ObjectKeyFromObject(cluster), &now); err != nil {
 				return err
 			}
-			told := meta.FindStatusCondition(now.Status.Conditions, v1alpha1.ConditionControlStoreReady)
+			told := meta.FindStatusCondition(now.Status.Conditions, v1beta1.ConditionControlStoreReady)
 			if told == nil || !strings.HasPrefix(told.Reason+": "+told.Message, c.want) {
 				return fmt.Errorf("it says %+v, want %q", told, c.want)
 			}

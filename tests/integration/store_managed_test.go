@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -62,7 +62,7 @@ func (m *managed) make(t *testing.T, namespace, name string) types.NamespacedNam
 	must(t, shared.Create(t.Context(), volume))
 	t.Cleanup(func() { must(t, shared.Delete(context.WithoutCancel(t.Context()), volume)) })
 	cluster := newCluster(namespace, name, 1)
-	cluster.Spec.ControlStore = &v1alpha1.ControlStore{ManagedRedis: &v1alpha1.ManagedRedis{StorageClassName: &class, Image: "redis:7.0"}}
+	cluster.Spec.ControlStore = &v1beta1.ControlStore{ManagedRedis: &v1beta1.ManagedRedis{StorageClassName: &class, Image: "redis:7.0"}}
 	must(t, shared.Create(t.Context(), cluster))
 	m.uid = cluster.UID
 	return client.ObjectKeyFromObject(cluster)
@@ -118,12 +118,12 @@ func (m *managed) belongs(t *testing.T, object client.Object) {
 	if owner := metav1.GetControllerOf(object); owner == nil || owner.UID != m.uid || owner.Kind != "ComputeCluster" {
 		t.Errorf("%T %s is owned by %+v, want the cluster %s", object, object.GetName(), owner, m.uid)
 	}
-	if object.GetLabels()[v1alpha1.LabelStore] != m.Name {
+	if object.GetLabels()[v1beta1.LabelStore] != m.Name {
 		t.Errorf("%T %s has the labels %v", object, object.GetName(), object.GetLabels())
 	}
 	switch it := object.(type) {
 	case *corev1.Secret:
-		for _, key := range []string{v1alpha1.StoreOperatorKey, v1alpha1.StoreHeadKey} {
+		for _, key := range []string{v1beta1.StoreOperatorKey, v1beta1.StoreHeadKey} {
 			if n := len(it.Data[key]); n < 32 {
 				t.Errorf("the password %s has %d characters, want at least 32", key, n)
 			}
@@ -150,14 +150,14 @@ func (m *managed) quiet(t *testing.T) {
 }
 
 // edit changes what the spec says of the Redis.
-func (m *managed) edit(t *testing.T, change func(*v1alpha1.ManagedRedis)) {
+func (m *managed) edit(t *testing.T, change func(*v1beta1.ManagedRedis)) {
 	t.Helper()
-	must(t, shared.Edit(t.Context(), m.NamespacedName, func(spec *v1alpha1.ComputeClusterSpec) { change(spec.ControlStore.ManagedRedis) }))
+	must(t, shared.Edit(t.Context(), m.NamespacedName, func(spec *v1beta1.ComputeClusterSpec) { change(spec.ControlStore.ManagedRedis) }))
 }
 
 func (m *managed) image(t *testing.T) {
 	uid := m.set(t).UID
-	m.edit(t, func(redis *v1alpha1.ManagedRedis) { redis.Image = "redis:7.4" })
+	m.edit(t, func(redis *v1beta1.ManagedRedis) { redis.Image = "redis:7.4" })
 	eventually(t, "the pod of the store to have another image", func(ctx context.Context) error {
 		var pod corev1.Pod
 		err := shared.Get(ctx, types.NamespacedName{Namespace: m.Namespace, Name: m.Name + "-redis-0"}, &pod)
@@ -201,7 +201,7 @@ func (m *managed) goes(t *testing.T) {
 	s := storied{member: member{NamespacedName: other.NamespacedName}}
 	s.tells(t, "False StoreUnreachable")
 
-	m.edit(t, func(redis *v1alpha1.ManagedRedis) { redis.Retain = true })
+	m.edit(t, func(redis *v1beta1.ManagedRedis) { redis.Retain = true })
 	claim := m.claim()
 	eventually(t, "the claim to have no owner", func(ctx context.Context) error {
 		err := shared.Get(ctx, client.ObjectKeyFromObject(claim), claim)
@@ -212,7 +212,7 @@ func (m *managed) goes(t *testing.T) {
 	})
 	begin := time.Now()
 	for _, one := range []*managed{m, &other} {
-		must(t, shared.Delete(t.Context(), &v1alpha1.ComputeCluster{ObjectMeta: at(one.NamespacedName)}))
+		must(t, shared.Delete(t.Context(), &v1beta1.ComputeCluster{ObjectMeta: at(one.NamespacedName)}))
 	}
 	for _, one := range []*managed{m, &other} {
 		must(t, shared.UntilGone(t.Context(), one.NamespacedName, limit))
@@ -244,7 +244,7 @@ func (m *managed) resumed(t *testing.T) {
 	}
 	suspend := func(yes bool) {
 		t.Helper()
-		must(t, shared.Edit(t.Context(), m.NamespacedName, func(spec *v1alpha1.ComputeClusterSpec) { spec.Suspend = yes }))
+		must(t, shared.Edit(t.Context(), m.NamespacedName, func(spec *v1beta1.ComputeClusterSpec) { spec.Suspend = yes }))
 		eventually(t, fmt.Sprintf("the set to follow suspend %t", yes), func(context.Context) error {
 			if set := m.set(t); (*set.Spec.Replicas == 0) != yes {
 				return fmt.Errorf("it has %d replicas", *set.Spec.Replicas)

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -90,8 +90,8 @@ func (s *storied) tells(t *testing.T, want string) {
 }
 
 // said is what the condition ControlStoreReady says, in a line.
-func said(cluster *v1alpha1.ComputeCluster) string {
-	condition := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionControlStoreReady)
+func said(cluster *v1beta1.ComputeCluster) string {
+	condition := meta.FindStatusCondition(cluster.Status.Conditions, v1beta1.ConditionControlStoreReady)
 	if condition == nil {
 		return ""
 	}
@@ -100,10 +100,10 @@ func said(cluster *v1alpha1.ComputeCluster) string {
 
 func (s *storied) headLost(t *testing.T) {
 	keys := s.written(s.ray)
-	workers := uids(podsOf(t, s.NamespacedName, v1alpha1.RoleWorker))
+	workers := uids(podsOf(t, s.NamespacedName, v1beta1.RoleWorker))
 	t.Logf("another head was there after %v", rounded(anotherHead(t, s.NamespacedName)))
 	s.isAt(t, 2, 1)
-	if now := uids(podsOf(t, s.NamespacedName, v1alpha1.RoleWorker)); !maps.Equal(now, workers) {
+	if now := uids(podsOf(t, s.NamespacedName, v1beta1.RoleWorker)); !maps.Equal(now, workers) {
 		t.Errorf("the workers are %v, they were %v", now, workers)
 	}
 	if now := s.written(s.ray); !slices.Equal(now, keys) {
@@ -115,7 +115,7 @@ func (s *storied) headLost(t *testing.T) {
 // and marker say so too.
 func (s *storied) isAt(t *testing.T, epoch, session int64) {
 	t.Helper()
-	var cluster *v1alpha1.ComputeCluster
+	var cluster *v1beta1.ComputeCluster
 	eventually(t, fmt.Sprintf("epoch %d of session %d to be ready", epoch, session), func(context.Context) error {
 		cluster = ready(t, s.NamespacedName)
 		if at := cluster.Status.ControlStore; at == nil || cluster.Status.Epoch != epoch || at.Session != session || at.Namespace != s.ray {
@@ -124,7 +124,7 @@ func (s *storied) isAt(t *testing.T, epoch, session int64) {
 		return nil
 	})
 	record := struct{ Epoch, Session int64 }{}
-	must(t, json.Unmarshal([]byte(cluster.Annotations[v1alpha1.AnnotationRecord]), &record))
+	must(t, json.Unmarshal([]byte(cluster.Annotations[v1beta1.AnnotationRecord]), &record))
 	if record.Epoch != epoch || record.Session != session && !(record.Session == 0 && session == epoch) {
 		t.Errorf("the record is %+v, want epoch %d of session %d", record, epoch, session)
 	}
@@ -140,14 +140,14 @@ func uids(pods []corev1.Pod) map[types.UID]bool {
 }
 
 func (s *storied) memoryLost(t *testing.T) {
-	workers := uids(podsOf(t, s.NamespacedName, v1alpha1.RoleWorker))
+	workers := uids(podsOf(t, s.NamespacedName, v1beta1.RoleWorker))
 	heard := s.listen(t)
 	begin := time.Now()
 	s.Do("FLUSHALL")
 	s.addOthers()
 	s.isAt(t, 3, 3)
 	t.Logf("Ready with another memory %v after the loss", rounded(time.Since(begin)))
-	for uid := range uids(podsOf(t, s.NamespacedName, v1alpha1.RoleWorker)) {
+	for uid := range uids(podsOf(t, s.NamespacedName, v1beta1.RoleWorker)) {
 		if workers[uid] {
 			t.Errorf("the worker %s is of the session that is over", uid)
 		}
@@ -186,14 +186,14 @@ func (s *storied) settleAgain(t *testing.T) {
 // listen begins to hear what ControlStoreReady says, and gives what it has said.
 func (s *storied) listen(t *testing.T) func() []string {
 	t.Helper()
-	changes, err := shared.Watch(t.Context(), &v1alpha1.ComputeClusterList{}, client.InNamespace(s.namespace), client.MatchingFields{"metadata.name": s.Name})
+	changes, err := shared.Watch(t.Context(), &v1beta1.ComputeClusterList{}, client.InNamespace(s.namespace), client.MatchingFields{"metadata.name": s.Name})
 	must(t, err)
 	t.Cleanup(changes.Stop)
 	var mu sync.Mutex
 	var heard []string
 	go func() {
 		for change := range changes.ResultChan() {
-			cluster, ok := change.Object.(*v1alpha1.ComputeCluster)
+			cluster, ok := change.Object.(*v1beta1.ComputeCluster)
 			if !ok || change.Type == watch.Deleted {
 				continue
 			}
@@ -229,7 +229,7 @@ func (s *storied) deleted(t *testing.T) {
 func (b *bed) drop(t *testing.T, one member) time.Duration {
 	t.Helper()
 	begin := time.Now()
-	must(t, shared.Delete(t.Context(), &v1alpha1.ComputeCluster{ObjectMeta: at(one.NamespacedName)}))
+	must(t, shared.Delete(t.Context(), &v1beta1.ComputeCluster{ObjectMeta: at(one.NamespacedName)}))
 	must(t, shared.UntilGone(t.Context(), one.NamespacedName, limit))
 	eventually(t, "the keys to be gone", func(context.Context) error {
 		if keys := b.written(one.ray); len(keys) > 0 {

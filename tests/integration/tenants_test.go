@@ -21,7 +21,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/bench/jobs"
 	"github.com/heliostat-dev/heliostat/tests/internal/hostile"
 	"github.com/heliostat-dev/heliostat/tests/live"
@@ -253,7 +253,7 @@ func newAdversaries(t *testing.T, n int) *adversaries {
 			server := opposing(t, where.manners, i)
 			a.servers[sort] = append(a.servers[sort], server)
 			cluster := newCluster(where.namespace, fmt.Sprintf("c%d", i), 0)
-			cluster.Spec.ControlStore = &v1alpha1.ControlStore{Redis: &v1alpha1.GivenRedis{Address: "redis://" + server.Address()}}
+			cluster.Spec.ControlStore = &v1beta1.ControlStore{Redis: &v1beta1.GivenRedis{Address: "redis://" + server.Address()}}
 			a.objects = append(a.objects, cluster)
 		}
 		a.objects = append(a.objects, onHostileHead(heads, i))
@@ -272,8 +272,8 @@ func onHostileHead(namespace string, i int) client.Object {
 	switch i % 4 {
 	case 0:
 		cluster := newCluster(namespace, name, 0)
-		cluster.Spec.WorkerGroups[0] = v1alpha1.WorkerGroup{Name: "cpu", MaxReplicas: new(int32(3))}
-		cluster.Spec.Autoscaling = &v1alpha1.Autoscaling{}
+		cluster.Spec.WorkerGroups[0] = v1beta1.WorkerGroup{Name: "cpu", MaxReplicas: new(int32(3))}
+		cluster.Spec.Autoscaling = &v1beta1.Autoscaling{}
 		return cluster
 	case 1:
 		return newJob(namespace, name)
@@ -289,7 +289,7 @@ func onHostileHead(namespace string, i int) client.Object {
 
 // head puts hostile servers behind all ports of a head that the operator asks.
 func (a *adversaries) head(t *testing.T, pod *corev1.Pod) (string, error) {
-	if pod.Labels[v1alpha1.LabelRole] != v1alpha1.RoleHead {
+	if pod.Labels[v1beta1.LabelRole] != v1beta1.RoleHead {
 		return "", nil
 	}
 	shared.heads.mu.Lock()
@@ -354,7 +354,7 @@ func (a *adversaries) begin(t *testing.T) {
 		must(t, shared.Create(t.Context(), object))
 	}
 	for _, object := range a.objects {
-		if cluster, is := object.(*v1alpha1.ComputeCluster); is && len(cluster.Spec.WorkerGroups) > 0 && ptr.Deref(cluster.Spec.WorkerGroups[0].Replicas, 0) > 0 {
+		if cluster, is := object.(*v1beta1.ComputeCluster); is && len(cluster.Spec.WorkerGroups) > 0 && ptr.Deref(cluster.Spec.WorkerGroups[0].Replicas, 0) > 0 {
 			name := client.ObjectKeyFromObject(cluster)
 			ready(t, name)
 			scaleTo(t, name, 0)
@@ -366,13 +366,13 @@ func (a *adversaries) begin(t *testing.T) {
 func (a *adversaries) saysNothingGood(t *testing.T) {
 	t.Helper()
 	for _, object := range a.objects {
-		cluster, isCluster := object.(*v1alpha1.ComputeCluster)
+		cluster, isCluster := object.(*v1beta1.ComputeCluster)
 		if !isCluster || cluster.Spec.ControlStore == nil {
 			continue
 		}
 		now, err := shared.Find(t.Context(), client.ObjectKeyFromObject(cluster))
 		must(t, err)
-		if meta.IsStatusConditionTrue(now.Status.Conditions, v1alpha1.ConditionControlStoreReady) {
+		if meta.IsStatusConditionTrue(now.Status.Conditions, v1beta1.ConditionControlStoreReady) {
 			t.Errorf("the control store of %s is called ready", client.ObjectKeyFromObject(now))
 		}
 	}

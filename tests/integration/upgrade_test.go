@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -57,9 +57,9 @@ func TestClustersOutliveAnUninstalledOperator(t *testing.T) {
 	first.stop(syscall.SIGTERM)
 	must(t, r.uninstall(t.Context()))
 
-	must(t, shared.List(t.Context(), &v1alpha1.ComputeClusterList{})) // the kind is still there
+	must(t, shared.List(t.Context(), &v1beta1.ComputeClusterList{})) // the kind is still there
 	nothingHolds(t, r.namespace)
-	must(t, shared.Delete(t.Context(), &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: goes.Namespace, Name: goes.Name}}))
+	must(t, shared.Delete(t.Context(), &v1beta1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: goes.Namespace, Name: goes.Name}}))
 	begin := time.Now()
 	must(t, shared.UntilGone(t.Context(), goes, limit))
 	t.Logf("without an operator a deleted cluster left nothing after %v", rounded(time.Since(begin)))
@@ -133,6 +133,6 @@ func ofClusters(t *testing.T, namespace string, kind schema.GroupVersionKind) []
 	list.SetGroupVersionKind(kind)
 	must(t, shared.List(t.Context(), list, client.InNamespace(namespace)))
 	return slices.DeleteFunc(list.Items, func(object unstructured.Unstructured) bool {
-		return kind.Kind != "ComputeCluster" && object.GetLabels()[v1alpha1.LabelCluster] == ""
+		return kind.Kind != "ComputeCluster" && object.GetLabels()[v1beta1.LabelCluster] == ""
 	})
 }

@@ -8,7 +8,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // warned collects the warnings of an API server.
@@ -49,7 +49,7 @@ func TestWarnings_OfOneReplica(t *testing.T) {
 
 	for name, c := range map[string]struct {
 		before, after string
-		change        func(*v1alpha1.ClusterServiceSpec)
+		change        func(*v1beta1.ClusterServiceSpec)
 		isWarned      bool
 	}{
 		"one replica is warned of":           {`,"deployments":[{"name":"a","num_replicas":1}]`, "", nil, true},
@@ -58,7 +58,7 @@ func TestWarnings_OfOneReplica(t *testing.T) {
 		"one that surges is not":             {`,"deployments":[{"name":"a","max_surge_percent":100}]`, "", nil, false},
 		"one that autoscales is not":         {`,"deployments":[{"name":"a","num_replicas":"auto"}]`, "", nil, false},
 		"the same code is not":               {`,"deployments":[{"name":"a","user_config":{"v":1}}]`, once + `,"deployments":[{"name":"a","user_config":{"v":2}}]`, nil, false},
-		"a change with a second cluster not": {`,"deployments":[{"name":"a"}]`, "", func(spec *v1alpha1.ClusterServiceSpec) { spec.ClusterTemplate.Spec.RayVersion = "2.59.0" }, false},
+		"a change with a second cluster not": {`,"deployments":[{"name":"a"}]`, "", func(spec *v1beta1.ClusterServiceSpec) { spec.ClusterTemplate.Spec.RayVersion = "2.59.0" }, false},
 	} {
 		service := servedIn(namespace, "s"+strings.NewReplacer(" ", "").Replace(name))
 		service.Spec.ServeConfig.Raw = served(once + c.before)

@@ -18,7 +18,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // Canaries are the secrets that an operator makes, and what it and its pods say meanwhile: objects,
@@ -53,7 +53,7 @@ func (c *Cluster) Canaries(ctx context.Context) *Canaries {
 	}
 	for _, list := range []client.ObjectList{
 		&corev1.SecretList{}, &corev1.PodList{}, &corev1.ConfigMapList{}, &eventsv1.EventList{},
-		&v1alpha1.ComputeClusterList{}, &v1alpha1.ClusterJobList{}, &v1alpha1.ClusterServiceList{},
+		&v1beta1.ComputeClusterList{}, &v1beta1.ClusterJobList{}, &v1beta1.ClusterServiceList{},
 	} {
 		go k.follow(ctx, list)
 	}
@@ -88,7 +88,7 @@ func (k *Canaries) note(kind string, err error) {
 
 // keep keeps a secret, or what an object says.
 func (k *Canaries) keep(ctx context.Context, object client.Object) {
-	ours := object.GetLabels()[v1alpha1.LabelCluster] != ""
+	ours := object.GetLabels()[v1beta1.LabelCluster] != ""
 	switch it := object.(type) {
 	case *corev1.Secret:
 		if ours {
@@ -165,7 +165,7 @@ func (k *Canaries) addSecrets(secret *corev1.Secret) {
 	defer k.mutex.Unlock()
 	for key, value := range secret.Data {
 		// What Redis takes in place of a password is no secret.
-		if len(value) >= leastSecret && key != v1alpha1.StoreDigestKey {
+		if len(value) >= leastSecret && key != v1beta1.StoreDigestKey {
 			k.secrets[string(value)] = fmt.Sprintf("%s of Secret %s/%s", key, secret.Namespace, secret.Name)
 		}
 	}

@@ -14,12 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // Find reads a ComputeCluster.
-func (c *Cluster) Find(ctx context.Context, name types.NamespacedName) (*v1alpha1.ComputeCluster, error) {
-	cluster := &v1alpha1.ComputeCluster{}
+func (c *Cluster) Find(ctx context.Context, name types.NamespacedName) (*v1beta1.ComputeCluster, error) {
+	cluster := &v1beta1.ComputeCluster{}
 	if err := c.Get(ctx, name, cluster); err != nil {
 		return nil, fmt.Errorf("read ComputeCluster %s: %w", name, err)
 	}
@@ -27,8 +27,8 @@ func (c *Cluster) Find(ctx context.Context, name types.NamespacedName) (*v1alpha
 }
 
 // IsReady tells by nil that a cluster is Ready for the spec it has, and else what keeps it.
-func IsReady(cluster *v1alpha1.ComputeCluster) error {
-	ready := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionReady)
+func IsReady(cluster *v1beta1.ComputeCluster) error {
+	ready := meta.FindStatusCondition(cluster.Status.Conditions, v1beta1.ConditionReady)
 	switch {
 	case ready == nil:
 		return fmt.Errorf("%s has no condition Ready", cluster.Name)
@@ -40,8 +40,8 @@ func IsReady(cluster *v1alpha1.ComputeCluster) error {
 }
 
 // UntilReady waits until a cluster is Ready for the spec it has, and gives it.
-func (c *Cluster) UntilReady(ctx context.Context, name types.NamespacedName, limit time.Duration) (*v1alpha1.ComputeCluster, error) {
-	var cluster *v1alpha1.ComputeCluster
+func (c *Cluster) UntilReady(ctx context.Context, name types.NamespacedName, limit time.Duration) (*v1beta1.ComputeCluster, error) {
+	var cluster *v1beta1.ComputeCluster
 	err := Until(ctx, limit, "ComputeCluster "+name.String()+" to be Ready", func(ctx context.Context) (err error) {
 		if cluster, err = c.Find(ctx, name); err != nil {
 			return err
@@ -52,7 +52,7 @@ func (c *Cluster) UntilReady(ctx context.Context, name types.NamespacedName, lim
 }
 
 // Edit changes the spec of a cluster, as kubectl edit does.
-func (c *Cluster) Edit(ctx context.Context, name types.NamespacedName, change func(*v1alpha1.ComputeClusterSpec)) error {
+func (c *Cluster) Edit(ctx context.Context, name types.NamespacedName, change func(*v1beta1.ComputeClusterSpec)) error {
 	cluster, err := c.Find(ctx, name)
 	if err != nil {
 		return err
@@ -68,9 +68,9 @@ func (c *Cluster) Edit(ctx context.Context, name types.NamespacedName, change fu
 // PodsOf lists the pods of a cluster of a role, those on their way out included; of
 // every role where role is empty.
 func (c *Cluster) PodsOf(ctx context.Context, name types.NamespacedName, role string) ([]corev1.Pod, error) {
-	labels := client.MatchingLabels{v1alpha1.LabelCluster: name.Name}
+	labels := client.MatchingLabels{v1beta1.LabelCluster: name.Name}
 	if role != "" {
-		labels[v1alpha1.LabelRole] = role
+		labels[v1beta1.LabelRole] = role
 	}
 	var pods corev1.PodList
 	if err := c.List(ctx, &pods, client.InNamespace(name.Namespace), labels); err != nil {
@@ -102,7 +102,7 @@ func (c *Cluster) leftovers(ctx context.Context, name types.NamespacedName) erro
 	for _, list := range []client.ObjectList{
 		&corev1.PodList{}, &corev1.ServiceList{}, &corev1.SecretList{}, &discoveryv1.EndpointSliceList{}, &corev1.ConfigMapList{},
 	} {
-		if err := c.List(ctx, list, client.InNamespace(name.Namespace), client.MatchingLabels{v1alpha1.LabelCluster: name.Name}); err != nil {
+		if err := c.List(ctx, list, client.InNamespace(name.Namespace), client.MatchingLabels{v1beta1.LabelCluster: name.Name}); err != nil {
 			return fmt.Errorf("list what %s left: %w", name, err)
 		}
 		if n := meta.LenList(list); n > 0 {

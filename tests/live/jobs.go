@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // What specs of jobs report and make accept reads: labels of specs, and names of entries with a
@@ -48,8 +48,8 @@ func (s Submissions) String() string {
 }
 
 // FindJob reads a ClusterJob.
-func (c *Cluster) FindJob(ctx context.Context, name types.NamespacedName) (*v1alpha1.ClusterJob, error) {
-	job := &v1alpha1.ClusterJob{}
+func (c *Cluster) FindJob(ctx context.Context, name types.NamespacedName) (*v1beta1.ClusterJob, error) {
+	job := &v1beta1.ClusterJob{}
 	if err := c.Get(ctx, name, job); err != nil {
 		return nil, fmt.Errorf("read ClusterJob %s: %w", name, err)
 	}
@@ -57,17 +57,17 @@ func (c *Cluster) FindJob(ctx context.Context, name types.NamespacedName) (*v1al
 }
 
 // Ended reports whether a job has come to its end.
-func Ended(job *v1alpha1.ClusterJob) bool {
-	return meta.IsStatusConditionTrue(job.Status.Conditions, v1alpha1.ConditionComplete) ||
-		meta.IsStatusConditionTrue(job.Status.Conditions, v1alpha1.ConditionFailed)
+func Ended(job *v1beta1.ClusterJob) bool {
+	return meta.IsStatusConditionTrue(job.Status.Conditions, v1beta1.ConditionComplete) ||
+		meta.IsStatusConditionTrue(job.Status.Conditions, v1beta1.ConditionFailed)
 }
 
 // UntilPhase waits until a job is in a phase, and gives it. It fails at once where the job
 // has come to another end.
-func (c *Cluster) UntilPhase(ctx context.Context, name types.NamespacedName, phase string, limit time.Duration) (*v1alpha1.ClusterJob, error) {
+func (c *Cluster) UntilPhase(ctx context.Context, name types.NamespacedName, phase string, limit time.Duration) (*v1beta1.ClusterJob, error) {
 	waiting, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	var job *v1alpha1.ClusterJob
+	var job *v1beta1.ClusterJob
 	err := Until(waiting, limit, fmt.Sprintf("ClusterJob %s to be %s", name, phase), func(ctx context.Context) (err error) {
 		if job, err = c.FindJob(ctx, name); err != nil || job.Status.Phase == phase {
 			return err
@@ -85,8 +85,8 @@ func (c *Cluster) UntilPhase(ctx context.Context, name types.NamespacedName, pha
 }
 
 // SaysOf is what a job's status says, in one line.
-func SaysOf(job *v1alpha1.ClusterJob) string {
-	ready := meta.FindStatusCondition(job.Status.Conditions, v1alpha1.ConditionReady)
+func SaysOf(job *v1beta1.ClusterJob) string {
+	ready := meta.FindStatusCondition(job.Status.Conditions, v1beta1.ConditionReady)
 	if ready == nil {
 		ready = &metav1.Condition{}
 	}
@@ -94,7 +94,7 @@ func SaysOf(job *v1alpha1.ClusterJob) string {
 }
 
 // EditJob changes the spec of a job, as kubectl edit does.
-func (c *Cluster) EditJob(ctx context.Context, name types.NamespacedName, change func(*v1alpha1.ClusterJobSpec)) error {
+func (c *Cluster) EditJob(ctx context.Context, name types.NamespacedName, change func(*v1beta1.ClusterJobSpec)) error {
 	job, err := c.FindJob(ctx, name)
 	if err != nil {
 		return err
@@ -109,11 +109,11 @@ func (c *Cluster) EditJob(ctx context.Context, name types.NamespacedName, change
 
 // DropJobs deletes the jobs of a namespace and waits until they are gone.
 func (c *Cluster) DropJobs(ctx context.Context, namespace string, limit time.Duration) error {
-	if err := c.DeleteAllOf(ctx, &v1alpha1.ClusterJob{}, client.InNamespace(namespace)); err != nil {
+	if err := c.DeleteAllOf(ctx, &v1beta1.ClusterJob{}, client.InNamespace(namespace)); err != nil {
 		return fmt.Errorf("delete the jobs of namespace %s: %w", namespace, err)
 	}
 	return Until(ctx, limit, "the jobs of namespace "+namespace+" to be gone", func(ctx context.Context) error {
-		var jobs v1alpha1.ClusterJobList
+		var jobs v1beta1.ClusterJobList
 		err := c.List(ctx, &jobs, client.InNamespace(namespace))
 		if err == nil && len(jobs.Items) > 0 {
 			err = fmt.Errorf("%d are there, among them %s", len(jobs.Items), jobs.Items[0].Name)
@@ -125,7 +125,7 @@ func (c *Cluster) DropJobs(ctx context.Context, namespace string, limit time.Dur
 // RayPods lists the pods of all clusters of a namespace, those on their way out included.
 func (c *Cluster) RayPods(ctx context.Context, namespace string) ([]corev1.Pod, error) {
 	var pods corev1.PodList
-	if err := c.List(ctx, &pods, client.InNamespace(namespace), client.HasLabels{v1alpha1.LabelCluster}); err != nil {
+	if err := c.List(ctx, &pods, client.InNamespace(namespace), client.HasLabels{v1beta1.LabelCluster}); err != nil {
 		return nil, fmt.Errorf("list the Ray pods of namespace %s: %w", namespace, err)
 	}
 	return pods.Items, nil

@@ -31,7 +31,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // Cluster is a running Kubernetes. Its embedded client reads past any cache.
@@ -55,7 +55,7 @@ func Open(ctx context.Context) (*Cluster, error) {
 	}
 	config.QPS, config.UserAgent = -1, "heliostat-tests"
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), gatewayv1.Install(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1beta1.AddToScheme(scheme), gatewayv1.Install(scheme)); err != nil {
 		return nil, fmt.Errorf("build the scheme: %w", err)
 	}
 	c := &Cluster{Config: config}
@@ -97,14 +97,14 @@ const dropLimit = 5 * time.Minute
 func (c *Cluster) Drop(ctx context.Context, name string) error {
 	// Of hundreds, one request does not delete all in the minute that the API server gives it.
 	err := Until(ctx, dropLimit, "the clusters of namespace "+name+" to be deleted", func(ctx context.Context) error {
-		return c.DeleteAllOf(ctx, &v1alpha1.ComputeCluster{}, client.InNamespace(name))
+		return c.DeleteAllOf(ctx, &v1beta1.ComputeCluster{}, client.InNamespace(name))
 	})
 	if err != nil {
 		return err
 	}
 	err = Until(ctx, dropLimit, "the pods of namespace "+name+" to be gone", func(ctx context.Context) error {
 		var pods corev1.PodList
-		err := c.List(ctx, &pods, client.InNamespace(name), client.HasLabels{v1alpha1.LabelCluster})
+		err := c.List(ctx, &pods, client.InNamespace(name), client.HasLabels{v1beta1.LabelCluster})
 		if err == nil && len(pods.Items) > 0 {
 			err = fmt.Errorf("%d are there, among them %s", len(pods.Items), pods.Items[0].Name)
 		}

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/internal/loadgen"
 )
 
@@ -330,8 +330,8 @@ func (d Divided) String() string {
 }
 
 // FindService reads a ClusterService.
-func (c *Cluster) FindService(ctx context.Context, name types.NamespacedName) (*v1alpha1.ClusterService, error) {
-	service := &v1alpha1.ClusterService{}
+func (c *Cluster) FindService(ctx context.Context, name types.NamespacedName) (*v1beta1.ClusterService, error) {
+	service := &v1beta1.ClusterService{}
 	if err := c.Get(ctx, name, service); err != nil {
 		return nil, fmt.Errorf("read ClusterService %s: %w", name, err)
 	}
@@ -340,13 +340,13 @@ func (c *Cluster) FindService(ctx context.Context, name types.NamespacedName) (*
 
 // IsServing tells by nil that a service is Ready with the spec it has, has nothing under way
 // and nothing left over, and else what is not so.
-func IsServing(service *v1alpha1.ClusterService) error {
+func IsServing(service *v1beta1.ClusterService) error {
 	conditions := service.Status.Conditions
-	ready := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady)
+	ready := meta.FindStatusCondition(conditions, v1beta1.ConditionReady)
 	if ready == nil || ready.Status != metav1.ConditionTrue || ready.ObservedGeneration != service.Generation {
 		return fmt.Errorf("it is %s", SaysOfService(service))
 	}
-	for _, other := range []string{v1alpha1.ConditionReconciling, v1alpha1.ConditionUpgrading, v1alpha1.ConditionRolledBack, v1alpha1.ConditionStalled} {
+	for _, other := range []string{v1beta1.ConditionReconciling, v1beta1.ConditionUpgrading, v1beta1.ConditionRolledBack, v1beta1.ConditionStalled} {
 		if meta.IsStatusConditionTrue(conditions, other) {
 			return fmt.Errorf("%s is True: %s", other, SaysOfService(service))
 		}
@@ -358,7 +358,7 @@ func IsServing(service *v1alpha1.ClusterService) error {
 }
 
 // SaysOfService is what a service's status says, in one line.
-func SaysOfService(service *v1alpha1.ClusterService) string {
+func SaysOfService(service *v1beta1.ClusterService) string {
 	text := fmt.Sprintf("%s, %s, generation %d of %d", service.Status.Phase, service.Status.Summary.Traffic, service.Status.ObservedGeneration, service.Generation)
 	for _, condition := range service.Status.Conditions {
 		text += fmt.Sprintf("; %s is %s: %s: %s", condition.Type, condition.Status, condition.Reason, condition.Message)
@@ -368,14 +368,14 @@ func SaysOfService(service *v1alpha1.ClusterService) string {
 
 // UntilServing waits until a service is as its spec asks, with nothing under way, and gives it. It fails at once where
 // that was taken back, as it is not tried again.
-func (c *Cluster) UntilServing(ctx context.Context, name types.NamespacedName, limit time.Duration) (*v1alpha1.ClusterService, error) {
-	var service *v1alpha1.ClusterService
+func (c *Cluster) UntilServing(ctx context.Context, name types.NamespacedName, limit time.Duration) (*v1beta1.ClusterService, error) {
+	var service *v1beta1.ClusterService
 	var back error
 	err := Until(ctx, limit, "ClusterService "+name.String()+" to serve", func(ctx context.Context) (err error) {
 		if service, err = c.FindService(ctx, name); err != nil {
 			return err
 		}
-		rolled := meta.FindStatusCondition(service.Status.Conditions, v1alpha1.ConditionRolledBack)
+		rolled := meta.FindStatusCondition(service.Status.Conditions, v1beta1.ConditionRolledBack)
 		if rolled != nil && rolled.Status == metav1.ConditionTrue && rolled.ObservedGeneration == service.Generation {
 			back = IsServing(service)
 			return nil
@@ -387,7 +387,7 @@ func (c *Cluster) UntilServing(ctx context.Context, name types.NamespacedName, l
 
 // EditService changes the spec of a service, as kubectl edit does. It fails where the change
 // does.
-func (c *Cluster) EditService(ctx context.Context, name types.NamespacedName, change func(*v1alpha1.ClusterServiceSpec) error) error {
+func (c *Cluster) EditService(ctx context.Context, name types.NamespacedName, change func(*v1beta1.ClusterServiceSpec) error) error {
 	service, err := c.FindService(ctx, name)
 	if err != nil {
 		return err
@@ -401,11 +401,11 @@ func (c *Cluster) EditService(ctx context.Context, name types.NamespacedName, ch
 
 // DropServices deletes the services of a namespace and waits until they are gone.
 func (c *Cluster) DropServices(ctx context.Context, namespace string, limit time.Duration) error {
-	if err := c.DeleteAllOf(ctx, &v1alpha1.ClusterService{}, client.InNamespace(namespace)); err != nil {
+	if err := c.DeleteAllOf(ctx, &v1beta1.ClusterService{}, client.InNamespace(namespace)); err != nil {
 		return fmt.Errorf("delete the services of namespace %s: %w", namespace, err)
 	}
 	return Until(ctx, limit, "the services of namespace "+namespace+" to be gone", func(ctx context.Context) error {
-		var services v1alpha1.ClusterServiceList
+		var services v1beta1.ClusterServiceList
 		err := c.List(ctx, &services, client.InNamespace(namespace))
 		if err == nil && len(services.Items) > 0 {
 			err = fmt.Errorf("%d are there: %s", len(services.Items), SaysOfService(&services.Items[0]))

@@ -10,7 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/internal/loadgen"
 )
 
@@ -101,23 +101,23 @@ func TestAVersionThatIsTakenBackIsHeldToItsPromises(t *testing.T) {
 }
 
 func TestAServiceServesWhenNothingIsUnderWay(t *testing.T) {
-	serving := func() *v1alpha1.ClusterService {
-		s := &v1alpha1.ClusterService{}
+	serving := func() *v1beta1.ClusterService {
+		s := &v1beta1.ClusterService{}
 		s.Generation = 2
-		s.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, ObservedGeneration: 2}}
+		s.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionReady, Status: metav1.ConditionTrue, ObservedGeneration: 2}}
 		return s
 	}
 	if err := IsServing(serving()); err != nil {
 		t.Error(err)
 	}
-	for name, spoil := range map[string]func(*v1alpha1.ClusterService){
-		"nothing is known":    func(s *v1alpha1.ClusterService) { s.Status.Conditions = nil },
-		"of another spec":     func(s *v1alpha1.ClusterService) { s.Generation = 3 },
-		"not ready":           func(s *v1alpha1.ClusterService) { s.Status.Conditions[0].Status = metav1.ConditionFalse },
-		"another version":     func(s *v1alpha1.ClusterService) { s.Status.Candidate = &v1alpha1.ServiceVersion{} },
-		"a cluster left over": func(s *v1alpha1.ClusterService) { s.Status.Retiring = []string{"a"} },
-		"under way": func(s *v1alpha1.ClusterService) {
-			s.Status.Conditions = append(s.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionReconciling, Status: metav1.ConditionTrue})
+	for name, spoil := range map[string]func(*v1beta1.ClusterService){
+		"nothing is known":    func(s *v1beta1.ClusterService) { s.Status.Conditions = nil },
+		"of another spec":     func(s *v1beta1.ClusterService) { s.Generation = 3 },
+		"not ready":           func(s *v1beta1.ClusterService) { s.Status.Conditions[0].Status = metav1.ConditionFalse },
+		"another version":     func(s *v1beta1.ClusterService) { s.Status.Candidate = &v1beta1.ServiceVersion{} },
+		"a cluster left over": func(s *v1beta1.ClusterService) { s.Status.Retiring = []string{"a"} },
+		"under way": func(s *v1beta1.ClusterService) {
+			s.Status.Conditions = append(s.Status.Conditions, metav1.Condition{Type: v1beta1.ConditionReconciling, Status: metav1.ConditionTrue})
 		},
 	} {
 		service := serving()

@@ -37,14 +37,14 @@ type asked struct {
 
 // object is an object of that spec.
 func (a asked) object() *unstructured.Unstructured {
-	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "heliostat.dev/v1alpha1", "kind": a.Kind, "spec": a.Spec}}
+	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "heliostat.dev/v1beta1", "kind": a.Kind, "spec": a.Spec}}
 	object.SetName("c")
 	return object
 }
 
 // objects is where the API server keeps a kind.
 func objects(of dynamic.Interface, kind string) dynamic.ResourceInterface {
-	plural, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Group: "heliostat.dev", Version: "v1alpha1", Kind: kind})
+	plural, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Group: "heliostat.dev", Version: "v1beta1", Kind: kind})
 	return of.Resource(plural).Namespace(metav1.NamespaceDefault)
 }
 
@@ -79,7 +79,7 @@ func serve(t *testing.T) dynamic.Interface {
 			return err
 		})
 		until(t, plural, func(ctx context.Context) error {
-			_, err := of.Resource(schema.GroupVersionResource{Group: "heliostat.dev", Version: "v1alpha1", Resource: plural}).List(ctx, metav1.ListOptions{})
+			_, err := of.Resource(schema.GroupVersionResource{Group: "heliostat.dev", Version: "v1beta1", Resource: plural}).List(ctx, metav1.ListOptions{})
 			return err
 		})
 	}

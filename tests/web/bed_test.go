@@ -28,7 +28,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient/fakehead"
 	"github.com/heliostat-dev/heliostat/tests/internal/podnet"
 	"github.com/heliostat-dev/heliostat/tests/live"
@@ -109,7 +109,7 @@ func (b *bed) install() {
 		}
 	}
 	must(b.t, live.Until(b.t.Context(), 30*time.Second, "the kinds to be served", func(ctx context.Context) error {
-		return b.List(ctx, &v1alpha1.ClusterServiceList{})
+		return b.List(ctx, &v1beta1.ClusterServiceList{})
 	}))
 }
 

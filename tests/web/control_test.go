@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // control is what the tests in the browser's language ask the bed for, as the operator or an administrator would do it.
@@ -61,7 +61,7 @@ func number(r *http.Request, name string) int {
 func (b *bed) setStatus(r *http.Request) error {
 	query := r.URL.Query()
 	object := &unstructured.Unstructured{}
-	object.SetAPIVersion(v1alpha1.GroupVersion.String())
+	object.SetAPIVersion(v1beta1.GroupVersion.String())
 	object.SetKind(query.Get("kind"))
 	object.SetNamespace(b.namespace)
 	object.SetName(query.Get("name"))
@@ -107,12 +107,12 @@ func each(count int, do func(i int) error) error {
 // makeMany makes so many clusters that are ready.
 func (b *bed) makeMany(ctx context.Context, count int) error {
 	return each(count, func(i int) error {
-		cluster := &v1alpha1.ComputeCluster{
+		cluster := &v1beta1.ComputeCluster{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: b.namespace, Name: manyName(i),
-				Annotations: map[string]string{v1alpha1.AnnotationOwner: fmt.Sprintf("user-%d@example.com", i%40)},
+				Annotations: map[string]string{v1beta1.AnnotationOwner: fmt.Sprintf("user-%d@example.com", i%40)},
 			},
-			Spec: v1alpha1.ComputeClusterSpec{RayVersion: "2.60.0"},
+			Spec: v1beta1.ComputeClusterSpec{RayVersion: "2.60.0"},
 		}
 		if err := b.Create(ctx, cluster); err != nil {
 			return err
@@ -123,9 +123,9 @@ func (b *bed) makeMany(ctx context.Context, count int) error {
 
 // change gives one of the many a message.
 func (b *bed) change(ctx context.Context, i int, message string) error {
-	cluster := &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: manyName(i)}}
+	cluster := &v1beta1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: manyName(i)}}
 	patch, err := json.Marshal(map[string]any{"status": map[string]any{"phase": "Ready", "conditions": []metav1.Condition{{
-		Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: "AllReady", Message: message,
+		Type: v1beta1.ConditionReady, Status: metav1.ConditionTrue, Reason: "AllReady", Message: message,
 		LastTransitionTime: metav1.Now(),
 	}}}})
 	if err != nil {

@@ -136,7 +136,7 @@ test("100,000 lines", {timeout: 300_000}, async (t) => {
     "put",
     {},
     {
-      apiVersion: "heliostat.dev/v1alpha1",
+      apiVersion: "heliostat.dev/v1beta1",
       kind: "ClusterJob",
       metadata: {name: "long"},
       spec: {clusterRef: {name: "demo"}, entrypoint: "x"},

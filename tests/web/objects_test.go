@@ -20,7 +20,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient/fakehead"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
@@ -89,7 +89,7 @@ func (b *bed) put(ctx context.Context, object *unstructured.Unstructured) error 
 // keepVersion keeps a version of a service, as the operator does, which an undo finds.
 func (b *bed) keepVersion(service string, number int64, data string) {
 	b.t.Helper()
-	owner := &v1alpha1.ClusterService{}
+	owner := &v1beta1.ClusterService{}
 	must(b.t, b.Get(b.t.Context(), types.NamespacedName{Namespace: b.namespace, Name: service}, owner))
 	must(b.t, b.Create(b.t.Context(), &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{
@@ -105,23 +105,23 @@ func (b *bed) keepVersion(service string, number int64, data string) {
 func ownedBy(kind string, owner client.Object) []metav1.OwnerReference {
 	controls := true
 	return []metav1.OwnerReference{{
-		APIVersion: v1alpha1.GroupVersion.String(), Kind: kind, Name: owner.GetName(), UID: owner.GetUID(),
+		APIVersion: v1beta1.GroupVersion.String(), Kind: kind, Name: owner.GetName(), UID: owner.GetUID(),
 		Controller: &controls,
 	}}
 }
 
 // addressOf gives heads their addresses: that of demo is the fake head's.
 func addressOf(pod *corev1.Pod) (string, error) {
-	if pod.Labels[v1alpha1.LabelRole] != v1alpha1.RoleHead {
+	if pod.Labels[v1beta1.LabelRole] != v1beta1.RoleHead {
 		return "", nil
 	}
-	return map[string]string{"demo": headIP, "training": otherIP}[pod.Labels[v1alpha1.LabelCluster]], nil
+	return map[string]string{"demo": headIP, "training": otherIP}[pod.Labels[v1beta1.LabelCluster]], nil
 }
 
 // makePods makes the pods of a cluster: a head, and workers of groups that ask for GPUs.
 func (b *bed) makePods(cluster string, groups map[string]int, gpus string) {
 	b.t.Helper()
-	owner := &v1alpha1.ComputeCluster{}
+	owner := &v1beta1.ComputeCluster{}
 	must(b.t, b.Get(b.t.Context(), types.NamespacedName{Namespace: b.namespace, Name: cluster}, owner))
 	b.makePod(owner, naming.Place{Epoch: 1}, "")
 	for group, count := range groups {
@@ -135,7 +135,7 @@ func (b *bed) makePods(cluster string, groups map[string]int, gpus string) {
 	}
 }
 
-func (b *bed) makePod(owner *v1alpha1.ComputeCluster, at naming.Place, gpus string) {
+func (b *bed) makePod(owner *v1beta1.ComputeCluster, at naming.Place, gpus string) {
 	b.t.Helper()
 	limits := corev1.ResourceList{}
 	if gpus != "" {
@@ -147,7 +147,7 @@ func (b *bed) makePod(owner *v1alpha1.ComputeCluster, at naming.Place, gpus stri
 			OwnerReferences: ownedBy("ComputeCluster", owner),
 		},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{
-			Name: v1alpha1.ContainerRay, Image: "ray",
+			Name: v1beta1.ContainerRay, Image: "ray",
 			Resources: corev1.ResourceRequirements{Limits: limits, Requests: limits},
 		}}},
 	}))
@@ -187,27 +187,27 @@ func (b *bed) startHead() {
 }
 
 // tell makes a warning about a cluster.
-func (b *bed) tell(about *v1alpha1.ComputeCluster, reason, message string) {
+func (b *bed) tell(about *v1beta1.ComputeCluster, reason, message string) {
 	b.t.Helper()
 	must(b.t, b.Create(b.t.Context(), &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: about.Namespace, Name: about.Name + ".1"},
 		InvolvedObject: corev1.ObjectReference{
-			APIVersion: v1alpha1.GroupVersion.String(), Kind: "ComputeCluster", Namespace: about.Namespace, Name: about.Name, UID: about.UID,
+			APIVersion: v1beta1.GroupVersion.String(), Kind: "ComputeCluster", Namespace: about.Namespace, Name: about.Name, UID: about.UID,
 		},
 		Type: corev1.EventTypeWarning, Reason: reason, Message: message, LastTimestamp: metav1.Now(), Count: 1,
 	}))
 }
 
 // keepToken makes the Secret with the token of a cluster, and returns the cluster.
-func (b *bed) keepToken(name string) *v1alpha1.ComputeCluster {
+func (b *bed) keepToken(name string) *v1beta1.ComputeCluster {
 	b.t.Helper()
-	owner := &v1alpha1.ComputeCluster{}
+	owner := &v1beta1.ComputeCluster{}
 	must(b.t, b.Get(b.t.Context(), types.NamespacedName{Namespace: b.namespace, Name: name}, owner))
 	must(b.t, b.Create(b.t.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: b.namespace, Name: naming.TokenSecret(name), OwnerReferences: ownedBy("ComputeCluster", owner),
 		},
-		Data: map[string][]byte{v1alpha1.TokenKey: []byte(headToken)},
+		Data: map[string][]byte{v1beta1.TokenKey: []byte(headToken)},
 	}))
 	return owner
 }
@@ -232,7 +232,7 @@ func (b *bed) run(ctx context.Context, name, entrypoint string) error {
 		return fmt.Errorf("ask the fake head: %w", err)
 	}
 	defer func() { _ = asking.Close() }()
-	job, cluster, pod := &v1alpha1.ClusterJob{}, &v1alpha1.ComputeCluster{}, &corev1.Pod{}
+	job, cluster, pod := &v1beta1.ClusterJob{}, &v1beta1.ComputeCluster{}, &corev1.Pod{}
 	for name, into := range map[string]client.Object{name: job, "demo": cluster} {
 		if err := b.Get(ctx, types.NamespacedName{Namespace: b.namespace, Name: name}, into); err != nil {
 			return fmt.Errorf("find %s: %w", name, err)
@@ -251,8 +251,8 @@ func (b *bed) run(ctx context.Context, name, entrypoint string) error {
 		return fmt.Errorf("submit %s: %w", id, err)
 	}
 	now := metav1.Now()
-	job.Status.Attempt, job.Status.Phase, job.Status.ClusterName = number, v1alpha1.PhaseRunning, cluster.Name
-	job.Status.Attempts = append(job.Status.Attempts, v1alpha1.JobAttempt{
+	job.Status.Attempt, job.Status.Phase, job.Status.ClusterName = number, v1beta1.PhaseRunning, cluster.Name
+	job.Status.Attempts = append(job.Status.Attempts, v1beta1.JobAttempt{
 		Number: number, SubmissionID: id, ClusterName: cluster.Name, ClusterUID: string(cluster.UID),
 		HeadName: pod.Name, HeadUID: string(pod.UID),
 		Session: b.head.Session(), SubmitTime: &now, StartTime: &now,

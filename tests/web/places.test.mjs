@@ -97,7 +97,7 @@ test("what is deleted is named before, and gone after", async (t) => {
     "put",
     {},
     {
-      apiVersion: "heliostat.dev/v1alpha1",
+      apiVersion: "heliostat.dev/v1beta1",
       kind: "ComputeCluster",
       metadata: {name: "short-lived"},
       spec: {rayVersion: "2.60.0"},
@@ -165,7 +165,7 @@ test("a link in a mail opens what it leads to", async (t) => {
   await page.locator("h1", {hasText: "demo"}).waitFor();
 });
 
-const placeOfReport = `/apis/heliostat.dev/v1alpha1/namespaces/${bed.namespace}/clusterjobschedules/report`;
+const placeOfReport = `/apis/heliostat.dev/v1beta1/namespaces/${bed.namespace}/clusterjobschedules/report`;
 
 test("a schedule shows its times and jobs, and is suspended, resumed and deleted", async (t) => {
   const page = await open(t, "/ui/?kind=schedules", {allowed: [placeOfReport, "404"]});

@@ -7,7 +7,7 @@ useBrowser("--disable-http2");
 
 const rows = (page) => page.locator(".objects tbody th a").allTextContents();
 const clusterOf = (name, message = "head and 0 of 0 workers are ready") => ({
-  apiVersion: "heliostat.dev/v1alpha1",
+  apiVersion: "heliostat.dev/v1beta1",
   kind: "ComputeCluster",
   metadata: {name},
   spec: {rayVersion: "2.60.0"},

@@ -7,7 +7,7 @@ useBrowser();
 
 const hostile = "<script>document.title='taken'</script>\u202ereversed\u001b[31m";
 const job = (name, owner, message) => ({
-  apiVersion: "heliostat.dev/v1alpha1",
+  apiVersion: "heliostat.dev/v1beta1",
   kind: "ClusterJob",
   metadata: {name, annotations: {"heliostat.dev/owner": owner}},
   spec: {clusterRef: {name: "demo"}, entrypoint: hostile},

@@ -105,7 +105,7 @@ spec:
 };
 
 function fillCommand(kind: Kind | "", namespace: string): string {
-  return `kubectl apply -n ${namespace} -f - <<'EOF'\napiVersion: heliostat.dev/v1alpha1\n${samples[kind || "clusters"]}\nEOF`;
+  return `kubectl apply -n ${namespace} -f - <<'EOF'\napiVersion: heliostat.dev/v1beta1\n${samples[kind || "clusters"]}\nEOF`;
 }
 
 export const detail = {

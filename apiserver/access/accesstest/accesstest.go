@@ -262,7 +262,7 @@ func list(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).Flush() // who asks and goes needs no answer
 		<-r.Context().Done()
 	default:
-		version := "heliostat.dev/v1alpha1"
+		version := "heliostat.dev/v1beta1"
 		if path.Base(r.URL.Path) == "pods" {
 			version = "v1"
 		}

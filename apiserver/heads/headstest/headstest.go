@@ -18,7 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
@@ -31,8 +31,8 @@ const Token = "token-of-the-cluster"
 // Site is a namespace. Its methods may be called at any time.
 type Site struct {
 	mu       sync.Mutex
-	clusters map[string]*v1alpha1.ComputeCluster
-	jobs     map[string]*v1alpha1.ClusterJob
+	clusters map[string]*v1beta1.ComputeCluster
+	jobs     map[string]*v1beta1.ClusterJob
 	// pods are those of the cache, live those of the API server.
 	pods, live map[string]*corev1.Pod
 	secrets    map[string]*corev1.Secret
@@ -43,14 +43,14 @@ type Site struct {
 // New makes an empty namespace.
 func New() *Site {
 	return &Site{
-		clusters: map[string]*v1alpha1.ComputeCluster{}, jobs: map[string]*v1alpha1.ClusterJob{},
+		clusters: map[string]*v1beta1.ComputeCluster{}, jobs: map[string]*v1beta1.ClusterJob{},
 		pods: map[string]*corev1.Pod{}, live: map[string]*corev1.Pod{}, secrets: map[string]*corev1.Secret{}, reads: map[string]int{},
 	}
 }
 
 // PutCluster adds a cluster with its token, or replaces it; the change may be nil.
-func (s *Site) PutCluster(name string, change func(*v1alpha1.ComputeCluster)) *v1alpha1.ComputeCluster {
-	cluster := &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name, UID: types.UID("uid-of-" + name)}}
+func (s *Site) PutCluster(name string, change func(*v1beta1.ComputeCluster)) *v1beta1.ComputeCluster {
+	cluster := &v1beta1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name, UID: types.UID("uid-of-" + name)}}
 	if change != nil {
 		change(cluster)
 	}
@@ -59,13 +59,13 @@ func (s *Site) PutCluster(name string, change func(*v1alpha1.ComputeCluster)) *v
 	s.clusters[name] = cluster
 	secret := naming.TokenSecret(name)
 	if s.secrets[secret] == nil {
-		s.secrets[secret] = Secret(cluster, secret, v1alpha1.TokenKey, Token)
+		s.secrets[secret] = Secret(cluster, secret, v1beta1.TokenKey, Token)
 	}
 	return cluster
 }
 
 // Secret is one that the operator made for a cluster.
-func Secret(owner *v1alpha1.ComputeCluster, name, key, value string) *corev1.Secret {
+func Secret(owner *v1beta1.ComputeCluster, name, key, value string) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name, OwnerReferences: Owned(owner)},
 		Data:       map[string][]byte{key: []byte(value)},
@@ -73,25 +73,25 @@ func Secret(owner *v1alpha1.ComputeCluster, name, key, value string) *corev1.Sec
 }
 
 // Owned is what an object has whose controller is a cluster.
-func Owned(cluster *v1alpha1.ComputeCluster) []metav1.OwnerReference {
-	return []metav1.OwnerReference{*metav1.NewControllerRef(cluster, v1alpha1.GroupVersion.WithKind("ComputeCluster"))}
+func Owned(cluster *v1beta1.ComputeCluster) []metav1.OwnerReference {
+	return []metav1.OwnerReference{*metav1.NewControllerRef(cluster, v1beta1.GroupVersion.WithKind("ComputeCluster"))}
 }
 
 // Head is the ready head of a cluster's epoch.
-func Head(cluster *v1alpha1.ComputeCluster, epoch int64, ip string) *corev1.Pod {
+func Head(cluster *v1beta1.ComputeCluster, epoch int64, ip string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: Namespace, Name: naming.Pod(cluster.Name, cluster.UID, naming.Place{Epoch: epoch}),
 			UID:             types.UID(fmt.Sprintf("head-%s-%d", cluster.Name, epoch)),
-			Labels:          map[string]string{v1alpha1.LabelRole: v1alpha1.RoleHead, v1alpha1.LabelEpoch: strconv.FormatInt(epoch, 10)},
-			Annotations:     map[string]string{v1alpha1.AnnotationToken: naming.TokenHash(Token)},
+			Labels:          map[string]string{v1beta1.LabelRole: v1beta1.RoleHead, v1beta1.LabelEpoch: strconv.FormatInt(epoch, 10)},
+			Annotations:     map[string]string{v1beta1.AnnotationToken: naming.TokenHash(Token)},
 			OwnerReferences: Owned(cluster),
 		},
 		Status: corev1.PodStatus{
 			Phase: corev1.PodRunning, PodIP: ip,
 			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
 			ContainerStatuses: []corev1.ContainerStatus{{
-				Name: v1alpha1.ContainerRay, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+				Name: v1beta1.ContainerRay, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
 			}},
 		},
 	}
@@ -143,10 +143,10 @@ func (s *Site) RemoveCluster(name string) {
 }
 
 // PutJob adds a ClusterJob, or replaces it; its UID follows from its name.
-func (s *Site) PutJob(name string, status v1alpha1.ClusterJobStatus) {
+func (s *Site) PutJob(name string, status v1beta1.ClusterJobStatus) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.jobs[name] = &v1alpha1.ClusterJob{
+	s.jobs[name] = &v1beta1.ClusterJob{
 		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name, UID: types.UID("uid-of-" + name)}, Status: status,
 	}
 }
@@ -173,7 +173,7 @@ func (s *Site) Reads(what string) int {
 }
 
 // FindCluster is that of a cache.
-func (s *Site) FindCluster(namespace, name string) (*v1alpha1.ComputeCluster, bool) {
+func (s *Site) FindCluster(namespace, name string) (*v1beta1.ComputeCluster, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found, is := s.clusters[name]
@@ -181,7 +181,7 @@ func (s *Site) FindCluster(namespace, name string) (*v1alpha1.ComputeCluster, bo
 }
 
 // FindJob is that of a cache.
-func (s *Site) FindJob(namespace, name string) (*v1alpha1.ClusterJob, bool) {
+func (s *Site) FindJob(namespace, name string) (*v1beta1.ClusterJob, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found, is := s.jobs[name]

@@ -45,7 +45,7 @@ func TestPrintOpenAPI_TellsKindsApart(t *testing.T) {
 	for _, one := range kinds {
 		name := strings.TrimPrefix(one.Ref, schemas)
 		is := all[name].Properties
-		if is.APIVersion.Const != "heliostat.dev/v1alpha1" || name != "dev.heliostat.v1alpha1."+is.Kind.Const {
+		if is.APIVersion.Const != "heliostat.dev/v1beta1" || name != "dev.heliostat.v1beta1."+is.Kind.Const {
 			t.Errorf("%s matches objects of apiVersion %q and kind %q", name, is.APIVersion.Const, is.Kind.Const)
 		}
 	}

@@ -59,7 +59,7 @@ func run(ctx context.Context, out io.Writer, at place) (int, error) {
 	portal, namespace := heliostatv1.NewPortalClient(connection), at.namespace
 
 	job, err := structpb.NewStruct(map[string]any{
-		"apiVersion": "heliostat.dev/v1alpha1", "kind": "ClusterJob",
+		"apiVersion": "heliostat.dev/v1beta1", "kind": "ClusterJob",
 		"metadata": map[string]any{"generateName": "gosubmit-"},
 		"spec": map[string]any{
 			"entrypoint": `python -c 'print("hello from Ray")'`,

@@ -105,7 +105,7 @@ def ensure_cluster(client: AuthenticatedClient) -> str:
     else:
         body.object_ = PortalCreateObjectBodyObject.from_dict(
             {
-                "apiVersion": "heliostat.dev/v1alpha1",
+                "apiVersion": "heliostat.dev/v1beta1",
                 "kind": "ComputeCluster",
                 "spec": {
                     "rayVersion": "2.60.0",
@@ -120,7 +120,7 @@ def ensure_cluster(client: AuthenticatedClient) -> str:
 def submit(client: AuthenticatedClient, cluster: str, entrypoint: str) -> str:
     """Submit a job and return its name. Each run has a key of its own, so it submits a job of its own."""
     job = {
-        "apiVersion": "heliostat.dev/v1alpha1",
+        "apiVersion": "heliostat.dev/v1beta1",
         "kind": "ClusterJob",
         # For a cluster of the job's own: "clusterTemplate": {"spec": {"rayVersion": "2.60.0"}}
         "spec": {"entrypoint": entrypoint, "clusterRef": {"name": cluster}},

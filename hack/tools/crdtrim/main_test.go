@@ -119,7 +119,7 @@ func TestDefinitionsAreInstallable(t *testing.T) {
 }
 
 // ours begins the document of an object of ours in a sample.
-const ours = "apiVersion: heliostat.dev/v1alpha1\n"
+const ours = "apiVersion: heliostat.dev/v1beta1\n"
 
 func TestSamplesAreAdmitted(t *testing.T) {
 	kinds := map[any]kind{
@@ -170,7 +170,7 @@ func (k kind) admitted(t *testing.T, file string, object map[string]any) {
 
 func TestTemplatesHaveNoUnknownFields(t *testing.T) {
 	object := parse(t, `
-apiVersion: heliostat.dev/v1alpha1
+apiVersion: heliostat.dev/v1beta1
 kind: ComputeCluster
 metadata: {name: demo}
 spec:

@@ -36,7 +36,7 @@ func TestBadSpecsAreRefusedWithTheRemedy(t *testing.T) {
 			if _, ok := spec["rayVersion"]; !ok {
 				spec["rayVersion"] = "2.60.0"
 			}
-			object := parse(t, "{apiVersion: heliostat.dev/v1alpha1, kind: ComputeCluster, metadata: {name: demo}}")
+			object := parse(t, "{apiVersion: heliostat.dev/v1beta1, kind: ComputeCluster, metadata: {name: demo}}")
 			object["spec"] = spec
 			errs := k.admit(t, object)
 			if !strings.Contains(fmt.Sprint(errs.ToAggregate()), test.remedy) {
@@ -49,7 +49,7 @@ func TestBadSpecsAreRefusedWithTheRemedy(t *testing.T) {
 func TestBadNamesAreRefused(t *testing.T) {
 	k := load(t, "heliostat.dev_computeclusters.yaml")
 	for _, name := range []string{strings.Repeat("a", 51), "1st", "a.b", "a-"} {
-		object := parse(t, `{apiVersion: heliostat.dev/v1alpha1, kind: ComputeCluster, spec: {rayVersion: "2.60.0"}}`)
+		object := parse(t, `{apiVersion: heliostat.dev/v1beta1, kind: ComputeCluster, spec: {rayVersion: "2.60.0"}}`)
 		object["metadata"] = map[string]any{"name": name}
 		if errs := k.admit(t, object); !strings.Contains(fmt.Sprint(errs.ToAggregate()), "choose a shorter or simpler name") {
 			t.Errorf("the name %q is answered with %v", name, errs)

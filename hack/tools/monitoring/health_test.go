@@ -99,7 +99,7 @@ func TestHealth_IsAsThePageSays(t *testing.T) {
 			told["observedGeneration"] = c.observed
 		}
 		object := map[string]any{
-			"apiVersion": "heliostat.dev/v1alpha1", "kind": "ComputeCluster", "status": told,
+			"apiVersion": "heliostat.dev/v1beta1", "kind": "ComputeCluster", "status": told,
 			"metadata": map[string]any{"name": "demo", "generation": int64(2)},
 		}
 		result, err := status.Compute(&unstructured.Unstructured{Object: object})

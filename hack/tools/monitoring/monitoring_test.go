@@ -172,7 +172,7 @@ var (
 // TestQueries_AskForWhatExists parses each expression of rules and boards. Metrics, labels and values must be documented.
 func TestQueries_AskForWhatExists(t *testing.T) {
 	documented := metrics(t)
-	values := read(t, root+"docs/metrics.md") + read(t, root+"docs/reference/reasons.md") + read(t, root+"ray-operator/api/v1alpha1/conditions.go") +
+	values := read(t, root+"docs/metrics.md") + read(t, root+"docs/reference/reasons.md") + read(t, root+"ray-operator/api/v1beta1/conditions.go") +
 		"`ComputeCluster` `ClusterJob` `ClusterService` `computecluster` `clusterjob` `clusterservice`"
 	parse := parser.NewParser(parser.Options{})
 	for _, query := range append(ruleQueries(t), boardQueries(t)...) {

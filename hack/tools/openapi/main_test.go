@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-const cluster = "dev.heliostat.v1alpha1.ComputeCluster"
+const cluster = "dev.heliostat.v1beta1.ComputeCluster"
 
 type node = map[string]any
 

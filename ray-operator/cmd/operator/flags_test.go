@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/app"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/servercert"
@@ -55,7 +55,7 @@ func TestFlagsBecomeAConfig(t *testing.T) {
 			c.Image = pod.OperatorImage{Image: "o:1", PullPolicy: "Always"}
 		})},
 		{[]string{`--pod-defaults={"env":[{"name":"A","value":"b"}],"nodeSelector":{"pool":"ray"}}`}, with(func(c *app.Config) {
-			c.Installed.PodDefaults = &v1alpha1.PodDefaults{Env: []corev1.EnvVar{{Name: "A", Value: "b"}}, NodeSelector: map[string]string{"pool": "ray"}}
+			c.Installed.PodDefaults = &v1beta1.PodDefaults{Env: []corev1.EnvVar{{Name: "A", Value: "b"}}, NodeSelector: map[string]string{"pool": "ray"}}
 		})},
 		{[]string{"--pod-defaults={}"}, defaults},
 		{[]string{`--sizes={"autoscaling":{"limits.cpu":"500m"},"managedRedis":{"memory":"1Gi"}}`}, with(func(c *app.Config) {

@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 	"github.com/heliostat-dev/heliostat/ray-operator/yaml"
@@ -13,19 +13,19 @@ import (
 
 // readPodDefaults reads what lies under the podDefaults of every cluster, by the rules of that field. It returns nil where
 // the text says nothing.
-func readPodDefaults(text string) (*v1alpha1.PodDefaults, error) {
+func readPodDefaults(text string) (*v1beta1.PodDefaults, error) {
 	if text == "" {
 		return nil, nil
 	}
-	var given v1alpha1.PodDefaults
+	var given v1beta1.PodDefaults
 	if err := yaml.Unmarshal([]byte(text), yaml.Settings, &given); err != nil {
 		return nil, fmt.Errorf("read --pod-defaults: %w: write fields of spec.podDefaults as JSON", err)
 	}
-	if equality.Semantic.DeepEqual(given, v1alpha1.PodDefaults{}) {
+	if equality.Semantic.DeepEqual(given, v1beta1.PodDefaults{}) {
 		return nil, nil
 	}
-	probe := v1alpha1.ComputeCluster{Spec: v1alpha1.ComputeClusterSpec{
-		RayVersion: "2.60.0", Autoscaling: &v1alpha1.Autoscaling{}, PodDefaults: &given, // whose rules about variables are the strictest
+	probe := v1beta1.ComputeCluster{Spec: v1beta1.ComputeClusterSpec{
+		RayVersion: "2.60.0", Autoscaling: &v1beta1.Autoscaling{}, PodDefaults: &given, // whose rules about variables are the strictest
 	}}
 	probe.Name = "all"
 	if err := validate.Cluster(&probe).ErrorList().ToAggregate(); err != nil {
@@ -43,10 +43,10 @@ func readSizes(text string) (pod.Sizes, error) {
 	if err := yaml.Unmarshal([]byte(text), yaml.Settings, &given); err != nil {
 		return given, fmt.Errorf("read --sizes: %w: write the sizes as JSON with the keys autoscaling, encryption and managedRedis", err)
 	}
-	probe := v1alpha1.ComputeCluster{Spec: v1alpha1.ComputeClusterSpec{
-		RayVersion: "2.60.0", Autoscaling: &v1alpha1.Autoscaling{Size: given.Autoscaling},
-		Network:      &v1alpha1.Network{Encryption: v1alpha1.EncryptionRequired, EncryptionSize: given.Encryption},
-		ControlStore: &v1alpha1.ControlStore{ManagedRedis: &v1alpha1.ManagedRedis{Size: given.ManagedRedis}},
+	probe := v1beta1.ComputeCluster{Spec: v1beta1.ComputeClusterSpec{
+		RayVersion: "2.60.0", Autoscaling: &v1beta1.Autoscaling{Size: given.Autoscaling},
+		Network:      &v1beta1.Network{Encryption: v1beta1.EncryptionRequired, EncryptionSize: given.Encryption},
+		ControlStore: &v1beta1.ControlStore{ManagedRedis: &v1beta1.ManagedRedis{Size: given.ManagedRedis}},
 	}}
 	probe.Name = "all"
 	if err := validate.Cluster(&probe).ErrorList().ToAggregate(); err != nil {

@@ -163,7 +163,7 @@ func writesOf(resources ...string) *admissionv1.MatchResources {
 		MatchPolicy: &equivalent,
 		ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
 			Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
-			Rule:       admissionv1.Rule{APIGroups: []string{"heliostat.dev"}, APIVersions: []string{"v1alpha1"}, Resources: resources},
+			Rule:       admissionv1.Rule{APIGroups: []string{"heliostat.dev"}, APIVersions: []string{"v1beta1"}, Resources: resources},
 		}}},
 	}
 }

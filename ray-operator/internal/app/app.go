@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/controlstore"
@@ -102,7 +102,7 @@ type Config struct {
 // Scheme knows the kinds that the operator reads and writes.
 func Scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, kueue.AddToScheme, gatewayv1.Install} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1beta1.AddToScheme, kueue.AddToScheme, gatewayv1.Install} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("build the scheme: %w", err)
 		}
@@ -265,7 +265,7 @@ func clusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dia
 	if err := manager.Add(stores); err != nil {
 		return fmt.Errorf("add what asks control stores: %w", err)
 	}
-	own, err := pending(manager, cfg.queued(&v1alpha1.ComputeCluster{})...)
+	own, err := pending(manager, cfg.queued(&v1beta1.ComputeCluster{})...)
 	if err != nil {
 		return err
 	}
@@ -288,7 +288,7 @@ func clusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dia
 		WatchNodes:  cfg.WatchNodes,
 	}
 	build := ctrl.NewControllerManagedBy(manager).Named("computecluster").
-		For(&v1alpha1.ComputeCluster{}, builder.WithPredicates(notes(&reconciler.Gone), notItsStatus(own)))
+		For(&v1beta1.ComputeCluster{}, builder.WithPredicates(notes(&reconciler.Gone), notItsStatus(own)))
 	woken := sources{manager.GetCache(), manager.GetCache(), nil}.ofClusters(cfg, heads, scalers, stores)
 	if err := complete(build, woken, own.Rest(reconciler), workers{cfg.Workers, measured}); err != nil {
 		return fmt.Errorf("add the controller of ComputeClusters: %w", err)
@@ -303,7 +303,7 @@ func jobs(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dial he
 	if err := manager.Add(heads); err != nil {
 		return fmt.Errorf("add what asks heads about jobs: %w", err)
 	}
-	own, err := pending(manager, cfg.queued(&v1alpha1.ClusterJob{}, &v1alpha1.ComputeCluster{})...)
+	own, err := pending(manager, cfg.queued(&v1beta1.ClusterJob{}, &v1beta1.ComputeCluster{})...)
 	if err != nil {
 		return err
 	}
@@ -321,7 +321,7 @@ func jobs(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dial he
 	}
 	known := newCensus()
 	build := ctrl.NewControllerManagedBy(manager).Named("clusterjob").
-		For(&v1alpha1.ClusterJob{}, builder.WithPredicates(known.counts(), notItsStatus(own)))
+		For(&v1beta1.ClusterJob{}, builder.WithPredicates(known.counts(), notItsStatus(own)))
 	woken := sources{manager.GetCache(), manager.GetCache(), known}.ofJobs(&reconciler.Lines, now, cfg, heads)
 	if err := complete(build, woken, own.Rest(reconciler), workers{cfg.Workers, measured}); err != nil {
 		return fmt.Errorf("add the controller of ClusterJobs: %w", err)

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 const (
@@ -66,7 +66,7 @@ func awaited(api discovery.DiscoveryInterface) error {
 		}
 		return nil
 	}
-	version := v1alpha1.GroupVersion.String()
+	version := v1beta1.GroupVersion.String()
 	served, err := api.ServerResourcesForGroupVersion(version)
 	switch {
 	case away(err) || apierrors.IsNotFound(err):

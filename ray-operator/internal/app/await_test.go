@@ -77,7 +77,7 @@ func serveKinds(w http.ResponseWriter, look int64) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write([]byte(`{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"heliostat.dev/v1alpha1","resources":[` + kinds + `]}`))
+	_, _ = w.Write([]byte(`{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"heliostat.dev/v1beta1","resources":[` + kinds + `]}`))
 }
 
 // TestAwaitDoesNotWaitForWhatDoesNotMendItself: a server that refuses is one that answers.

@@ -8,7 +8,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/service"
@@ -22,7 +22,7 @@ func services(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dia
 	if err := manager.Add(heads); err != nil {
 		return fmt.Errorf("add what asks heads about Serve: %w", err)
 	}
-	own, err := pending(manager, &v1alpha1.ClusterService{}, &v1alpha1.ComputeCluster{}, &appsv1.ControllerRevision{})
+	own, err := pending(manager, &v1beta1.ClusterService{}, &v1beta1.ComputeCluster{}, &appsv1.ControllerRevision{})
 	if err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func services(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dia
 	}
 	known := newCensus()
 	build := ctrl.NewControllerManagedBy(manager).Named("clusterservice").
-		For(&v1alpha1.ClusterService{}, builder.WithPredicates(known.counts(), notItsStatus(own)))
+		For(&v1beta1.ClusterService{}, builder.WithPredicates(known.counts(), notItsStatus(own)))
 	woken := sources{manager.GetCache(), manager.GetCache(), known}.ofServices(heads)
 	if err := complete(build, woken, own.Rest(reconciler), workers{cfg.Workers, measured}); err != nil {
 		return fmt.Errorf("add the controller of ClusterServices: %w", err)

@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/job"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
@@ -166,10 +166,10 @@ func TestSources_WakeByObjects(t *testing.T) {
 	ownedBy("ComputeCluster", "demo", &worker)
 	head := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "n", Name: "h",
-		Labels: map[string]string{v1alpha1.LabelCluster: "demo", v1alpha1.LabelRole: v1alpha1.RoleHead},
+		Labels: map[string]string{v1beta1.LabelCluster: "demo", v1beta1.LabelRole: v1beta1.RoleHead},
 	}}
 	refers := cachedNamespace{
-		cluster: owned, jobs: []v1alpha1.ClusterJob{waits, ended}, services: []v1alpha1.ClusterService{serves},
+		cluster: owned, jobs: []v1beta1.ClusterJob{waits, ended}, services: []v1beta1.ClusterService{serves},
 		pods: []corev1.Pod{worker},
 	}
 	all := []happening{
@@ -227,7 +227,7 @@ func TestComplete_HandsSourcesToTheController(t *testing.T) {
 		cancel()
 		return reconcile.Result{}, nil
 	})
-	build := ctrl.NewControllerManagedBy(manager).Named("sources").For(&v1alpha1.ClusterJob{})
+	build := ctrl.NewControllerManagedBy(manager).Named("sources").For(&v1beta1.ClusterJob{})
 	if err := complete(build, []source.Source{answers("heads")}, reconciler, workers{most: 1}); err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/controlstore"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/sweep"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
@@ -64,7 +64,7 @@ func cacheNotes(into map[client.Object]cache.ByObject, namespace string) error {
 	if namespace == "" {
 		return nil
 	}
-	noted, err := labels.NewRequirement(v1alpha1.LabelNote, selection.Exists, nil)
+	noted, err := labels.NewRequirement(v1beta1.LabelNote, selection.Exists, nil)
 	if err != nil {
 		return fmt.Errorf("select the notes: %w", err)
 	}

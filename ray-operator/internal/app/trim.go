@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 )
 
@@ -115,7 +115,7 @@ func (t *trimmer) pairs(all map[string]string) map[string]string {
 
 // pod keeps what tells how a pod is, and of its labels and annotations ours.
 func (t *trimmer) pod(whole *corev1.Pod) {
-	others := func(key, _ string) bool { return !strings.Contains(key, v1alpha1.GroupVersion.Group+"/") }
+	others := func(key, _ string) bool { return !strings.Contains(key, v1beta1.GroupVersion.Group+"/") }
 	maps.DeleteFunc(whole.Labels, others)
 	maps.DeleteFunc(whole.Annotations, others)
 	whole.Spec = t.spec(whole.Spec)
@@ -129,7 +129,7 @@ func (t *trimmer) pod(whole *corev1.Pod) {
 
 // policy keeps of others' policies what they are about, and not what they say.
 func (t *trimmer) policy(policy *networkingv1.NetworkPolicy) {
-	if policy.Labels[v1alpha1.LabelCluster] == "" && policy.Labels[v1alpha1.LabelService] == "" {
+	if policy.Labels[v1beta1.LabelCluster] == "" && policy.Labels[v1beta1.LabelService] == "" {
 		policy.Annotations = nil
 		policy.Spec.Ingress, policy.Spec.Egress = nil, nil
 	}

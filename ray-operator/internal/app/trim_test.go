@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
@@ -33,7 +33,7 @@ func served(t *testing.T, cluster, slot int) []byte {
 	worker.Status = corev1.PodStatus{
 		Phase: corev1.PodRunning, PodIP: "10.0.0.1", PodIPs: []corev1.PodIP{{IP: "10.0.0.1"}}, StartTime: &now,
 		ContainerStatuses: []corev1.ContainerStatus{{
-			Name: v1alpha1.ContainerRay, Image: "ray", ImageID: "sha256:1", ContainerID: "containerd://1", Ready: true, Started: &started,
+			Name: v1beta1.ContainerRay, Image: "ray", ImageID: "sha256:1", ContainerID: "containerd://1", Ready: true, Started: &started,
 			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}},
 		}},
 	}
@@ -73,8 +73,8 @@ func TestTrimmer_KeepsWhatIsReadOfPods(t *testing.T) {
 	if want, _ := naming.ParsePlace(whole.Labels); err != nil || at != want || kept.Labels["team"] != "" {
 		t.Errorf("of the labels are kept %v, %v", kept.Labels, err)
 	}
-	intent := kept.Annotations[v1alpha1.AnnotationIntent]
-	if intent == "" || intent != whole.Annotations[v1alpha1.AnnotationIntent] || kept.Annotations["example.com/large"] != "" {
+	intent := kept.Annotations[v1beta1.AnnotationIntent]
+	if intent == "" || intent != whole.Annotations[v1beta1.AnnotationIntent] || kept.Annotations["example.com/large"] != "" {
 		t.Errorf("of the annotations are kept %v", kept.Annotations)
 	}
 	ray, had := kept.Spec.Containers[0], whole.Spec.Containers[0]

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/wake"
@@ -27,14 +27,14 @@ import (
 // cachedNamespace is a cache of one namespace in which every job and service refers to one cluster.
 type cachedNamespace struct {
 	client.Reader
-	cluster  *v1alpha1.ComputeCluster
-	jobs     []v1alpha1.ClusterJob
-	services []v1alpha1.ClusterService
+	cluster  *v1beta1.ComputeCluster
+	jobs     []v1beta1.ClusterJob
+	services []v1beta1.ClusterService
 	pods     []corev1.Pod
 }
 
 func (s cachedNamespace) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
-	found, ok := into.(*v1alpha1.ComputeCluster)
+	found, ok := into.(*v1beta1.ComputeCluster)
 	if !ok || s.cluster == nil || s.cluster.Name != key.Name {
 		return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
 	}
@@ -44,15 +44,15 @@ func (s cachedNamespace) Get(_ context.Context, key client.ObjectKey, into clien
 
 func (s cachedNamespace) List(_ context.Context, into client.ObjectList, by ...client.ListOption) error {
 	switch list := into.(type) {
-	case *v1alpha1.ComputeClusterList:
-		list.Items = []v1alpha1.ComputeCluster{*s.cluster}
-	case *v1alpha1.ClusterJobList:
+	case *v1beta1.ComputeClusterList:
+		list.Items = []v1beta1.ComputeCluster{*s.cluster}
+	case *v1beta1.ClusterJobList:
 		for i := range s.jobs {
 			if isFoundBy(&s.jobs[i], by...) {
 				list.Items = append(list.Items, s.jobs[i])
 			}
 		}
-	case *v1alpha1.ClusterServiceList:
+	case *v1beta1.ClusterServiceList:
 		list.Items = s.services
 	case *corev1.PodList:
 		list.Items = s.pods
@@ -61,11 +61,11 @@ func (s cachedNamespace) List(_ context.Context, into client.ObjectList, by ...c
 }
 
 // isFoundBy reports whether a job is among those that an index of the cache finds.
-func isFoundBy(one *v1alpha1.ClusterJob, by ...client.ListOption) bool {
+func isFoundBy(one *v1beta1.ClusterJob, by ...client.ListOption) bool {
 	var options client.ListOptions
 	options.ApplyOptions(by)
 	for _, field := range index.Fields() {
-		if _, is := field.Kind.(*v1alpha1.ClusterJob); !is {
+		if _, is := field.Kind.(*v1beta1.ClusterJob); !is {
 			continue
 		}
 		if value, asked := options.FieldSelector.RequiresExactMatch(field.Name); asked && !slices.Contains(field.Value(one), value) {
@@ -95,24 +95,24 @@ func woken(t *testing.T, tell func(context.Context, queue)) []string {
 	return names
 }
 
-func jobOn(name, head string) v1alpha1.ClusterJob {
-	one := v1alpha1.ClusterJob{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, UID: types.UID(name)}}
-	one.Spec.ClusterRef, one.Spec.Entrypoint = &v1alpha1.ClusterReference{Name: "demo"}, "python x.py"
+func jobOn(name, head string) v1beta1.ClusterJob {
+	one := v1beta1.ClusterJob{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, UID: types.UID(name)}}
+	one.Spec.ClusterRef, one.Spec.Entrypoint = &v1beta1.ClusterReference{Name: "demo"}, "python x.py"
 	if head != "" {
-		one.Status.Attempts = []v1alpha1.JobAttempt{{Number: 1, ClusterName: "demo", HeadUID: head}}
+		one.Status.Attempts = []v1beta1.JobAttempt{{Number: 1, ClusterName: "demo", HeadUID: head}}
 	}
 	return one
 }
 
-func serviceOn(name string) v1alpha1.ClusterService {
-	one := v1alpha1.ClusterService{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, UID: types.UID(name)}}
-	one.Spec.ClusterRef = &v1alpha1.ClusterReference{Name: "demo"}
+func serviceOn(name string) v1beta1.ClusterService {
+	one := v1beta1.ClusterService{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, UID: types.UID(name)}}
+	one.Spec.ClusterRef = &v1beta1.ClusterReference{Name: "demo"}
 	return one
 }
 
-func clusterNamed(name string, owners ...metav1.OwnerReference) *v1alpha1.ComputeCluster {
+func clusterNamed(name string, owners ...metav1.OwnerReference) *v1beta1.ComputeCluster {
 	most := int32(1)
-	one := &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, OwnerReferences: owners}}
+	one := &v1beta1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, OwnerReferences: owners}}
 	one.Spec.MaxConcurrentJobs = &most
 	return one
 }
@@ -144,7 +144,7 @@ func TestPodsWake_ByWhatIsKeptOfThem(t *testing.T) {
 		{"why it waits", func(p *corev1.Pod) {
 			p.Status.ContainerStatuses[0].State.Waiting = &corev1.ContainerStateWaiting{Reason: "ErrImagePull"}
 		}, true},
-		{"a label of ours", func(p *corev1.Pod) { p.Labels[v1alpha1.LabelRole] = "x" }, true},
+		{"a label of ours", func(p *corev1.Pod) { p.Labels[v1beta1.LabelRole] = "x" }, true},
 		{"a label of somebody's", func(p *corev1.Pod) { p.Labels["more"] = "x" }, false},
 		{"that it goes", func(p *corev1.Pod) { p.DeletionTimestamp = &now }, true},
 		{"its other addresses", func(p *corev1.Pod) { p.Status.PodIPs = []corev1.PodIP{{IP: "fd00::1"}} }, false},
@@ -166,8 +166,8 @@ func TestNotItsStatus_LetsOthersThrough(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	api := fake.NewClientBuilder().WithScheme(known).WithStatusSubresource(&v1alpha1.ComputeCluster{}).Build()
-	own, err := kube.NewPending(api, known, clocktesting.NewFakePassiveClock(time.Unix(1000, 0)), &v1alpha1.ComputeCluster{})
+	api := fake.NewClientBuilder().WithScheme(known).WithStatusSubresource(&v1beta1.ComputeCluster{}).Build()
+	own, err := kube.NewPending(api, known, clocktesting.NewFakePassiveClock(time.Unix(1000, 0)), &v1beta1.ComputeCluster{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,13 +183,13 @@ func TestNotItsStatus_LetsOthersThrough(t *testing.T) {
 	passes := notItsStatus(own)
 	for _, c := range []struct {
 		what string
-		edit func(*v1alpha1.ComputeCluster)
+		edit func(*v1beta1.ComputeCluster)
 		want bool
 	}{
-		{"its own status", func(*v1alpha1.ComputeCluster) {}, false},
-		{"its own status after an edit", func(c *v1alpha1.ComputeCluster) { c.Generation++ }, true},
-		{"a label beside its own status", func(c *v1alpha1.ComputeCluster) { c.Labels = map[string]string{"a": "b"} }, true},
-		{"another's status", func(c *v1alpha1.ComputeCluster) { c.ResourceVersion = "other" }, true},
+		{"its own status", func(*v1beta1.ComputeCluster) {}, false},
+		{"its own status after an edit", func(c *v1beta1.ComputeCluster) { c.Generation++ }, true},
+		{"a label beside its own status", func(c *v1beta1.ComputeCluster) { c.Labels = map[string]string{"a": "b"} }, true},
+		{"another's status", func(c *v1beta1.ComputeCluster) { c.ResourceVersion = "other" }, true},
 	} {
 		if _, err := reconciler.Reconcile(t.Context(), request("n", "demo")); err != nil {
 			t.Fatal(err)
@@ -206,7 +206,7 @@ func TestNotItsStatus_LetsOthersThrough(t *testing.T) {
 func TestCensus_ForgetsThoseThatGo(t *testing.T) {
 	known, first, second := newCensus(), jobOn("first", ""), jobOn("second", "")
 	counts := known.counts()
-	for _, one := range []*v1alpha1.ClusterJob{&first, &second} {
+	for _, one := range []*v1beta1.ClusterJob{&first, &second} {
 		if !counts.Create(event.CreateEvent{Object: one}) {
 			t.Error("a job that comes is kept from its controller")
 		}

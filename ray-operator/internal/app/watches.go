@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
@@ -32,12 +32,12 @@ func caches(cfg Config) (cache.Options, error) {
 		DefaultTransform: newTrimmer().trim,
 		ByObject:         map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: trimNode}},
 	}
-	labelled := map[client.Object]string{&appsv1.ControllerRevision{}: v1alpha1.LabelService, &discoveryv1.EndpointSlice{}: v1alpha1.LabelService}
+	labelled := map[client.Object]string{&appsv1.ControllerRevision{}: v1beta1.LabelService, &discoveryv1.EndpointSlice{}: v1beta1.LabelService}
 	if cfg.Kueue {
 		labelled[&kueue.Workload{}] = kueue.LabelOwner
 	}
 	for _, kind := range cluster.Children() {
-		labelled[kind] = v1alpha1.LabelCluster
+		labelled[kind] = v1beta1.LabelCluster
 	}
 	for kind, label := range labelled {
 		required, err := labels.NewRequirement(label, selection.Exists, nil)
@@ -98,8 +98,8 @@ func indexed(ctx context.Context, indexer client.FieldIndexer) error {
 // warmed has a standby's cache filled when it takes over. Its queues are not: nobody would take a key of an object that
 // is gone out of them, and who takes over is told of all that there is anyway.
 func warmed(ctx context.Context, informers cache.Informers, cfg Config) error {
-	kinds := append(cluster.Children(), &v1alpha1.ComputeCluster{}, &v1alpha1.ClusterJob{}, &v1alpha1.ClusterService{},
-		&v1alpha1.ClusterJobSchedule{}, &appsv1.ControllerRevision{}, &discoveryv1.EndpointSlice{})
+	kinds := append(cluster.Children(), &v1beta1.ComputeCluster{}, &v1beta1.ClusterJob{}, &v1beta1.ClusterService{},
+		&v1beta1.ClusterJobSchedule{}, &appsv1.ControllerRevision{}, &discoveryv1.EndpointSlice{})
 	if cfg.WatchNodes {
 		kinds = append(kinds, &corev1.Node{})
 	}

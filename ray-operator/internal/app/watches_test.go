@@ -14,7 +14,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/wake"
 )
@@ -68,7 +68,7 @@ func policy(edits ...func(*networkingv1.NetworkPolicy)) *networkingv1.NetworkPol
 }
 
 func TestTrimPolicy_KeepsRulesOfOursAlone(t *testing.T) {
-	ours := policy(func(p *networkingv1.NetworkPolicy) { p.Labels = map[string]string{v1alpha1.LabelCluster: "demo"} })
+	ours := policy(func(p *networkingv1.NetworkPolicy) { p.Labels = map[string]string{v1beta1.LabelCluster: "demo"} })
 	for rules, given := range map[int]*networkingv1.NetworkPolicy{0: policy(), 1: ours} {
 		kept, err := newTrimmer().trim(given)
 		have, is := kept.(*networkingv1.NetworkPolicy)
@@ -87,7 +87,7 @@ func slice() *discoveryv1.EndpointSlice {
 	ready := true
 	return &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "n", Name: "serves-x", Labels: map[string]string{v1alpha1.LabelService: "serves", discoveryv1.LabelServiceName: "serves"},
+			Namespace: "n", Name: "serves-x", Labels: map[string]string{v1beta1.LabelService: "serves", discoveryv1.LabelServiceName: "serves"},
 			Annotations: map[string]string{discoveryv1.LabelManagedBy: "x"}, OwnerReferences: []metav1.OwnerReference{{Name: "serves"}},
 		},
 		Ports: []discoveryv1.EndpointPort{{}},
@@ -148,9 +148,9 @@ func TestNodesWakeByWhatTheyTell(t *testing.T) {
 func ownLabel(kind client.Object) string {
 	switch kind.(type) {
 	case *appsv1.ControllerRevision, *discoveryv1.EndpointSlice:
-		return v1alpha1.LabelService
+		return v1beta1.LabelService
 	default:
-		return v1alpha1.LabelCluster
+		return v1beta1.LabelCluster
 	}
 }
 
@@ -199,7 +199,7 @@ func TestOfConfigMapsOnlyNotesAreHeld(t *testing.T) {
 			}
 		}
 	}
-	if diff := cmp.Diff(map[string]string{"own": v1alpha1.LabelNote}, held); diff != "" {
+	if diff := cmp.Diff(map[string]string{"own": v1beta1.LabelNote}, held); diff != "" {
 		t.Errorf("of ConfigMaps others are held than the notes: %s", diff)
 	}
 }

@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
@@ -46,11 +46,11 @@ func rulesOf(findings validate.Findings) []string {
 }
 
 // wasAccepted reports whether an operator went on with the very spec. One that is suspended says nothing of that.
-func wasAccepted(cluster *v1alpha1.ComputeCluster) bool {
+func wasAccepted(cluster *v1beta1.ComputeCluster) bool {
 	status := &cluster.Status
-	if refused := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionInvalidSpec); refused != nil && cluster.Spec.Suspend {
+	if refused := meta.FindStatusCondition(status.Conditions, v1beta1.ConditionInvalidSpec); refused != nil && cluster.Spec.Suspend {
 		return false
 	}
-	stalled := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionStalled)
+	stalled := meta.FindStatusCondition(status.Conditions, v1beta1.ConditionStalled)
 	return status.Epoch > 0 && status.ObservedGeneration == cluster.Generation && stalled != nil && stalled.Reason != reason.InvalidSpec.Code
 }

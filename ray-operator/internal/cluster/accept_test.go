@@ -7,18 +7,18 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
 // accepted is demo with a spec that this operator refuses, as an earlier one that did not has left it.
-func accepted(edits ...func(*v1alpha1.ComputeCluster)) *v1alpha1.ComputeCluster {
+func accepted(edits ...func(*v1beta1.ComputeCluster)) *v1beta1.ComputeCluster {
 	of := demo()
 	of.Generation = 3
 	of.Spec.RayVersion = "2.1.0"
-	of.Status = v1alpha1.ComputeClusterStatus{Epoch: 1, ObservedGeneration: 3, Conditions: []metav1.Condition{{
-		Type: v1alpha1.ConditionStalled, Status: metav1.ConditionFalse, Reason: reason.NotStalled.Code,
+	of.Status = v1beta1.ComputeClusterStatus{Epoch: 1, ObservedGeneration: 3, Conditions: []metav1.Condition{{
+		Type: v1beta1.ConditionStalled, Status: metav1.ConditionFalse, Reason: reason.NotStalled.Code,
 	}}}
 	for _, edit := range edits {
 		edit(of)
@@ -28,25 +28,25 @@ func accepted(edits ...func(*v1alpha1.ComputeCluster)) *v1alpha1.ComputeCluster 
 
 // TestAccept: a stricter operator suspends, heals and scales what runs, and says what it refuses.
 func TestAccept(t *testing.T) {
-	edit := func(change func(*v1alpha1.ComputeCluster)) func(*v1alpha1.ComputeCluster) {
-		return func(of *v1alpha1.ComputeCluster) {
+	edit := func(change func(*v1beta1.ComputeCluster)) func(*v1beta1.ComputeCluster) {
+		return func(of *v1beta1.ComputeCluster) {
 			of.Generation++
 			change(of)
 		}
 	}
 	known := func(s *cluster.Seen) { s.Record.Accepted = []string{"ray-version"} }
-	scale := edit(func(of *v1alpha1.ComputeCluster) { of.Spec.WorkerGroups[0].Replicas = new(int32(3)) })
-	suspend := edit(func(of *v1alpha1.ComputeCluster) { of.Spec.Suspend = true })
-	stalled := func(of *v1alpha1.ComputeCluster) { of.Status.Conditions[0].Reason = reason.InvalidSpec.Code }
-	refusedBefore := func(of *v1alpha1.ComputeCluster) {
+	scale := edit(func(of *v1beta1.ComputeCluster) { of.Spec.WorkerGroups[0].Replicas = new(int32(3)) })
+	suspend := edit(func(of *v1beta1.ComputeCluster) { of.Spec.Suspend = true })
+	stalled := func(of *v1beta1.ComputeCluster) { of.Status.Conditions[0].Reason = reason.InvalidSpec.Code }
+	refusedBefore := func(of *v1beta1.ComputeCluster) {
 		of.Spec.Suspend = true
-		of.Status.Conditions = append(of.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionInvalidSpec, Status: metav1.ConditionTrue})
+		of.Status.Conditions = append(of.Status.Conditions, metav1.Condition{Type: v1beta1.ConditionInvalidSpec, Status: metav1.ConditionTrue})
 	}
-	worse := edit(func(of *v1alpha1.ComputeCluster) {
+	worse := edit(func(of *v1beta1.ComputeCluster) {
 		of.Spec.WorkerGroups[0].RayStartParams = map[string]string{"port": "1"}
 	})
 	for name, test := range map[string]struct {
-		of       *v1alpha1.ComputeCluster
+		of       *v1beta1.ComputeCluster
 		seen     cluster.Seen
 		goesOn   bool
 		accepted []string
@@ -71,7 +71,7 @@ func TestAccept(t *testing.T) {
 			t.Errorf("%s: %s", name, plan)
 		}
 		status := cluster.Status(test.of, test.seen, plan, cluster.Outcome{}, now)
-		if told := meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionInvalidSpec); told != test.goesOn {
+		if told := meta.IsStatusConditionTrue(status.Conditions, v1beta1.ConditionInvalidSpec); told != test.goesOn {
 			t.Errorf("%s: the condition is %v", name, told)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
@@ -55,7 +55,7 @@ type applier struct{ *Reconciler }
 
 // applyPlan carries a plan out. A failed record, token or policy ends it, because what
 // follows depends on them; a failed pod does not keep the others from being made.
-func (a applier) applyPlan(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan) Outcome {
+func (a applier) applyPlan(ctx context.Context, cluster *v1beta1.ComputeCluster, seen Seen, plan Plan) Outcome {
 	outcome := Outcome{Outcome: reconcile.Outcome{IsTold: true}, Refused: map[string]error{}}
 	if plan.Empty() {
 		return outcome
@@ -95,9 +95,9 @@ func (a applier) applyPlan(ctx context.Context, cluster *v1alpha1.ComputeCluster
 }
 
 // reclaimPods makes the cluster the owner of its pods that have lost theirs, before anything else is done to them.
-func (a applier) reclaimPods(ctx context.Context, cluster *v1alpha1.ComputeCluster, plan Plan) error {
+func (a applier) reclaimPods(ctx context.Context, cluster *v1beta1.ComputeCluster, plan Plan) error {
 	return sumErrors(kube.Batches(len(plan.Reclaim), func(i int) error {
-		owner := metav1.NewControllerRef(cluster, v1alpha1.GroupVersion.WithKind("ComputeCluster"))
+		owner := metav1.NewControllerRef(cluster, v1beta1.GroupVersion.WithKind("ComputeCluster"))
 		return a.Writer.Own(ctx, plan.Reclaim[i].Pod, *owner)
 	}))
 }
@@ -113,14 +113,14 @@ func stampPods(plan Plan, token string) {
 	}
 	for _, pod := range pods {
 		if token != "" {
-			pod.Annotations[v1alpha1.AnnotationToken] = token
+			pod.Annotations[v1beta1.AnnotationToken] = token
 		}
 	}
 }
 
 // prepareObjects writes what pods depend on: first the record, then all else at once. It gives
 // the hash of a token that it made.
-func (a applier) prepareObjects(ctx context.Context, cluster *v1alpha1.ComputeCluster, plan Plan, outcome *Outcome) (string, error) {
+func (a applier) prepareObjects(ctx context.Context, cluster *v1beta1.ComputeCluster, plan Plan, outcome *Outcome) (string, error) {
 	if err := a.writeRecord(ctx, cluster, plan, outcome); err != nil {
 		return "", err
 	}
@@ -166,9 +166,9 @@ func (a applier) prepareObjects(ctx context.Context, cluster *v1alpha1.ComputeCl
 
 // writeRecord writes the record, on which all depends, and the Secret of a managed store before
 // what needs it: once that is there, nobody looks for the Secret.
-func (a applier) writeRecord(ctx context.Context, cluster *v1alpha1.ComputeCluster, plan Plan, outcome *Outcome) error {
+func (a applier) writeRecord(ctx context.Context, cluster *v1beta1.ComputeCluster, plan Plan, outcome *Outcome) error {
 	if plan.Record != nil {
-		if err := a.Writer.Annotate(ctx, cluster, v1alpha1.AnnotationRecord, plan.Record.boundTo(cluster).String()); err != nil {
+		if err := a.Writer.Annotate(ctx, cluster, v1beta1.AnnotationRecord, plan.Record.boundTo(cluster).String()); err != nil {
 			return err
 		}
 		outcome.Recorded = true
@@ -181,7 +181,7 @@ func (a applier) writeRecord(ctx context.Context, cluster *v1alpha1.ComputeClust
 }
 
 // makeToken makes the token's Secret, or finds it made, and gives the hash of the token.
-func (a applier) makeToken(ctx context.Context, cluster *v1alpha1.ComputeCluster) (string, error) {
+func (a applier) makeToken(ctx context.Context, cluster *v1beta1.ComputeCluster) (string, error) {
 	token := newToken()
 	made, err := a.Writer.Create(ctx, desired.TokenSecret(cluster, token))
 	if err != nil || made {
@@ -258,7 +258,7 @@ func (a applier) fillGroup(ctx context.Context, filling Filling) ([]*corev1.Pod,
 }
 
 // noteHead puts the head's UID into the record, before anything can count on it.
-func (a applier) noteHead(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan) error {
+func (a applier) noteHead(ctx context.Context, cluster *v1beta1.ComputeCluster, seen Seen, plan Plan) error {
 	if !plan.NoteHead {
 		return nil
 	}
@@ -270,14 +270,14 @@ func (a applier) noteHead(ctx context.Context, cluster *v1alpha1.ComputeCluster,
 	} else if head := headOf(seen.Pods, plan.Epoch); head != nil {
 		record.HeadUID = head.UID
 	}
-	return a.Writer.Annotate(ctx, cluster, v1alpha1.AnnotationRecord, record.boundTo(cluster).String())
+	return a.Writer.Annotate(ctx, cluster, v1beta1.AnnotationRecord, record.boundTo(cluster).String())
 }
 
 // beginExits notes on workers that their planned exit begins.
 func (a applier) beginExits(ctx context.Context, plan Plan, outcome *Outcome) error {
 	begun := make([]bool, len(plan.Exits))
 	errs := kube.Batches(len(plan.Exits), func(i int) error {
-		err := a.Writer.Note(ctx, plan.Exits[i].Pod.Pod, v1alpha1.AnnotationDrain, plan.Exits[i].Exit.String())
+		err := a.Writer.Note(ctx, plan.Exits[i].Pod.Pod, v1beta1.AnnotationDrain, plan.Exits[i].Exit.String())
 		begun[i] = err == nil
 		return err
 	})
@@ -292,10 +292,10 @@ func (a applier) beginExits(ctx context.Context, plan Plan, outcome *Outcome) er
 // resizeWorkers gives workers more while they run, and notes that they have it.
 func (a applier) resizeWorkers(ctx context.Context, plan Plan, outcome *Outcome) error {
 	resized := kube.Batches(len(plan.Resize), func(i int) error {
-		return a.Writer.Resize(ctx, plan.Resize[i].Pod.Pod, v1alpha1.ContainerRay, plan.Resize[i].Resources)
+		return a.Writer.Resize(ctx, plan.Resize[i].Pod.Pod, v1beta1.ContainerRay, plan.Resize[i].Resources)
 	})
 	adopted := kube.Batches(len(plan.Adopt), func(i int) error {
-		return a.Writer.Note(ctx, plan.Adopt[i].Pod.Pod, v1alpha1.AnnotationIntent, plan.Adopt[i].Intent)
+		return a.Writer.Note(ctx, plan.Adopt[i].Pod.Pod, v1beta1.AnnotationIntent, plan.Adopt[i].Intent)
 	})
 	err := sumErrors(resized)
 	if fault.Refused(err) { // they go on as they are

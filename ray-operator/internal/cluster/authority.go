@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
@@ -40,7 +40,7 @@ func isStoreEncrypted(b basis) bool {
 
 // needsAuthority reports whether a plan depends on the Secret of the certificate authority: where pods are made that
 // have it, and as long as something waits, which may be for it.
-func needsAuthority(cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan) bool {
+func needsAuthority(cluster *v1beta1.ComputeCluster, seen Seen, plan Plan) bool {
 	encrypts := pod.EncryptionRequired(cluster)
 	switch {
 	case !encrypts && !plan.EncryptsStore, plan.Stalled != nil:
@@ -53,13 +53,13 @@ func needsAuthority(cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan) bool
 }
 
 // seeAuthority looks at the Secret of the certificate authority, past the cache, as seeToken does.
-func (o observer) seeAuthority(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) (err error) {
+func (o observer) seeAuthority(ctx context.Context, cluster *v1beta1.ComputeCluster, seen *Seen) (err error) {
 	seen.Authority, err = o.readAuthority(ctx, cluster, &corev1.Secret{})
 	return err
 }
 
 // readAuthority reads the Secret of the certificate authority, past the cache.
-func (o observer) readAuthority(ctx context.Context, cluster *v1alpha1.ComputeCluster, into *corev1.Secret) (reconcile.Presence, error) {
+func (o observer) readAuthority(ctx context.Context, cluster *v1beta1.ComputeCluster, into *corev1.Secret) (reconcile.Presence, error) {
 	name := types.NamespacedName{Namespace: cluster.Namespace, Name: naming.AuthoritySecret(cluster.Name)}
 	found, err := presence(o.Live.Get(ctx, name, into), into, cluster)
 	if err != nil {
@@ -94,7 +94,7 @@ func (s Seen) isRedisRunning() bool {
 }
 
 // makeAuthority makes a certificate authority and its Secret; one that is there stays.
-func (a applier) makeAuthority(ctx context.Context, cluster *v1alpha1.ComputeCluster) error {
+func (a applier) makeAuthority(ctx context.Context, cluster *v1beta1.ComputeCluster) error {
 	made, err := pki.New(cluster.Name, a.Clock.Now())
 	if err != nil {
 		return fmt.Errorf("make the certificate authority of %s: %w", cluster.Name, err)
@@ -108,7 +108,7 @@ func (a applier) makeAuthority(ctx context.Context, cluster *v1alpha1.ComputeClu
 }
 
 // trustStore returns the certificate by which a managed Redis with TLS is known, and the name that it must be for.
-func (r *Reconciler) trustStore(ctx context.Context, cluster *v1alpha1.ComputeCluster) (certificate []byte, host string, err error) {
+func (r *Reconciler) trustStore(ctx context.Context, cluster *v1beta1.ComputeCluster) (certificate []byte, host string, err error) {
 	var secret corev1.Secret
 	found, err := observer{r}.readAuthority(ctx, cluster, &secret)
 	switch {
@@ -117,8 +117,8 @@ func (r *Reconciler) trustStore(ctx context.Context, cluster *v1alpha1.ComputeCl
 	case found != reconcile.Ours:
 		return nil, "", &fault.Terminal{Finding: reason.CAMissing.Of(naming.AuthoritySecret(cluster.Name))}
 	}
-	certificate = secret.Data[v1alpha1.AuthorityCertificateKey]
-	if _, err := pki.Read(certificate, secret.Data[v1alpha1.AuthorityKeyKey]); err != nil { // without one, all public authorities would count
+	certificate = secret.Data[v1beta1.AuthorityCertificateKey]
+	if _, err := pki.Read(certificate, secret.Data[v1beta1.AuthorityKeyKey]); err != nil { // without one, all public authorities would count
 		return nil, "", fmt.Errorf("read Secret %s: %w", naming.AuthoritySecret(cluster.Name), err)
 	}
 	return certificate, pod.StoreHost(cluster), nil

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink"
@@ -47,7 +47,7 @@ func TestDecide_ReplacesLateWorkers(t *testing.T) {
 	broken := func(p *corev1.Pod) {
 		p.Spec.NodeName = "n1"
 		p.Status = corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{{
-			Name: v1alpha1.ContainerRay, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "not found"}},
+			Name: v1beta1.ContainerRay, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "not found"}},
 		}}}
 	}
 	of := elastic()
@@ -75,7 +75,7 @@ func TestDecide_ReplacesLateWorkers(t *testing.T) {
 
 // TestDecide_TellsEventsApart: events of one pass count as one where reason, action and related are the same.
 func TestDecide_TellsEventsApart(t *testing.T) {
-	of := elastic(func(c *v1alpha1.ComputeCluster) {
+	of := elastic(func(c *v1beta1.ComputeCluster) {
 		gpu, most := testkit.Group("gpu", 0), int32(10)
 		gpu.MaxReplicas = &most
 		c.Spec.WorkerGroups = append(c.Spec.WorkerGroups, gpu)
@@ -114,7 +114,7 @@ func TestStatus_IsBoundedWhateverScales(t *testing.T) {
 	if len(told.Retiring) != 20 || told.RetiringTotal != 30 || len(told.Infeasible) != 20 || told.InfeasibleTotal != 1000 {
 		t.Errorf("%d of %d workers go, %d of %d shapes never fit", len(told.Retiring), told.RetiringTotal, len(told.Infeasible), told.InfeasibleTotal)
 	}
-	if said := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionAutoscaling); !strings.Contains(said.Message, "and 997 more shapes") {
+	if said := meta.FindStatusCondition(status.Conditions, v1beta1.ConditionAutoscaling); !strings.Contains(said.Message, "and 997 more shapes") {
 		t.Errorf("the condition says %q", said.Message)
 	}
 }
@@ -135,7 +135,7 @@ func TestReady_SaysWhatAutoscaledWorkersWaitFor(t *testing.T) {
 			s.Record.Scaled = map[string]cluster.Held{"cpu": {2}}
 			s.Scaler = cluster.Scaler{Heard: true, Connected: true, Word: scalelink.Word{Targets: []scalelink.Target{{Group: "cpu", Replicas: 2}}}}
 		})
-		ready := meta.FindStatusCondition(cluster.Status(of, seen, decide(of, seen), cluster.Outcome{}, now).Conditions, v1alpha1.ConditionReady)
+		ready := meta.FindStatusCondition(cluster.Status(of, seen, decide(of, seen), cluster.Outcome{}, now).Conditions, v1beta1.ConditionReady)
 		if ready.Status != metav1.ConditionTrue || ready.Reason != test.code || !strings.Contains(ready.Message, test.says) {
 			t.Errorf("%s: Ready=%s %s: %s", name, ready.Status, ready.Reason, ready.Message)
 		}

@@ -6,13 +6,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 )
 
 // missingClaims returns those that a slot still needs; going tells that one is on its way out.
-func missingClaims(s *situation, group *v1alpha1.WorkerGroup, slot int) (missing []*corev1.PersistentVolumeClaim, going bool) {
+func missingClaims(s *situation, group *v1beta1.WorkerGroup, slot int) (missing []*corev1.PersistentVolumeClaim, going bool) {
 	for i := range group.VolumeClaimTemplates {
 		claim := desired.Claim(s.cluster, group, slot, i)
 		there, ok := s.seen.Claims[claim.Name]
@@ -43,7 +43,7 @@ func releaseClaims(p *planner, m *members, created []int) {
 		needed[slot] = true
 	}
 	for _, claim := range p.seen.claimsOf(m.group.Name) {
-		if slot, err := strconv.Atoi(claim.Labels[v1alpha1.LabelSlot]); err != nil || !needed[slot] {
+		if slot, err := strconv.Atoi(claim.Labels[v1beta1.LabelSlot]); err != nil || !needed[slot] {
 			p.Release = append(p.Release, claim)
 		}
 	}
@@ -51,7 +51,7 @@ func releaseClaims(p *planner, m *members, created []int) {
 
 // isOrphaned reports whether a claim is of a group that is gone from the spec, and so are its pods.
 func isOrphaned(s *situation, claim *corev1.PersistentVolumeClaim) bool {
-	group := claim.Labels[v1alpha1.LabelGroup]
+	group := claim.Labels[v1beta1.LabelGroup]
 	return claim.DeletionTimestamp == nil && pod.FindGroup(s.cluster, group) == nil &&
 		!slices.ContainsFunc(s.seen.Pods, func(worker Pod) bool { return worker.At.Group == group })
 }

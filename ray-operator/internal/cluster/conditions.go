@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
@@ -31,10 +31,10 @@ func setConditions(t *statusDraft) {
 	if suspended != nil {
 		head, workers = verdict{false, *suspended}, verdict{false, *suspended}
 	}
-	t.say.Set(v1alpha1.ConditionHeadReady, head.holds, head.Finding)
-	t.say.Set(v1alpha1.ConditionWorkersReady, workers.holds, workers.Finding)
+	t.say.Set(v1beta1.ConditionHeadReady, head.holds, head.Finding)
+	t.say.Set(v1beta1.ConditionWorkersReady, workers.holds, workers.Finding)
 	upToDate := judgeUpToDate(t)
-	t.say.Set(v1alpha1.ConditionUpToDate, upToDate.holds, upToDate.Finding)
+	t.say.Set(v1beta1.ConditionUpToDate, upToDate.holds, upToDate.Finding)
 	obstacle := cmp.Or(stalled, suspended, held)
 	ready := verdict{head.holds && workers.holds && obstacle == nil, chooseReadyFinding(t, head, workers)}
 	if obstacle != nil {
@@ -42,25 +42,25 @@ func setConditions(t *statusDraft) {
 	}
 	working := judgeReconciling(t, ready)
 	reconciling := working.holds && stalled == nil && (suspended == nil || suspending)
-	t.say.Set(v1alpha1.ConditionReady, ready.holds, ready.Finding)
+	t.say.Set(v1beta1.ConditionReady, ready.holds, ready.Finding)
 	if suspended != nil && !suspending && stalled == nil { // it is as its spec says, so that nobody waits for it to be ready
-		t.say.SetWhile(v1alpha1.ConditionReady, nil)
+		t.say.SetWhile(v1beta1.ConditionReady, nil)
 	}
-	t.say.SetOr(v1alpha1.ConditionReconciling, reconciling, working.Finding)
+	t.say.SetOr(v1beta1.ConditionReconciling, reconciling, working.Finding)
 	t.say.SetStalled(stalled != nil, ready.Finding)
-	t.say.SetWhile(v1alpha1.ConditionSuspended, suspended)
+	t.say.SetWhile(v1beta1.ConditionSuspended, suspended)
 	if suspending {
-		t.say.Set(v1alpha1.ConditionSuspended, false, *suspended)
+		t.say.Set(v1beta1.ConditionSuspended, false, *suspended)
 	}
 	if idle := explainIdle(t); idle != nil && suspended == nil {
-		t.say.Set(v1alpha1.ConditionSuspended, false, *idle)
+		t.say.Set(v1beta1.ConditionSuspended, false, *idle)
 	}
-	t.say.SetWhile(v1alpha1.ConditionInvalidSpec, t.plan.Refused)
-	t.say.SetWhile(v1alpha1.ConditionNameConflict, findConflict(t, stalled))
+	t.say.SetWhile(v1beta1.ConditionInvalidSpec, t.plan.Refused)
+	t.say.SetWhile(v1beta1.ConditionNameConflict, findConflict(t, stalled))
 	reportAutoscaling(t, suspended)
 	reportStore(t, suspended)
-	t.say.SetWhile(v1alpha1.ConditionVersionMismatch, findMismatch(t))
-	t.say.SetWhile(v1alpha1.ConditionRayUnverified, findUnverifiedRay(t))
+	t.say.SetWhile(v1beta1.ConditionVersionMismatch, findMismatch(t))
+	t.say.SetWhile(v1beta1.ConditionRayUnverified, findUnverifiedRay(t))
 	t.status.Phase = choosePhase(t, ready.holds, stalled != nil, suspended != nil, suspending)
 }
 
@@ -175,7 +175,7 @@ func findFailingHead(t *statusDraft) *reason.Finding {
 // judgeWorkersReady returns whether enough workers are ready, and why.
 func judgeWorkersReady(t *statusDraft) verdict {
 	workers := t.status.Workers
-	short := func(group v1alpha1.GroupStatus) bool {
+	short := func(group v1beta1.GroupStatus) bool {
 		spec := pod.FindGroup(t.cluster, group.Name)
 		return group.Ready < neededWorkers(t, spec, group.Desired) || group.Created > group.Ready && !isAutoscaled(t.cluster)
 	}
@@ -195,14 +195,14 @@ func explainScalingUp(t *statusDraft) reason.Finding {
 		return reason.WorkersReady.Of(workers.Ready, workers.Desired)
 	}
 	obstacle := ""
-	if finding, found := worstGroup(t, func(group v1alpha1.GroupStatus) bool { return group.Ready < group.Desired }); found {
+	if finding, found := worstGroup(t, func(group v1beta1.GroupStatus) bool { return group.Ready < group.Desired }); found {
 		obstacle = ": " + finding.Text
 	}
 	return reason.ScalingUp.Of(workers.Ready, workers.Desired, obstacle)
 }
 
 // worstGroup returns what is wrong with some groups, if anything is but that pods start.
-func worstGroup(t *statusDraft, which func(v1alpha1.GroupStatus) bool) (reason.Finding, bool) {
+func worstGroup(t *statusDraft, which func(v1beta1.GroupStatus) bool) (reason.Finding, bool) {
 	var findings []reason.Finding
 	for _, group := range t.status.Groups {
 		if which(group) && group.Reason != "" && group.Reason != reason.Starting.Code && group.Reason != reason.Scheduling.Code {
@@ -257,9 +257,9 @@ func (t *statusDraft) isTokenGone() bool {
 // isLockedOut reports whether a pod was started with another token than the one that pods are started with now, or
 // where nobody has looked at that, than the head.
 func isLockedOut(t *statusDraft, p Pod) bool {
-	started, now := p.Annotations[v1alpha1.AnnotationToken], t.seen.Token.Hash
+	started, now := p.Annotations[v1beta1.AnnotationToken], t.seen.Token.Hash
 	if now == "" && t.head != nil {
-		now = t.head.Annotations[v1alpha1.AnnotationToken]
+		now = t.head.Annotations[v1beta1.AnnotationToken]
 	}
 	return started != "" && now != "" && started != now && !isMade(t.outcome, p)
 }
@@ -303,7 +303,7 @@ func explainIdle(t *statusDraft) *reason.Finding {
 		return nil
 	}
 	since := reconcile.Stamp(t.plan.IdleSince)
-	fate := map[string]string{v1alpha1.IdleSuspend: "suspended", v1alpha1.IdleDelete: "deleted"}[policy.Action]
+	fate := map[string]string{v1beta1.IdleSuspend: "suspended", v1beta1.IdleDelete: "deleted"}[policy.Action]
 	var found reason.Finding
 	switch {
 	case t.plan.IdleKept:
@@ -353,7 +353,7 @@ func hasLostHead(t *statusDraft) bool {
 	case t.head == nil && t.seen.RecordError == nil && t.seen.Record.HeadUID != "":
 		return true
 	default:
-		return former.Phase == v1alpha1.PhaseRecovering
+		return former.Phase == v1beta1.PhaseRecovering
 	}
 }
 
@@ -362,7 +362,7 @@ const rayWithIPv6 = 56
 
 // findMissingIPv6 returns a finding where the cluster's Ray ended in a pod at whose address it cannot work, which nobody knows
 // before the pod runs. A pod that is ready, or leaves, has none.
-func findMissingIPv6(cluster *v1alpha1.ComputeCluster, p Pod) *reason.Finding {
+func findMissingIPv6(cluster *v1beta1.ComputeCluster, p Pod) *reason.Finding {
 	version := cluster.Spec.RayVersion
 	if p.isReady() || p.isTerminating() || restarts(p) == 0 || !pod.IsIPv6(p.Pod) || !naming.IsRayBefore(version, rayWithIPv6) {
 		return nil
@@ -385,22 +385,22 @@ func findUnverifiedRay(t *statusDraft) *reason.Finding {
 func choosePhase(t *statusDraft, ready, stalled, suspended, suspending bool) string {
 	switch {
 	case stalled:
-		return v1alpha1.PhaseFailed
+		return v1beta1.PhaseFailed
 	case suspending && t.plan.Queue.Held && len(t.seen.Pods) == 0:
-		return v1alpha1.PhasePending
+		return v1beta1.PhasePending
 	case suspending:
-		return v1alpha1.PhaseSuspending
+		return v1beta1.PhaseSuspending
 	case suspended:
-		return v1alpha1.PhaseSuspended
+		return v1beta1.PhaseSuspended
 	case t.isRolling():
-		return v1alpha1.PhaseUpdating
+		return v1beta1.PhaseUpdating
 	case ready:
-		return v1alpha1.PhaseReady
+		return v1beta1.PhaseReady
 	case hasLostHead(t), isRecovering(t):
-		return v1alpha1.PhaseRecovering
+		return v1beta1.PhaseRecovering
 	case t.head == nil || t.head.Spec.NodeName == "":
-		return v1alpha1.PhasePending
+		return v1beta1.PhasePending
 	default:
-		return v1alpha1.PhaseStarting
+		return v1beta1.PhaseStarting
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
@@ -38,17 +38,17 @@ func (p Plan) isTaking() bool {
 // the one that the plan was made for. A cache that is late, such as that of an operator which
 // has just started beside a late API server, may show a record of an epoch that is long over:
 // all that lives would be taken for leftovers of another.
-func (a applier) confirmPlan(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan) error {
+func (a applier) confirmPlan(ctx context.Context, cluster *v1beta1.ComputeCluster, seen Seen, plan Plan) error {
 	if !plan.isTaking() {
 		return nil
 	}
-	var live v1alpha1.ComputeCluster
+	var live v1beta1.ComputeCluster
 	err := a.Live.Get(ctx, client.ObjectKeyFromObject(cluster), &live)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("read ComputeCluster %s: %w", client.ObjectKeyFromObject(cluster), err)
 	}
 	same := live.UID == cluster.UID && live.Generation == cluster.Generation && live.DeletionTimestamp == nil &&
-		live.Annotations[v1alpha1.AnnotationRecord] == cluster.Annotations[v1alpha1.AnnotationRecord]
+		live.Annotations[v1beta1.AnnotationRecord] == cluster.Annotations[v1beta1.AnnotationRecord]
 	if apierrors.IsNotFound(err) || !same {
 		return &fault.Wait{For: "the cache to show the cluster as it is"}
 	}
@@ -60,7 +60,7 @@ func (a applier) confirmPlan(ctx context.Context, cluster *v1alpha1.ComputeClust
 
 // confirmUnstarted asks the API server whether the pods that go because they never started have not begun to run
 // meanwhile.
-func (a applier) confirmUnstarted(ctx context.Context, cluster *v1alpha1.ComputeCluster, plan Plan) error {
+func (a applier) confirmUnstarted(ctx context.Context, cluster *v1beta1.ComputeCluster, plan Plan) error {
 	if len(plan.Unstarted) == 0 {
 		return nil
 	}
@@ -79,7 +79,7 @@ func (a applier) confirmUnstarted(ctx context.Context, cluster *v1alpha1.Compute
 }
 
 // listLivePods lists pods of a cluster as the API server has them.
-func (a applier) listLivePods(ctx context.Context, cluster *v1alpha1.ComputeCluster, labels map[string]string) ([]corev1.Pod, error) {
+func (a applier) listLivePods(ctx context.Context, cluster *v1beta1.ComputeCluster, labels map[string]string) ([]corev1.Pod, error) {
 	var pods corev1.PodList
 	if err := a.Live.List(ctx, &pods, client.InNamespace(cluster.Namespace), client.MatchingLabels(labels)); err != nil {
 		return nil, fmt.Errorf("list the pods of ComputeCluster %s: %w", client.ObjectKeyFromObject(cluster), err)
@@ -90,12 +90,12 @@ func (a applier) listLivePods(ctx context.Context, cluster *v1alpha1.ComputeClus
 // confirmWorkers asks the API server for the workers too, where a plan takes some from a
 // cluster of which nobody says how large it should be: it stays as large as it is, so one
 // that is taken because the cache still shows another would not come back.
-func (a applier) confirmWorkers(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan) error {
-	takes := slices.ContainsFunc(cluster.Spec.WorkerGroups, func(g v1alpha1.WorkerGroup) bool { return plan.isTakingFrom(g.Name) })
+func (a applier) confirmWorkers(ctx context.Context, cluster *v1beta1.ComputeCluster, seen Seen, plan Plan) error {
+	takes := slices.ContainsFunc(cluster.Spec.WorkerGroups, func(g v1beta1.WorkerGroup) bool { return plan.isTakingFrom(g.Name) })
 	if !takes || !isAutoscaled(cluster) || seen.Scaler.Connected {
 		return nil
 	}
-	pods, err := a.listLivePods(ctx, cluster, naming.RoleSelector(cluster.Name, v1alpha1.RoleWorker))
+	pods, err := a.listLivePods(ctx, cluster, naming.RoleSelector(cluster.Name, v1beta1.RoleWorker))
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,7 @@ package cluster
 import (
 	"time"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
@@ -26,7 +26,7 @@ func (p *planner) basis() basis {
 
 // Decide chooses what to do about a cluster. It is pure and total: the same arguments
 // give the same plan, and every input gives one.
-func Decide(cluster *v1alpha1.ComputeCluster, seen Seen, site desired.Site, now time.Time) Plan {
+func Decide(cluster *v1beta1.ComputeCluster, seen Seen, site desired.Site, now time.Time) Plan {
 	p := &planner{situation: &situation{cluster: cluster, seen: seen, site: site, now: now, intents: intentsOf(cluster)}}
 	p.Given = site.Sizes
 	if p.Stalled = findStall(p); p.Stalled != nil {

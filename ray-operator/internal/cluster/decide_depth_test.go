@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
@@ -17,7 +17,7 @@ import (
 
 // case_ is demo with an edit, what a pass sees of it, and the gist of the plan that follows.
 type case_ struct {
-	edit func(*v1alpha1.ComputeClusterSpec)
+	edit func(*v1beta1.ComputeClusterSpec)
 	seen cluster.Seen
 	want string
 }
@@ -50,13 +50,13 @@ func suspension(cause string, generation int64) func(*cluster.Seen) {
 
 func podless(s *cluster.Seen)  { s.Pods = nil }
 func noBudget(s *cluster.Seen) { delete(s.Fixtures, "PodDisruptionBudget") }
-func suspendSpec(s *v1alpha1.ComputeClusterSpec) {
+func suspendSpec(s *v1beta1.ComputeClusterSpec) {
 	s.Suspend = true
 }
 
-func idlePolicy(action string) func(*v1alpha1.ComputeClusterSpec) {
-	return func(s *v1alpha1.ComputeClusterSpec) {
-		s.IdlePolicy = &v1alpha1.IdlePolicy{AfterSeconds: 600, Action: action}
+func idlePolicy(action string) func(*v1beta1.ComputeClusterSpec) {
+	return func(s *v1beta1.ComputeClusterSpec) {
+		s.IdlePolicy = &v1beta1.IdlePolicy{AfterSeconds: 600, Action: action}
 	}
 }
 
@@ -93,7 +93,7 @@ func TestDecideToSuspend(t *testing.T) {
 		"idle, and nothing changed since":  {idlePolicy("Suspend"), given(1, suspension("Idle", 4), noBudget, podless), "suspended"},
 		"idle, and the spec changed since": {idlePolicy("Suspend"), given(1, suspension("Idle", 3), noBudget, podless), "record@2 mend:Service +head@2 +cpu0@2 +cpu1@2 note !Resumed"},
 		"idle, and now by the spec too": {
-			func(s *v1alpha1.ComputeClusterSpec) { suspendSpec(s); idlePolicy("Suspend")(s) },
+			func(s *v1beta1.ComputeClusterSpec) { suspendSpec(s); idlePolicy("Suspend")(s) },
 			given(1, suspension("Idle", 4), noBudget, podless), "record@1" + headName(1) + " suspended",
 		},
 		"idle not for long enough": {idlePolicy("Suspend"), given(1, answered(599*time.Second, 0)), "ask/5s/0 1s"},
@@ -125,8 +125,8 @@ func readyFor(since time.Duration) func(*corev1.Pod) {
 // TestWakesByAnnotation: each new value of the annotation wakes an idle cluster.
 func TestWakesByAnnotation(t *testing.T) {
 	of := demo()
-	of.Annotations = map[string]string{v1alpha1.AnnotationResume: "monday"}
-	of.Spec.IdlePolicy = &v1alpha1.IdlePolicy{AfterSeconds: 600, Action: v1alpha1.IdleSuspend}
+	of.Annotations = map[string]string{v1beta1.AnnotationResume: "monday"}
+	of.Spec.IdlePolicy = &v1beta1.IdlePolicy{AfterSeconds: 600, Action: v1beta1.IdleSuspend}
 	plan := decide(of, given(1, answered(time.Hour, 0)))
 	if plan.Record == nil || !plan.Suspended {
 		t.Fatalf("not suspended: %s", gist(plan))
@@ -135,7 +135,7 @@ func TestWakesByAnnotation(t *testing.T) {
 	if again := decide(of, asleep); !again.Suspended || !again.Empty() {
 		t.Errorf("it does not stay suspended: %s", gist(again))
 	}
-	of.Annotations[v1alpha1.AnnotationResume] = "tuesday"
+	of.Annotations[v1beta1.AnnotationResume] = "tuesday"
 	if awake := decide(of, asleep); awake.Suspended || awake.Epoch != 2 {
 		t.Errorf("another value does not wake it: %s", gist(awake))
 	}
@@ -145,7 +145,7 @@ func TestWakesByAnnotation(t *testing.T) {
 func exiting(why string, since, left time.Duration) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		exit := cluster.Exit{Version: 1, Since: now.Add(-since), Until: now.Add(left), Why: why}
-		p.Annotations[v1alpha1.AnnotationDrain] = exit.String()
+		p.Annotations[v1beta1.AnnotationDrain] = exit.String()
 	}
 }
 
@@ -160,10 +160,10 @@ func node(i int, is cluster.RayNode) func(*cluster.Seen) {
 	}
 }
 
-func one_(s *v1alpha1.ComputeClusterSpec) { *s.WorkerGroups[0].Replicas = 1 }
+func one_(s *v1beta1.ComputeClusterSpec) { *s.WorkerGroups[0].Replicas = 1 }
 
-func drainFor(seconds int32) func(*v1alpha1.ComputeClusterSpec) {
-	return func(s *v1alpha1.ComputeClusterSpec) { one_(s); s.WorkerGroups[0].DrainSeconds = &seconds }
+func drainFor(seconds int32) func(*v1beta1.ComputeClusterSpec) {
+	return func(s *v1beta1.ComputeClusterSpec) { one_(s); s.WorkerGroups[0].DrainSeconds = &seconds }
 }
 
 func TestDecideWhoLeaves(t *testing.T) {
@@ -183,13 +183,13 @@ func TestDecideWhoLeaves(t *testing.T) {
 		"asked to retire, of one too many":      {one_, given(1, pods(1, retire)), "~cpu0@1/Retired/5m0s ask/1s/1 5m0s"},
 		"its node is going":                     {nil, given(1, pods(1, on("n2")), nodeSeen("n2", cluster.Node{Going: "spot"})), "+cpu2@1 ~cpu0@1/NodeDraining/5m0s ask/1s/1 5m0s"},
 		"a suspended group": {
-			func(s *v1alpha1.ComputeClusterSpec) { s.WorkerGroups[0].Suspend = true }, given(1),
+			func(s *v1beta1.ComputeClusterSpec) { s.WorkerGroups[0].Suspend = true }, given(1),
 			"~cpu1@1/GroupSuspended/5m0s ~cpu0@1/GroupSuspended/5m0s ask/1s/2 5m0s",
 		},
 	})
 }
 
-func retire(p *corev1.Pod) { p.Annotations[v1alpha1.AnnotationRetire] = "" }
+func retire(p *corev1.Pod) { p.Annotations[v1beta1.AnnotationRetire] = "" }
 
 func on(name string) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Spec.NodeName = name } }
 
@@ -205,7 +205,7 @@ func TestDrain_IsMeasured(t *testing.T) {
 	}{
 		"finished":                {given(1, pods(2, exiting("Surplus", time.Minute, 4*time.Minute)), pods(2, failed)), &cluster.Drain{Took: time.Minute}},
 		"its time ran out":        {given(1, pods(2, exiting("Surplus", time.Hour, 0))), &cluster.Drain{Took: time.Hour, TimedOut: true}},
-		"its text cannot be read": {given(1, pods(2, func(p *corev1.Pod) { p.Annotations[v1alpha1.AnnotationDrain] = "soon" })), nil},
+		"its text cannot be read": {given(1, pods(2, func(p *corev1.Pod) { p.Annotations[v1beta1.AnnotationDrain] = "soon" })), nil},
 		"it was not drained":      {given(1, pods(2, failed)), nil},
 	} {
 		of := demo()
@@ -231,14 +231,14 @@ func TestDecideWhenADrainIsOver(t *testing.T) {
 		"it had ended before":      {one_, given(1, pods(2, leaves), pods(2, ended(2*time.Minute))), "ask/1s/1 4m0s"},
 		"it failed":                {one_, given(1, pods(2, leaves), pods(2, failed)), "-cpu1@1"},
 		"its time is over":         {one_, given(1, pods(2, exiting("Surplus", time.Hour, 0))), "-cpu1@1"},
-		"its text cannot be read":  {one_, given(1, pods(2, func(p *corev1.Pod) { p.Annotations[v1alpha1.AnnotationDrain] = "soon" })), "-cpu1@1"},
+		"its text cannot be read":  {one_, given(1, pods(2, func(p *corev1.Pod) { p.Annotations[v1beta1.AnnotationDrain] = "soon" })), "-cpu1@1"},
 		"the head is gone":         {one_, given(1, pods(2, leaves), without(0)), "record@2 mend:Service +head@2 +cpu0@2 note -cpu0@1/5s -cpu1@1/5s !HeadLost"},
 		"the head answers no more": {one_, given(1, pods(2, leaves), silent), "ask/1s/1 4m0s"},
 		"the cluster is suspended": {
 			suspendSpec, given(1, pods(2, leaves), suspension("Spec", 0), noBudget), "-head@1/5s -cpu0@1/5s -cpu1@1/5s suspended",
 		},
 		"its group is gone": {
-			func(s *v1alpha1.ComputeClusterSpec) { s.WorkerGroups = nil },
+			func(s *v1beta1.ComputeClusterSpec) { s.WorkerGroups = nil },
 			given(1, without(2), pods(1, exiting("GroupRemoved", time.Minute, time.Minute))), "ask/1s/1 1m0s",
 		},
 	})
@@ -246,19 +246,19 @@ func TestDecideWhenADrainIsOver(t *testing.T) {
 
 // old was built from a spec that differs in more than sizes.
 func old(p *corev1.Pod) {
-	p.Annotations[v1alpha1.AnnotationIntent], p.Annotations[v1alpha1.AnnotationShape] = "v1-old", "v1-old"
+	p.Annotations[v1beta1.AnnotationIntent], p.Annotations[v1beta1.AnnotationShape] = "v1-old", "v1-old"
 }
 
-func upgrade(kind string, rolling *v1alpha1.Rolling) func(*v1alpha1.ComputeClusterSpec) {
-	return func(s *v1alpha1.ComputeClusterSpec) { strategy(kind, rolling)(s) }
+func upgrade(kind string, rolling *v1beta1.Rolling) func(*v1beta1.ComputeClusterSpec) {
+	return func(s *v1beta1.ComputeClusterSpec) { strategy(kind, rolling)(s) }
 }
 
 func TestDecideToUpgrade(t *testing.T) {
 	rolling := upgrade("RollingWorkers", nil)
-	surge := upgrade("RollingWorkers", &v1alpha1.Rolling{MaxSurge: 1})
+	surge := upgrade("RollingWorkers", &v1beta1.Rolling{MaxSurge: 1})
 	checkCases(t, map[string]case_{
 		"OnDelete":                   {nil, given(1, pods(1, old), pods(2, old)), ""},
-		"a hash of a later version":  {rolling, given(1, pods(1, func(p *corev1.Pod) { p.Annotations[v1alpha1.AnnotationIntent] = "v9-a" })), ""},
+		"a hash of a later version":  {rolling, given(1, pods(1, func(p *corev1.Pod) { p.Annotations[v1beta1.AnnotationIntent] = "v9-a" })), ""},
 		"no hash":                    {rolling, given(1, pods(2, unhashed)), "~cpu1@1/Rolling/5m0s ask/1s/1 5m0s"},
 		"rolling: the first":         {rolling, given(1, pods(1, old), pods(2, old)), "~cpu1@1/Rolling/5m0s ask/1s/1 5m0s"},
 		"rolling: while it drains":   {rolling, given(1, pods(1, old), pods(2, old), pods(2, exiting("Rolling", time.Minute, time.Minute))), "ask/1s/1 1m0s"},
@@ -279,14 +279,14 @@ func TestDecideToUpgrade(t *testing.T) {
 
 // unhashed is a pod that lost its hashes, or never had any.
 func unhashed(p *corev1.Pod) {
-	delete(p.Annotations, v1alpha1.AnnotationIntent)
-	delete(p.Annotations, v1alpha1.AnnotationShape)
+	delete(p.Annotations, v1beta1.AnnotationIntent)
+	delete(p.Annotations, v1beta1.AnnotationShape)
 }
 
 // TestRollsGroupByGroup: the second group waits until the first is complete.
 func TestRollsGroupByGroup(t *testing.T) {
 	of := testkit.Cluster("demo", testkit.Group("a", 1), testkit.Group("b", 1))
-	of.Spec.UpgradeStrategy = &v1alpha1.UpgradeStrategy{Type: v1alpha1.UpgradeRollingWorkers}
+	of.Spec.UpgradeStrategy = &v1beta1.UpgradeStrategy{Type: v1beta1.UpgradeRollingWorkers}
 	for name, test := range map[string]struct {
 		edit func(a, b *corev1.Pod)
 		want string
@@ -306,7 +306,7 @@ func TestRollsGroupByGroup(t *testing.T) {
 }
 
 // settled is a cluster as it is an hour after its first pass.
-func settled(of *v1alpha1.ComputeCluster) cluster.Seen {
+func settled(of *v1beta1.ComputeCluster) cluster.Seen {
 	seen := cluster.Seen{
 		Record: cluster.Record{Version: 1, Epoch: 1}, Fixtures: fixtures(of, 1), Token: cluster.Token{Presence: reconcile.Ours},
 		Claims: map[string]*corev1.PersistentVolumeClaim{},
@@ -326,7 +326,7 @@ func settled(of *v1alpha1.ComputeCluster) cluster.Seen {
 }
 
 // hosts has a group of two replicas with two hosts each.
-func hosts() *v1alpha1.ComputeCluster {
+func hosts() *v1beta1.ComputeCluster {
 	group := testkit.Group("tpu", 2)
 	group.HostsPerReplica = 2
 	return testkit.Cluster("demo", group)
@@ -357,7 +357,7 @@ func TestDecideOnReplicas(t *testing.T) {
 }
 
 // larger asks for more CPU and memory than the workers were built with.
-func larger(s *v1alpha1.ComputeClusterSpec) {
+func larger(s *v1beta1.ComputeClusterSpec) {
 	s.WorkerGroups[0].Size = testkit.Resources("cpu", "2", "memory", "4Gi")
 }
 
@@ -387,8 +387,8 @@ func limited(p *corev1.Pod) {
 	}
 }
 
-func ofSize(pairs ...string) func(*v1alpha1.ComputeClusterSpec) {
-	return func(s *v1alpha1.ComputeClusterSpec) { s.WorkerGroups[0].Size = testkit.Resources(pairs...) }
+func ofSize(pairs ...string) func(*v1beta1.ComputeClusterSpec) {
+	return func(s *v1beta1.ComputeClusterSpec) { s.WorkerGroups[0].Size = testkit.Resources(pairs...) }
 }
 
 func TestDecideToResize(t *testing.T) {
@@ -400,21 +400,21 @@ func TestDecideToResize(t *testing.T) {
 		"Ray has to know": {larger, given(1, pods(1, resized(true)), pods(2, resized(true))), "ask/1s/0+2"},
 		"done":            {larger, given(1, pods(1, resized(true)), pods(2, resized(true)), node(1, bigger), node(2, bigger)), "=cpu0@1 =cpu1@1"},
 		"never, on its node, and so replaced": {
-			func(s *v1alpha1.ComputeClusterSpec) { larger(s); upgrade("RollingWorkers", nil)(s) },
+			func(s *v1beta1.ComputeClusterSpec) { larger(s); upgrade("RollingWorkers", nil)(s) },
 			given(1, pods(1, resized(true)), node(1, bigger), pods(2, resized(false)), pods(2, pending("Infeasible"))),
 			"~cpu1@1/Rolling/5m0s =cpu0@1 ask/1s/1 5m0s",
 		},
-		"smaller":                          {func(s *v1alpha1.ComputeClusterSpec) { s.WorkerGroups[0].Size = testkit.Resources("cpu", "500m") }, given(1), ""},
+		"smaller":                          {func(s *v1beta1.ComputeClusterSpec) { s.WorkerGroups[0].Size = testkit.Resources("cpu", "500m") }, given(1), ""},
 		"a larger limit":                   {ofSize("cpu", "2", "limits.cpu", "4"), given(1, pods(1, limited), pods(2, limited)), "^cpu0@1 ^cpu1@1 15s"},
 		"a limit where there was none":     {ofSize("cpu", "2", "limits.cpu", "4"), given(1), ""},
 		"a request that becomes the limit": {ofSize("cpu", "2", "limits.cpu", "2"), given(1, pods(1, limited), pods(2, limited)), ""},
 		"a limit that is taken away":       {ofSize("cpu", "2"), given(1, pods(1, limited), pods(2, limited)), ""},
 		"of another kind": {
-			func(s *v1alpha1.ComputeClusterSpec) {
+			func(s *v1beta1.ComputeClusterSpec) {
 				s.WorkerGroups[0].Size = testkit.Resources("cpu", "2", "nvidia.com/gpu", "1")
 			}, given(1), "",
 		},
-		"with an older Ray": {func(s *v1alpha1.ComputeClusterSpec) { larger(s); s.RayVersion = "2.55.1" }, given(1), ""},
+		"with an older Ray": {func(s *v1beta1.ComputeClusterSpec) { larger(s); s.RayVersion = "2.55.1" }, given(1), ""},
 		"not ready":         {larger, given(1, pods(1, unreadyPod), pods(2, unreadyPod)), "30s"},
 	})
 }

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -39,7 +39,7 @@ func TestFormerHeads(t *testing.T) {
 		"nobody knows its node":                 {leaving, nil, [3]string{waits, "", waits}},
 		"nobody knows its node for 30 s":        {ended(30 * time.Second), nil, [3]string{"", "", waits}},
 	} {
-		for i, store := range []*v1alpha1.ControlStore{givenRedis(), managedRedis(), embedded()} {
+		for i, store := range []*v1beta1.ControlStore{givenRedis(), managedRedis(), embedded()} {
 			of := demo()
 			of.Spec.ControlStore = store
 			seen := given(1, pods(0, test.former))

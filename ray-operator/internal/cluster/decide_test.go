@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
@@ -24,7 +24,7 @@ import (
 var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
 // demo is a cluster with two workers.
-func demo() *v1alpha1.ComputeCluster { return testkit.Cluster("demo", testkit.Group("cpu", 2)) }
+func demo() *v1beta1.ComputeCluster { return testkit.Cluster("demo", testkit.Group("cpu", 2)) }
 
 // given is what a pass sees of demo: settled in an epoch, made an hour ago, but for edits.
 func given(epoch int64, edits ...func(*cluster.Seen)) cluster.Seen {
@@ -46,12 +46,12 @@ func given(epoch int64, edits ...func(*cluster.Seen)) cluster.Seen {
 }
 
 // decide is a pass over a cluster.
-func decide(of *v1alpha1.ComputeCluster, seen cluster.Seen) cluster.Plan {
+func decide(of *v1beta1.ComputeCluster, seen cluster.Seen) cluster.Plan {
 	return cluster.Decide(of, seen, desired.Site{Image: pod.OperatorImage{Image: "heliostat"}}, now)
 }
 
 // fixtures are the objects of fixed names as the operator makes them.
-func fixtures(of *v1alpha1.ComputeCluster, epoch int64) map[string]reconcile.Standing {
+func fixtures(of *v1beta1.ComputeCluster, epoch int64) map[string]reconcile.Standing {
 	standing := map[string]reconcile.Standing{}
 	for _, fixing := range decide(of, cluster.Seen{Record: cluster.Record{Version: 1, Epoch: epoch}}).Fixtures {
 		standing[fixing.Kind] = reconcile.Standing{Presence: reconcile.Ours, Object: fixing.Wanted}
@@ -61,7 +61,7 @@ func fixtures(of *v1alpha1.ComputeCluster, epoch int64) map[string]reconcile.Sta
 	return standing
 }
 
-func budget(of *v1alpha1.ComputeCluster) reconcile.Standing {
+func budget(of *v1beta1.ComputeCluster) reconcile.Standing {
 	head := running(pod.Head(of, 1), naming.Place{Epoch: 1})
 	seen := cluster.Seen{Record: cluster.Record{Version: 1, Epoch: 1, HeadUID: head.UID}, Pods: []cluster.Pod{head}, Token: cluster.Token{Presence: reconcile.Ours}}
 	for _, fixing := range decide(of, seen).Fixtures {
@@ -296,7 +296,7 @@ func decisionsOnTheRest() map[string]decision {
 		"service going": {given(1, standing("Service", reconcile.Terminating)), "1s"},
 		"token going":   {given(1, func(s *cluster.Seen) { s.Token.Presence = reconcile.Terminating }), "1s"},
 		"service edited": {
-			given(1, service(func(s *corev1.Service) { s.Spec.Selector[v1alpha1.LabelEpoch] = "7" })), "mend:Service",
+			given(1, service(func(s *corev1.Service) { s.Spec.Selector[v1beta1.LabelEpoch] = "7" })), "mend:Service",
 		},
 		"service with more than ours": {
 			given(1, service(func(s *corev1.Service) {
@@ -304,7 +304,7 @@ func decisionsOnTheRest() map[string]decision {
 				s.CreationTimestamp, s.Spec.ClusterIP = metav1.NewTime(now), "10.0.0.9"
 			})), "",
 		},
-		"service's label gone": {given(1, service(func(s *corev1.Service) { delete(s.Labels, v1alpha1.LabelCluster) })), "mend:Service"},
+		"service's label gone": {given(1, service(func(s *corev1.Service) { delete(s.Labels, v1beta1.LabelCluster) })), "mend:Service"},
 		"token gone, head lives": {
 			given(1, without(1), func(s *cluster.Seen) { s.Token.Presence = reconcile.Absent }), "held 15s",
 		},
@@ -348,7 +348,7 @@ func TestDecide_BuildsSomeWorkersAPass(t *testing.T) {
 	of := demo()
 	*of.Spec.WorkerGroups[0].Replicas = asked - 3
 	three := int32(3)
-	of.Spec.WorkerGroups = append(of.Spec.WorkerGroups, v1alpha1.WorkerGroup{Name: "gpu", Replicas: &three})
+	of.Spec.WorkerGroups = append(of.Spec.WorkerGroups, v1beta1.WorkerGroup{Name: "gpu", Replicas: &three})
 	seen := given(1)
 	for passes := 0; len(seen.Pods) < 1+asked; passes++ {
 		plan := decide(of, seen)
@@ -368,16 +368,16 @@ func TestDecide_BuildsSomeWorkersAPass(t *testing.T) {
 
 func TestDecideOnSpecs(t *testing.T) {
 	for name, test := range map[string]struct {
-		edit func(*v1alpha1.ComputeCluster)
+		edit func(*v1beta1.ComputeCluster)
 		want string
 	}{
-		"larger":        {func(c *v1alpha1.ComputeCluster) { *c.Spec.WorkerGroups[0].Replicas = 4 }, "+cpu2@1 +cpu3@1"},
-		"smaller":       {func(c *v1alpha1.ComputeCluster) { *c.Spec.WorkerGroups[0].Replicas = 0 }, "~cpu1@1/Surplus/5m0s ~cpu0@1/Surplus/5m0s ask/1s/2 5m0s"},
-		"not said":      {func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups[0].Replicas = nil }, "ask/1s/0"},
-		"no groups":     {func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups = nil }, "~cpu0@1/GroupRemoved/5m0s ~cpu1@1/GroupRemoved/5m0s ask/1s/2 5m0s"},
-		"renamed group": {func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups[0].Name = "x" }, "+x0@1 +x1@1 ~cpu0@1/GroupRemoved/5m0s ~cpu1@1/GroupRemoved/5m0s ask/1s/2 5m0s"},
-		"another image": {func(c *v1alpha1.ComputeCluster) { c.Spec.Image = "mine" }, ""},
-		"invalid":       {func(c *v1alpha1.ComputeCluster) { c.Spec.RayVersion = "1" }, "stalled InvalidSpec 15s"},
+		"larger":        {func(c *v1beta1.ComputeCluster) { *c.Spec.WorkerGroups[0].Replicas = 4 }, "+cpu2@1 +cpu3@1"},
+		"smaller":       {func(c *v1beta1.ComputeCluster) { *c.Spec.WorkerGroups[0].Replicas = 0 }, "~cpu1@1/Surplus/5m0s ~cpu0@1/Surplus/5m0s ask/1s/2 5m0s"},
+		"not said":      {func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups[0].Replicas = nil }, "ask/1s/0"},
+		"no groups":     {func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups = nil }, "~cpu0@1/GroupRemoved/5m0s ~cpu1@1/GroupRemoved/5m0s ask/1s/2 5m0s"},
+		"renamed group": {func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups[0].Name = "x" }, "+x0@1 +x1@1 ~cpu0@1/GroupRemoved/5m0s ~cpu1@1/GroupRemoved/5m0s ask/1s/2 5m0s"},
+		"another image": {func(c *v1beta1.ComputeCluster) { c.Spec.Image = "mine" }, ""},
+		"invalid":       {func(c *v1beta1.ComputeCluster) { c.Spec.RayVersion = "1" }, "stalled InvalidSpec 15s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			of := demo()

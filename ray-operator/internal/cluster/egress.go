@@ -7,13 +7,13 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
 )
 
 // seePolicies finds a policy that rules egress, where it matters.
-func (o observer) seePolicies(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
+func (o observer) seePolicies(ctx context.Context, cluster *v1beta1.ComputeCluster, seen *Seen) error {
 	if !leavesEgress(cluster) {
 		return nil
 	}
@@ -27,9 +27,9 @@ func (o observer) seePolicies(ctx context.Context, cluster *v1alpha1.ComputeClus
 }
 
 // leavesEgress reports whether a cluster's spec says nothing of what its pods reach.
-func leavesEgress(cluster *v1alpha1.ComputeCluster) bool {
+func leavesEgress(cluster *v1beta1.ComputeCluster) bool {
 	network := cluster.Spec.Network
-	return network == nil || network.AllowTo == nil && network.CloudMetadata != v1alpha1.CloudMetadataEnabled && network.Isolation != v1alpha1.IsolationDisabled
+	return network == nil || network.AllowTo == nil && network.CloudMetadata != v1beta1.CloudMetadataEnabled && network.Isolation != v1beta1.IsolationDisabled
 }
 
 // networkPolicyOf returns the policy around the cluster's pods. Where the namespace has one that limits what all its

@@ -6,24 +6,24 @@ import (
 
 	networkingv1 "k8s.io/api/networking/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 )
 
 // TestNetworkPolicy_LeavesEgressToTheNamespace: what an administrator closes for all pods stays closed.
 func TestNetworkPolicy_LeavesEgressToTheNamespace(t *testing.T) {
-	allow := &v1alpha1.Network{AllowTo: []v1alpha1.EgressRule{{To: []networkingv1.NetworkPolicyPeer{}}}}
+	allow := &v1beta1.Network{AllowTo: []v1beta1.EgressRule{{To: []networkingv1.NetworkPolicyPeer{}}}}
 	for name, test := range map[string]struct {
-		network     *v1alpha1.Network
+		network     *v1beta1.Network
 		ruled, want bool
 	}{
 		"said nothing":               {nil, false, true},
 		"said nothing, ruled":        {nil, true, false},
 		"allowTo, ruled":             {allow, true, true},
-		"metadata for them":          {&v1alpha1.Network{CloudMetadata: v1alpha1.CloudMetadataEnabled}, true, false},
-		"isolation said, and ruled":  {&v1alpha1.Network{Isolation: v1alpha1.IsolationEnabled}, true, false},
-		"isolation said, not ruled":  {&v1alpha1.Network{Isolation: v1alpha1.IsolationEnabled}, false, true},
-		"metadata closed, not ruled": {&v1alpha1.Network{CloudMetadata: v1alpha1.CloudMetadataDisabled}, false, true},
+		"metadata for them":          {&v1beta1.Network{CloudMetadata: v1beta1.CloudMetadataEnabled}, true, false},
+		"isolation said, and ruled":  {&v1beta1.Network{Isolation: v1beta1.IsolationEnabled}, true, false},
+		"isolation said, not ruled":  {&v1beta1.Network{Isolation: v1beta1.IsolationEnabled}, false, true},
+		"metadata closed, not ruled": {&v1beta1.Network{CloudMetadata: v1beta1.CloudMetadataDisabled}, false, true},
 	} {
 		of := demo()
 		of.Spec.Network = test.network

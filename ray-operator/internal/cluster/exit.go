@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scale"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
@@ -59,7 +59,7 @@ func ParseExit(text string) (Exit, error) {
 // plannedExit returns the pod's planned exit. Text that cannot be read is one that is over: the pod
 // has not been counted since, and nobody could say until when it may stay.
 func (p Pod) plannedExit() Exit {
-	exit, err := ParseExit(p.Annotations[v1alpha1.AnnotationDrain])
+	exit, err := ParseExit(p.Annotations[v1beta1.AnnotationDrain])
 	if err != nil {
 		return Exit{Version: exitVersion}
 	}
@@ -68,7 +68,7 @@ func (p Pod) plannedExit() Exit {
 
 // retireReason returns why a worker must leave though its group has room for it, empty if it may stay.
 func retireReason(s *situation, worker Pod) string {
-	_, asked := worker.Annotations[v1alpha1.AnnotationRetire]
+	_, asked := worker.Annotations[v1beta1.AnnotationRetire]
 	switch {
 	case asked:
 		return exitRetired
@@ -121,7 +121,7 @@ func eventOfExit(s *situation, worker Pod, why string) *telemetry.Event {
 		node := worker.Spec.NodeName
 		return &telemetry.Event{Finding: reason.NodeDraining.Of(worker.Name, node, s.seen.Nodes[node].Going), Related: worker.Pod, Action: "Drain"}
 	case exitRetired:
-		return &telemetry.Event{Finding: reason.Retired.Of(worker.Name, v1alpha1.AnnotationRetire), Related: worker.Pod, Action: "Drain"}
+		return &telemetry.Event{Finding: reason.Retired.Of(worker.Name, v1beta1.AnnotationRetire), Related: worker.Pod, Action: "Drain"}
 	default:
 		return nil
 	}

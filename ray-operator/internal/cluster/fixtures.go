@@ -9,7 +9,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
@@ -122,7 +122,7 @@ func isOptional(kind string) bool {
 func isRunningAs(seen, wanted client.Object) bool {
 	there, isSet := seen.(*appsv1.StatefulSet)
 	want, _ := wanted.(*appsv1.StatefulSet)
-	return isSet && there.Annotations[v1alpha1.AnnotationIntent] == want.Annotations[v1alpha1.AnnotationIntent] &&
+	return isSet && there.Annotations[v1beta1.AnnotationIntent] == want.Annotations[v1beta1.AnnotationIntent] &&
 		there.Spec.Replicas != nil && *there.Spec.Replicas == *want.Spec.Replicas
 }
 

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/gang"
@@ -35,7 +35,7 @@ type GangSeen struct {
 }
 
 // seeGang reads the object, which no cache holds: the API server may come to know its kind later, or know it no more.
-func (o observer) seeGang(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
+func (o observer) seeGang(ctx context.Context, cluster *v1beta1.ComputeCluster, seen *Seen) error {
 	kind, needed := gang.KindOf(cluster)
 	if !needed {
 		return nil
@@ -88,7 +88,7 @@ func gangOf(s *situation, sizes map[string]Size) gang.Gang {
 // joinGang returns a pod with what makes it one of the gang, where the queue has its quota.
 func joinGang(s *situation, sizes map[string]Size, made *corev1.Pod) *corev1.Pod {
 	gangOf(s, sizes).Join(made)
-	s.seen.Queue.Placements[kueue.PodSetOf(made.Labels[v1alpha1.LabelGroup])].On(made)
+	s.seen.Queue.Placements[kueue.PodSetOf(made.Labels[v1beta1.LabelGroup])].On(made)
 	return made
 }
 

@@ -6,7 +6,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
@@ -63,14 +63,14 @@ func planRecord(p *planner) {
 // workers tell that there was a head. An annotation that is wrong is not spared, as the status that contradicts it may
 // go.
 func isRecordSpared(p *planner) bool {
-	_, annotated := p.cluster.Annotations[v1alpha1.AnnotationRecord]
+	_, annotated := p.cluster.Annotations[v1beta1.AnnotationRecord]
 	if !p.seen.RecordMissing || annotated || p.Record != nil || p.Epoch > 1 || p.Failures > 0 {
 		return false
 	}
 	if p.hasStore() || isAutoscaled(p.cluster) || len(p.Scaled) > 0 || len(p.Accepted) > 0 || p.Roll != (Roll{}) || p.Policy != (SeenPolicy{}) {
 		return false
 	}
-	witnesses := func(group v1alpha1.WorkerGroup) bool { return p.wantedReplicas(&group) > 0 }
+	witnesses := func(group v1beta1.WorkerGroup) bool { return p.wantedReplicas(&group) > 0 }
 	return slices.ContainsFunc(p.cluster.Spec.WorkerGroups, witnesses)
 }
 

@@ -5,7 +5,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
@@ -13,8 +13,8 @@ import (
 )
 
 // resumption returns a short form of the annotation that wakes an idle cluster.
-func resumption(cluster *v1alpha1.ComputeCluster) string {
-	value, ok := cluster.Annotations[v1alpha1.AnnotationResume]
+func resumption(cluster *v1beta1.ComputeCluster) string {
+	value, ok := cluster.Annotations[v1beta1.AnnotationResume]
 	if !ok {
 		return ""
 	}
@@ -59,7 +59,7 @@ func checkIdle(p *planner) bool {
 		p.IdleAt = since
 	}
 	p.IdleAt = p.IdleAt.Add(time.Duration(policy.AfterSeconds) * time.Second)
-	if kept := keptUntil(p.cluster, p.now); kept.After(p.IdleAt) && policy.Action != v1alpha1.IdleNone {
+	if kept := keptUntil(p.cluster, p.now); kept.After(p.IdleAt) && policy.Action != v1beta1.IdleNone {
 		p.IdleAt, p.IdleKept = kept, true
 	}
 	p.wakeIn(p.IdleAt.Sub(p.now))
@@ -68,9 +68,9 @@ func checkIdle(p *planner) bool {
 
 // keptUntil returns before when the idle policy must not act, zero where nobody asked for that, or for too long. Values
 // that are no time are refused by the chart's policy.
-func keptUntil(cluster *v1alpha1.ComputeCluster, now time.Time) time.Time {
-	until, err := time.Parse(time.RFC3339, cluster.Annotations[v1alpha1.AnnotationKeepUntil])
-	if err != nil || until.Sub(now) > v1alpha1.MaxKeep {
+func keptUntil(cluster *v1beta1.ComputeCluster, now time.Time) time.Time {
+	until, err := time.Parse(time.RFC3339, cluster.Annotations[v1beta1.AnnotationKeepUntil])
+	if err != nil || until.Sub(now) > v1beta1.MaxKeep {
 		return time.Time{}
 	}
 	return until
@@ -80,13 +80,13 @@ func keptUntil(cluster *v1alpha1.ComputeCluster, now time.Time) time.Time {
 const maxRequester = 128
 
 // keepRequester returns who asked for the cluster to be kept, as people read it in a message.
-func keepRequester(cluster *v1alpha1.ComputeCluster) string {
+func keepRequester(cluster *v1beta1.ComputeCluster) string {
 	name := strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
 			return r
 		}
 		return -1
-	}, cluster.Annotations[v1alpha1.AnnotationKeepRequestedBy])
+	}, cluster.Annotations[v1beta1.AnnotationKeepRequestedBy])
 	if name == "" {
 		return "somebody who is not named"
 	}
@@ -104,7 +104,7 @@ func idleStart(b basis) time.Time {
 
 // deleteIdleCluster deletes a cluster that its idle policy wants gone.
 func deleteIdleCluster(p *planner) bool {
-	if policy := p.cluster.Spec.IdlePolicy; policy == nil || policy.Action != v1alpha1.IdleDelete || !checkIdle(p) {
+	if policy := p.cluster.Spec.IdlePolicy; policy == nil || policy.Action != v1beta1.IdleDelete || !checkIdle(p) {
 		return false
 	}
 	p.End = &telemetry.Event{Finding: reason.DeletedIdle.Of(reconcile.Stamp(p.IdleSince)), Action: "Delete"}

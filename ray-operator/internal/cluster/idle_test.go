@@ -7,25 +7,25 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // policySince is what the record says of a policy that was seen to change.
-func policySince(policy *v1alpha1.IdlePolicy, since time.Time) cluster.SeenPolicy {
+func policySince(policy *v1beta1.IdlePolicy, since time.Time) cluster.SeenPolicy {
 	hash, _ := naming.ObjectHash(policy)
 	return cluster.SeenPolicy{Hash: hash, Since: since.Unix()}
 }
 
 // TestIdlePolicy_CountsFromItsChange: a cluster that has long been idle has all the time of a policy that is new to it.
 func TestIdlePolicy_CountsFromItsChange(t *testing.T) {
-	policy := &v1alpha1.IdlePolicy{AfterSeconds: 600, Action: v1alpha1.IdleSuspend}
-	other := &v1alpha1.IdlePolicy{AfterSeconds: 3600, Action: v1alpha1.IdleSuspend}
+	policy := &v1beta1.IdlePolicy{AfterSeconds: 600, Action: v1beta1.IdleSuspend}
+	other := &v1beta1.IdlePolicy{AfterSeconds: 3600, Action: v1beta1.IdleSuspend}
 	for name, test := range map[string]struct {
 		generation int64
 		record     cluster.SeenPolicy
-		policy     *v1alpha1.IdlePolicy
+		policy     *v1beta1.IdlePolicy
 		acts       bool
 		want       cluster.SeenPolicy
 		wake       time.Duration
@@ -61,21 +61,21 @@ func TestKeepUntil_HoldsTheIdlePolicy(t *testing.T) {
 		wake              time.Duration
 		words             string
 	}{
-		"nobody asks":                 {"", "", v1alpha1.IdleSuspend, 20 * time.Minute, act, 0, ""},
-		"for an hour":                 {at(time.Hour), "ana", v1alpha1.IdleSuspend, 20 * time.Minute, "IdleKept", time.Hour, "2026-01-01T13:00:00Z at the request of ana, and suspended then"},
-		"by somebody":                 {at(time.Hour), "", v1alpha1.IdleDelete, 20 * time.Minute, "IdleKept", time.Hour, "of somebody who is not named, and deleted then"},
-		"in another zone":             {"2026-01-01T14:00:00+01:00", "ana", v1alpha1.IdleSuspend, 20 * time.Minute, "IdleKept", time.Hour, "2026-01-01T13:00:00Z"},
-		"for seven days":              {at(168 * time.Hour), "ana", v1alpha1.IdleSuspend, 20 * time.Minute, "IdleKept", 168 * time.Hour, ""},
-		"for longer":                  {at(168*time.Hour + time.Second), "ana", v1alpha1.IdleSuspend, 20 * time.Minute, act, 0, ""},
-		"until before":                {at(-time.Second), "ana", v1alpha1.IdleSuspend, 20 * time.Minute, act, 0, ""},
-		"for less than the policy":    {at(time.Minute), "ana", v1alpha1.IdleSuspend, 5 * time.Minute, soon, 5 * time.Minute, ""},
-		"until something":             {"tomorrow", "ana", v1alpha1.IdleSuspend, 20 * time.Minute, act, 0, ""},
-		"where the policy only tells": {at(time.Hour), "ana", v1alpha1.IdleNone, 20 * time.Minute, "IdleLimitReached", 0, ""},
-		"by more than a name":         {at(time.Hour), "a\n\x1b[31m" + strings.Repeat("ä", 99), v1alpha1.IdleSuspend, 20 * time.Minute, "IdleKept", time.Hour, "of a[31m" + strings.Repeat("ä", 61) + ", and"},
+		"nobody asks":                 {"", "", v1beta1.IdleSuspend, 20 * time.Minute, act, 0, ""},
+		"for an hour":                 {at(time.Hour), "ana", v1beta1.IdleSuspend, 20 * time.Minute, "IdleKept", time.Hour, "2026-01-01T13:00:00Z at the request of ana, and suspended then"},
+		"by somebody":                 {at(time.Hour), "", v1beta1.IdleDelete, 20 * time.Minute, "IdleKept", time.Hour, "of somebody who is not named, and deleted then"},
+		"in another zone":             {"2026-01-01T14:00:00+01:00", "ana", v1beta1.IdleSuspend, 20 * time.Minute, "IdleKept", time.Hour, "2026-01-01T13:00:00Z"},
+		"for seven days":              {at(168 * time.Hour), "ana", v1beta1.IdleSuspend, 20 * time.Minute, "IdleKept", 168 * time.Hour, ""},
+		"for longer":                  {at(168*time.Hour + time.Second), "ana", v1beta1.IdleSuspend, 20 * time.Minute, act, 0, ""},
+		"until before":                {at(-time.Second), "ana", v1beta1.IdleSuspend, 20 * time.Minute, act, 0, ""},
+		"for less than the policy":    {at(time.Minute), "ana", v1beta1.IdleSuspend, 5 * time.Minute, soon, 5 * time.Minute, ""},
+		"until something":             {"tomorrow", "ana", v1beta1.IdleSuspend, 20 * time.Minute, act, 0, ""},
+		"where the policy only tells": {at(time.Hour), "ana", v1beta1.IdleNone, 20 * time.Minute, "IdleLimitReached", 0, ""},
+		"by more than a name":         {at(time.Hour), "a\n\x1b[31m" + strings.Repeat("ä", 99), v1beta1.IdleSuspend, 20 * time.Minute, "IdleKept", time.Hour, "of a[31m" + strings.Repeat("ä", 61) + ", and"},
 	} {
 		of := demo()
-		of.Annotations = map[string]string{v1alpha1.AnnotationKeepUntil: test.value, v1alpha1.AnnotationKeepRequestedBy: test.by}
-		of.Spec.IdlePolicy = &v1alpha1.IdlePolicy{AfterSeconds: 600, Action: test.action}
+		of.Annotations = map[string]string{v1beta1.AnnotationKeepUntil: test.value, v1beta1.AnnotationKeepRequestedBy: test.by}
+		of.Spec.IdlePolicy = &v1beta1.IdlePolicy{AfterSeconds: 600, Action: test.action}
 		seen := given(1, answered(test.idle, 0))
 		plan := decide(of, seen)
 		if acts := plan.Suspended || plan.End != nil; acts != (test.want == act) {
@@ -86,7 +86,7 @@ func TestKeepUntil_HoldsTheIdlePolicy(t *testing.T) {
 			continue
 		}
 		status := cluster.Status(of, seen, plan, cluster.Outcome{}, now)
-		condition := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionSuspended)
+		condition := meta.FindStatusCondition(status.Conditions, v1beta1.ConditionSuspended)
 		if condition == nil || condition.Reason != test.want || !strings.Contains(condition.Message, test.words) {
 			t.Errorf("%s: %+v, want %s with %q", name, condition, test.want, test.words)
 		}

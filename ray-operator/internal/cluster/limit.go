@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 )
 
 // limitNodes keeps what is made within the cluster's maximum, whatever the autoscaler wants: groups of high priority
 // grow first. A maximum below what is there takes nobody away: workers go when they are idle. A group that is rolled
 // keeps its places.
-func limitNodes(cluster *v1alpha1.ComputeCluster, sizes map[string]Size) {
+func limitNodes(cluster *v1beta1.ComputeCluster, sizes map[string]Size) {
 	room, limited := nodesLeft(cluster, sizes, func(size Size) int {
 		if size.Rolled {
 			return max(size.Replicas, size.Staying)
@@ -40,7 +40,7 @@ func limitNodes(cluster *v1alpha1.ComputeCluster, sizes map[string]Size) {
 
 // nodesLeft returns how many more workers the cluster's maximum allows than groups have of them, false where there is
 // none.
-func nodesLeft(cluster *v1alpha1.ComputeCluster, sizes map[string]Size, of func(Size) int) (int, bool) {
+func nodesLeft(cluster *v1beta1.ComputeCluster, sizes map[string]Size, of func(Size) int) (int, bool) {
 	spec := cluster.Spec.Autoscaling
 	if spec == nil || spec.MaxNodes == nil {
 		return 0, false
@@ -54,17 +54,17 @@ func nodesLeft(cluster *v1alpha1.ComputeCluster, sizes map[string]Size, of func(
 }
 
 // byPriority returns a cluster's groups, those of high priority first.
-func byPriority(cluster *v1alpha1.ComputeCluster) []*v1alpha1.WorkerGroup {
-	var all []*v1alpha1.WorkerGroup
+func byPriority(cluster *v1beta1.ComputeCluster) []*v1beta1.WorkerGroup {
+	var all []*v1beta1.WorkerGroup
 	for i := range cluster.Spec.WorkerGroups {
 		all = append(all, &cluster.Spec.WorkerGroups[i])
 	}
-	slices.SortStableFunc(all, func(a, b *v1alpha1.WorkerGroup) int { return cmp.Compare(priorityOf(b), priorityOf(a)) })
+	slices.SortStableFunc(all, func(a, b *v1beta1.WorkerGroup) int { return cmp.Compare(priorityOf(b), priorityOf(a)) })
 	return all
 }
 
 // priorityOf returns a group's priority.
-func priorityOf(group *v1alpha1.WorkerGroup) int {
+func priorityOf(group *v1beta1.WorkerGroup) int {
 	if group.Priority == nil {
 		return 0
 	}

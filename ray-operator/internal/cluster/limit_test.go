@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
@@ -16,7 +16,7 @@ import (
 func TestDecide_KeepsWithinMaxNodes(t *testing.T) {
 	for name, test := range map[string]struct {
 		maxNodes, cpu, gpu int32
-		edit               func(*v1alpha1.ComputeCluster, *cluster.Seen)
+		edit               func(*v1beta1.ComputeCluster, *cluster.Seen)
 		want               string
 	}{
 		"an autoscaler that wants more":            {maxNodes: 4, cpu: 10, gpu: 0, want: "cpu 2"},
@@ -28,9 +28,9 @@ func TestDecide_KeepsWithinMaxNodes(t *testing.T) {
 		"no maximum":                               {maxNodes: 0, cpu: 4, gpu: 1, want: "cpu 2, gpu 1"},
 		"a group that is rolled keeps its places":  {maxNodes: 2, cpu: 2, gpu: 1, edit: rolledAway, want: ""},
 		"those that are given back leave room":     {maxNodes: 2, gpu: 1, edit: givenBack, want: "gpu 1"},
-		"the autoscaler is away: no growth at all": {maxNodes: 4, edit: func(_ *v1alpha1.ComputeCluster, s *cluster.Seen) { s.Scaler.Connected = false }, want: ""},
+		"the autoscaler is away: no growth at all": {maxNodes: 4, edit: func(_ *v1beta1.ComputeCluster, s *cluster.Seen) { s.Scaler.Connected = false }, want: ""},
 	} {
-		of := elastic(func(c *v1alpha1.ComputeCluster) {
+		of := elastic(func(c *v1beta1.ComputeCluster) {
 			gpu, most, high := testkit.Group("gpu", 0), int32(10), int32(1)
 			gpu.MaxReplicas, gpu.Priority = &most, &high
 			c.Spec.WorkerGroups = append(c.Spec.WorkerGroups, gpu)
@@ -40,7 +40,7 @@ func TestDecide_KeepsWithinMaxNodes(t *testing.T) {
 		})
 		seen := elasticPods(of, 2)
 		for _, worker := range seen.Pods[1:] {
-			worker.Annotations[v1alpha1.AnnotationIntent] = "v9-later"
+			worker.Annotations[v1beta1.AnnotationIntent] = "v9-later"
 		}
 		seen.Record.Scaled["gpu"] = cluster.Held{0}
 		seen.Scaler = cluster.Scaler{Heard: true, Connected: true, Word: scalelink.Word{
@@ -60,29 +60,29 @@ func TestDecide_KeepsWithinMaxNodes(t *testing.T) {
 	}
 }
 
-func rolledAway(of *v1alpha1.ComputeCluster, seen *cluster.Seen) {
-	strategy(v1alpha1.UpgradeRollingWorkers, nil)(&of.Spec)
+func rolledAway(of *v1beta1.ComputeCluster, seen *cluster.Seen) {
+	strategy(v1beta1.UpgradeRollingWorkers, nil)(&of.Spec)
 	exiting("Rolling", time.Minute, time.Minute)(seen.Pods[2].Pod)
 	seen.Record.Roll = cluster.Roll{Group: "cpu", Size: 2}
 }
 
-func twoHosts(of *v1alpha1.ComputeCluster, _ *cluster.Seen) {
+func twoHosts(of *v1beta1.ComputeCluster, _ *cluster.Seen) {
 	of.Spec.WorkerGroups[1].HostsPerReplica = 2
 }
 
-func newGroup(of *v1alpha1.ComputeCluster, seen *cluster.Seen) {
+func newGroup(of *v1beta1.ComputeCluster, seen *cluster.Seen) {
 	four := int32(4)
 	of.Spec.WorkerGroups[1].Replicas = &four
 	delete(seen.Record.Scaled, "gpu")
 }
 
-func withMinimum(of *v1alpha1.ComputeCluster, seen *cluster.Seen) {
+func withMinimum(of *v1beta1.ComputeCluster, seen *cluster.Seen) {
 	three := int32(3)
 	of.Spec.WorkerGroups[1].MinReplicas, of.Spec.WorkerGroups[1].Replicas = &three, &three
 	seen.Record.Scaled["gpu"] = cluster.Held{3}
 }
 
-func givenBack(_ *v1alpha1.ComputeCluster, seen *cluster.Seen) {
+func givenBack(_ *v1beta1.ComputeCluster, seen *cluster.Seen) {
 	seen.Scaler.Word.Leaving = []scalelink.Leaver{{Pod: string(seen.Pods[2].UID), Node: "00", Drained: true}}
 	seen.Scaler.Word.Targets[0].Replicas = 1
 }

@@ -3,7 +3,7 @@ package cluster
 import (
 	"time"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scale"
@@ -11,7 +11,7 @@ import (
 
 // members are a group's workers of the plan's epoch, with the slots that they take.
 type members struct {
-	group  *v1alpha1.WorkerGroup
+	group  *v1beta1.WorkerGroup
 	hosts  int
 	bySlot map[int]Pod
 	slots  []scale.Slot
@@ -27,7 +27,7 @@ type members struct {
 }
 
 // membersOf returns a group's workers of a session.
-func membersOf(b basis, group *v1alpha1.WorkerGroup) *members {
+func membersOf(b basis, group *v1beta1.WorkerGroup) *members {
 	m := &members{
 		group: group, hosts: pod.Hosts(group), bySlot: map[int]Pod{}, old: map[int]bool{}, joined: map[int]bool{}, exiting: map[int]bool{},
 	}

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
@@ -79,7 +79,7 @@ func (s Seen) diagnose(pod Pod, now time.Time) (reason.Finding, bool) {
 func (s Seen) claimsOf(group string) []*corev1.PersistentVolumeClaim {
 	var claims []*corev1.PersistentVolumeClaim
 	for _, claim := range s.Claims {
-		if claim.Labels[v1alpha1.LabelGroup] == group && claim.DeletionTimestamp == nil {
+		if claim.Labels[v1beta1.LabelGroup] == group && claim.DeletionTimestamp == nil {
 			claims = append(claims, claim)
 		}
 	}
@@ -106,7 +106,7 @@ type Node struct {
 type observer struct{ *Reconciler }
 
 // observeCluster reads the cluster's surroundings.
-func (o observer) observeCluster(ctx context.Context, cluster *v1alpha1.ComputeCluster) (Seen, error) {
+func (o observer) observeCluster(ctx context.Context, cluster *v1beta1.ComputeCluster) (Seen, error) {
 	seen := Seen{Token: Token{Presence: reconcile.Ours}, Authority: reconcile.Ours} // until it matters and is looked at
 	pods, err := o.listOwnedPods(ctx, cluster.Namespace, cluster.UID)
 	if err != nil {
@@ -127,7 +127,7 @@ func (o observer) observeCluster(ctx context.Context, cluster *v1alpha1.ComputeC
 	}
 	slices.SortFunc(seen.Pods, func(a, b Pod) int { return cmp.Compare(a.Name, b.Name) })
 	seen.Record, seen.RecordMissing, seen.RecordError = recallRecord(cluster, pods)
-	for _, look := range []func(context.Context, *v1alpha1.ComputeCluster, *Seen) error{
+	for _, look := range []func(context.Context, *v1beta1.ComputeCluster, *Seen) error{
 		o.confirmHead, o.seeFixtures, o.seeGang, o.seePolicies, o.seeClaims, o.seeNodes, o.seeEvents, o.seeRay, o.seeScaler, o.seeStore, o.seeJobs, o.seeQueue,
 	} {
 		if err := look(ctx, cluster, &seen); err != nil {
@@ -138,11 +138,11 @@ func (o observer) observeCluster(ctx context.Context, cluster *v1alpha1.ComputeC
 }
 
 // seeJobs finds a job that wants the cluster, whether it runs or waits.
-func (o observer) seeJobs(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
+func (o observer) seeJobs(ctx context.Context, cluster *v1beta1.ComputeCluster, seen *Seen) error {
 	if cluster.Spec.IdlePolicy == nil && seen.Record.Suspended.Cause != suspendedIdle {
 		return nil
 	}
-	var jobs v1alpha1.ClusterJobList
+	var jobs v1beta1.ClusterJobList
 	err := o.Client.List(ctx, &jobs, client.InNamespace(cluster.Namespace), client.MatchingFields{index.Unended: cluster.Name}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return fmt.Errorf("list the jobs of ComputeCluster %s: %w", cluster.Name, err)
@@ -157,7 +157,7 @@ func (o observer) seeJobs(ctx context.Context, cluster *v1alpha1.ComputeCluster,
 	return nil
 }
 
-func (o observer) seeFixtures(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
+func (o observer) seeFixtures(ctx context.Context, cluster *v1beta1.ComputeCluster, seen *Seen) error {
 	seen.Fixtures = make(map[string]reconcile.Standing, len(fixtures))
 	for i := range fixtures {
 		f := &fixtures[i]
@@ -173,7 +173,7 @@ func (o observer) seeFixtures(ctx context.Context, cluster *v1alpha1.ComputeClus
 	return nil
 }
 
-func (o observer) seeClaims(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
+func (o observer) seeClaims(ctx context.Context, cluster *v1beta1.ComputeCluster, seen *Seen) error {
 	var list corev1.PersistentVolumeClaimList
 	owned := client.MatchingFields{index.Owner: string(cluster.UID)}
 	if err := o.Client.List(ctx, &list, client.InNamespace(cluster.Namespace), owned, client.UnsafeDisableDeepCopy); err != nil {
@@ -181,14 +181,14 @@ func (o observer) seeClaims(ctx context.Context, cluster *v1alpha1.ComputeCluste
 	}
 	seen.Claims = map[string]*corev1.PersistentVolumeClaim{}
 	for i := range list.Items {
-		if list.Items[i].Labels[v1alpha1.LabelStore] == "" {
+		if list.Items[i].Labels[v1beta1.LabelStore] == "" {
 			seen.Claims[list.Items[i].Name] = &list.Items[i]
 		}
 	}
 	return nil
 }
 
-func (o observer) seeNodes(ctx context.Context, _ *v1alpha1.ComputeCluster, seen *Seen) error {
+func (o observer) seeNodes(ctx context.Context, _ *v1beta1.ComputeCluster, seen *Seen) error {
 	if !o.WatchNodes {
 		return nil
 	}
@@ -219,7 +219,7 @@ func (o observer) seeNode(ctx context.Context, name string, seen *Seen) error {
 const maxEventPods = 3
 
 // seeEvents looks at what the kubelet told of pods that it could not make containers for: nothing else says why.
-func (o observer) seeEvents(ctx context.Context, _ *v1alpha1.ComputeCluster, seen *Seen) error {
+func (o observer) seeEvents(ctx context.Context, _ *v1beta1.ComputeCluster, seen *Seen) error {
 	now := o.Clock.Now()
 	looked := map[string]bool{}
 	for _, p := range seen.Pods {
@@ -243,7 +243,7 @@ func (o observer) seeEvents(ctx context.Context, _ *v1alpha1.ComputeCluster, see
 
 // confirmHead asks the API server for the head that the record names, or that there must have been since there are
 // workers, where the cache does not have it: a cache of pods that is late must not end a living head's epoch.
-func (o observer) confirmHead(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
+func (o observer) confirmHead(ctx context.Context, cluster *v1beta1.ComputeCluster, seen *Seen) error {
 	if seen.RecordError != nil || headOf(seen.Pods, seen.Record.Epoch) != nil || seen.Record.Suspended.Cause != "" {
 		return nil
 	}
@@ -280,7 +280,7 @@ func (o observer) listOwnedPods(ctx context.Context, namespace string, owner typ
 
 // listStrays returns the cluster's pods that have lost their owner reference. Both name and labels say whose they are:
 // the name holds a hash of the cluster's UID and of the place, and only the operator may set the labels.
-func (o observer) listStrays(ctx context.Context, cluster *v1alpha1.ComputeCluster) ([]Pod, error) {
+func (o observer) listStrays(ctx context.Context, cluster *v1beta1.ComputeCluster) ([]Pod, error) {
 	var list corev1.PodList
 	err := o.Client.List(ctx, &list, client.InNamespace(cluster.Namespace), client.MatchingFields{index.Stray: cluster.Name}, client.UnsafeDisableDeepCopy)
 	if err != nil {
@@ -298,8 +298,8 @@ func (o observer) listStrays(ctx context.Context, cluster *v1alpha1.ComputeClust
 }
 
 // presence returns what a read of an object that belongs to a cluster says of it.
-func presence(err error, obj client.Object, cluster *v1alpha1.ComputeCluster) (reconcile.Presence, error) {
-	return reconcile.PresenceOf(err, obj, metav1.NewControllerRef(cluster, v1alpha1.GroupVersion.WithKind(kindName)))
+func presence(err error, obj client.Object, cluster *v1beta1.ComputeCluster) (reconcile.Presence, error) {
+	return reconcile.PresenceOf(err, obj, metav1.NewControllerRef(cluster, v1beta1.GroupVersion.WithKind(kindName)))
 }
 
 // goingTaints are those by which autoscalers and cloud providers announce that a node is

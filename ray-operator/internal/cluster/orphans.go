@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 )
 
@@ -25,7 +25,7 @@ type podsOf struct{ items []corev1.Pod }
 
 func (p *podsOf) readPods(ctx context.Context, reader client.Reader, cluster types.NamespacedName) error {
 	var list corev1.PodList
-	labels := client.MatchingLabels{v1alpha1.LabelCluster: cluster.Name}
+	labels := client.MatchingLabels{v1beta1.LabelCluster: cluster.Name}
 	if err := reader.List(ctx, &list, client.InNamespace(cluster.Namespace), labels, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list the pods of %s: %w", cluster, err)
 	}
@@ -56,7 +56,7 @@ func groupOrphans(orphans []Removal) (owners []types.UID, alone []Removal) {
 	labelled := map[types.UID]int{}
 	ownerOf := func(one Removal) (types.UID, bool) {
 		owner := metav1.GetControllerOfNoCopy(one.Pod.Pod)
-		return owner.UID, one.Pod.Labels[v1alpha1.LabelClusterUID] == string(owner.UID)
+		return owner.UID, one.Pod.Labels[v1beta1.LabelClusterUID] == string(owner.UID)
 	}
 	for _, one := range orphans {
 		if owner, is := ownerOf(one); is {
@@ -146,7 +146,7 @@ func (h hastener) hastenUnseen(ctx context.Context, name types.NamespacedName) e
 	if err := pods.readPods(ctx, h.Client, name); err != nil || len(pods.findOrphans("")) == 0 {
 		return err
 	}
-	var cluster v1alpha1.ComputeCluster
+	var cluster v1beta1.ComputeCluster
 	if err := h.Live.Get(ctx, name, &cluster); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("read ComputeCluster %s: %w", name, err)
 	}
@@ -157,7 +157,7 @@ func (h hastener) hastenUnseen(ctx context.Context, name types.NamespacedName) e
 }
 
 // hastenForeground does the same for a cluster whose deletion waits for its pods: it is gone only after them.
-func (h hastener) hastenForeground(ctx context.Context, cluster *v1alpha1.ComputeCluster) error {
+func (h hastener) hastenForeground(ctx context.Context, cluster *v1beta1.ComputeCluster) error {
 	waits := slices.Contains(cluster.Finalizers, metav1.FinalizerDeleteDependents)
 	if cluster.DeletionTimestamp == nil || !IsManaged(cluster) || !waits {
 		return nil
@@ -177,7 +177,7 @@ func (h hastener) hurryPods(ctx context.Context, namespace string, orphans []Rem
 	}
 	owners, alone := groupOrphans(orphans)
 	together := kube.AtOnce(len(owners), func(i int) error {
-		return h.Writer.DeleteTogether(ctx, namespace, v1alpha1.LabelClusterUID, string(owners[i]), grace(orphanGrace))
+		return h.Writer.DeleteTogether(ctx, namespace, v1beta1.LabelClusterUID, string(owners[i]), grace(orphanGrace))
 	})
 	return errors.Join(sumErrors(together), sumErrors(kube.AtOnce(len(alone), func(i int) error {
 		return h.Writer.Delete(ctx, alone[i].Pod.Pod, alone[i].GraceSeconds)

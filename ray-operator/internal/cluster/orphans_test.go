@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 )
@@ -34,7 +34,7 @@ type leaving struct {
 func newLeaving(t *testing.T, pods ...client.Object) *leaving {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1beta1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -98,8 +98,8 @@ func podOfGone(name, node string) *corev1.Pod {
 	yes := true
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "default", Name: name, Labels: map[string]string{v1alpha1.LabelCluster: "demo"},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "ComputeCluster", Name: "demo", UID: "gone", Controller: &yes}},
+			Namespace: "default", Name: name, Labels: map[string]string{v1beta1.LabelCluster: "demo"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: v1beta1.GroupVersion.String(), Kind: "ComputeCluster", Name: "demo", UID: "gone", Controller: &yes}},
 		},
 		Spec: corev1.PodSpec{NodeName: node},
 	}
@@ -109,7 +109,7 @@ func podOfGone(name, node string) *corev1.Pod {
 func TestHasten_CostsOneCallForPodsWithTheLabel(t *testing.T) {
 	labelled := func(name, uid string) *corev1.Pod {
 		pod := podOfGone(name, "n1")
-		pod.Labels[v1alpha1.LabelClusterUID], pod.OwnerReferences[0].UID = uid, types.UID(uid)
+		pod.Labels[v1beta1.LabelClusterUID], pod.OwnerReferences[0].UID = uid, types.UID(uid)
 		return pod
 	}
 	server := newLeaving(t, labelled("head", "gone"), labelled("worker", "gone"), podOfGone("former", "n1"), labelled("other", "lives"))

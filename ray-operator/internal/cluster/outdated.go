@@ -6,20 +6,20 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 )
 
 // intents judges which pods are out of date. It remembers what the spec wants of each
 // group, for one pass.
 type intents struct {
-	cluster *v1alpha1.ComputeCluster
+	cluster *v1beta1.ComputeCluster
 	wanted  map[string]string
 	shapes  map[string]string
 	sizes   map[string]corev1.ResourceRequirements
 }
 
-func intentsOf(cluster *v1alpha1.ComputeCluster) intents {
+func intentsOf(cluster *v1beta1.ComputeCluster) intents {
 	return intents{cluster: cluster, wanted: map[string]string{}, shapes: map[string]string{}, sizes: map[string]corev1.ResourceRequirements{}}
 }
 
@@ -68,7 +68,7 @@ func (i intents) isOld(p Pod) bool {
 	if intent == "" {
 		return false // its group is gone, and so it will be
 	}
-	carried := p.Annotations[v1alpha1.AnnotationIntent]
+	carried := p.Annotations[v1beta1.AnnotationIntent]
 	version, _, _ := strings.Cut(intent, "-")
 	theirs, _, versioned := strings.Cut(carried, "-")
 	return carried != intent && (!versioned || theirs == version)

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -21,7 +21,7 @@ const progressWait = 2 * time.Second
 const infeasibleWait = 30 * time.Second
 
 // patienceFor returns for how long a status may wait for more to tell, 0 where it is urgent.
-func patienceFor(former, latter v1alpha1.ComputeClusterStatus) time.Duration {
+func patienceFor(former, latter v1beta1.ComputeClusterStatus) time.Duration {
 	if isUrgent(former, latter) {
 		return 0
 	}
@@ -29,14 +29,14 @@ func patienceFor(former, latter v1alpha1.ComputeClusterStatus) time.Duration {
 }
 
 // progressPatience returns for how long a status that only shows progress may wait.
-func progressPatience(former, latter v1alpha1.ComputeClusterStatus) time.Duration {
+func progressPatience(former, latter v1beta1.ComputeClusterStatus) time.Duration {
 	if former.Autoscaling == nil || latter.Autoscaling == nil || len(former.Autoscaling.Infeasible) == 0 || len(latter.Autoscaling.Infeasible) == 0 {
 		return progressWait
 	}
 	same := latter.DeepCopy()
 	same.Autoscaling.Infeasible, same.Autoscaling.InfeasibleTotal = former.Autoscaling.Infeasible, former.Autoscaling.InfeasibleTotal
-	before := meta.FindStatusCondition(former.Conditions, v1alpha1.ConditionAutoscaling)
-	after := meta.FindStatusCondition(same.Conditions, v1alpha1.ConditionAutoscaling)
+	before := meta.FindStatusCondition(former.Conditions, v1beta1.ConditionAutoscaling)
+	after := meta.FindStatusCondition(same.Conditions, v1beta1.ConditionAutoscaling)
 	if before != nil && after != nil && before.Reason == after.Reason {
 		after.Message = before.Message
 	}
@@ -48,7 +48,7 @@ func progressPatience(former, latter v1alpha1.ComputeClusterStatus) time.Duratio
 
 // isUrgent reports whether a status says more than that there is progress: readiness, an obstacle or
 // the end of one, a new epoch, anything that went wrong.
-func isUrgent(former, latter v1alpha1.ComputeClusterStatus) bool {
+func isUrgent(former, latter v1beta1.ComputeClusterStatus) bool {
 	if former.ObservedGeneration == 0 {
 		return !isStarting(latter)
 	}
@@ -70,8 +70,8 @@ func isUrgent(former, latter v1alpha1.ComputeClusterStatus) bool {
 }
 
 // isStarting reports whether a first status says no more than that all is under way.
-func isStarting(first v1alpha1.ComputeClusterStatus) bool {
-	under := first.Phase == v1alpha1.PhasePending || first.Phase == v1alpha1.PhaseStarting
+func isStarting(first v1beta1.ComputeClusterStatus) bool {
+	under := first.Phase == v1beta1.PhasePending || first.Phase == v1beta1.PhaseStarting
 	return under && !slices.ContainsFunc(first.Conditions, func(told metav1.Condition) bool { return isWarning(told.Reason) })
 }
 
@@ -80,11 +80,11 @@ func isStarting(first v1alpha1.ComputeClusterStatus) bool {
 // ready, or that it is not any more though nobody edited it, is more.
 func isTurning(after *metav1.Condition, edited bool) bool {
 	switch after.Type {
-	case v1alpha1.ConditionReady:
+	case v1beta1.ConditionReady:
 		return after.Status == metav1.ConditionTrue || !edited || isWarning(after.Reason)
-	case v1alpha1.ConditionReconciling, v1alpha1.ConditionWorkersReady:
+	case v1beta1.ConditionReconciling, v1beta1.ConditionWorkersReady:
 		return false
-	case v1alpha1.ConditionHeadReady:
+	case v1beta1.ConditionHeadReady:
 		return after.Status == metav1.ConditionFalse
 	default:
 		return true

@@ -6,7 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // TestUrgent_AFirstStatus: it waits while all is under way, and not where there is something to report.
@@ -15,17 +15,17 @@ func TestUrgent_AFirstStatus(t *testing.T) {
 		phase, reason string
 		want          bool
 	}{
-		"it waits while pods have no node": {v1alpha1.PhasePending, "Scheduling", false},
-		"it waits while pods start":        {v1alpha1.PhaseStarting, "HeadStarting", false},
-		"a warning is told":                {v1alpha1.PhasePending, "QuotaExceeded", true},
-		"that it is ready is told":         {v1alpha1.PhaseReady, "AllReady", true},
-		"that it failed is told":           {v1alpha1.PhaseFailed, "InvalidSpec", true},
-		"that it is suspended is told":     {v1alpha1.PhaseSuspended, "SuspendedBySpec", true},
+		"it waits while pods have no node": {v1beta1.PhasePending, "Scheduling", false},
+		"it waits while pods start":        {v1beta1.PhaseStarting, "HeadStarting", false},
+		"a warning is told":                {v1beta1.PhasePending, "QuotaExceeded", true},
+		"that it is ready is told":         {v1beta1.PhaseReady, "AllReady", true},
+		"that it failed is told":           {v1beta1.PhaseFailed, "InvalidSpec", true},
+		"that it is suspended is told":     {v1beta1.PhaseSuspended, "SuspendedBySpec", true},
 	} {
-		first := v1alpha1.ComputeClusterStatus{
-			ObservedGeneration: 1, Phase: c.phase, Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReady, Reason: c.reason}},
+		first := v1beta1.ComputeClusterStatus{
+			ObservedGeneration: 1, Phase: c.phase, Conditions: []metav1.Condition{{Type: v1beta1.ConditionReady, Reason: c.reason}},
 		}
-		if got := isUrgent(v1alpha1.ComputeClusterStatus{}, first); got != c.want {
+		if got := isUrgent(v1beta1.ComputeClusterStatus{}, first); got != c.want {
 			t.Errorf("%s: urgent %t, want %t", name, got, c.want)
 		}
 	}
@@ -33,14 +33,14 @@ func TestUrgent_AFirstStatus(t *testing.T) {
 
 // TestProgressPatience: a loop that submits what can never fit costs a write each half minute, and nothing else waits so long.
 func TestProgressPatience(t *testing.T) {
-	status := func(ready int32, shapes ...v1alpha1.InfeasibleShape) v1alpha1.ComputeClusterStatus {
-		return v1alpha1.ComputeClusterStatus{
-			Workers: v1alpha1.WorkerCounts{Ready: ready}, Autoscaling: &v1alpha1.AutoscalingStatus{Infeasible: shapes},
+	status := func(ready int32, shapes ...v1beta1.InfeasibleShape) v1beta1.ComputeClusterStatus {
+		return v1beta1.ComputeClusterStatus{
+			Workers: v1beta1.WorkerCounts{Ready: ready}, Autoscaling: &v1beta1.AutoscalingStatus{Infeasible: shapes},
 		}
 	}
-	one, two, other := v1alpha1.InfeasibleShape{Shape: "a", Count: 1}, v1alpha1.InfeasibleShape{Shape: "a", Count: 2}, v1alpha1.InfeasibleShape{Shape: "b"}
+	one, two, other := v1beta1.InfeasibleShape{Shape: "a", Count: 1}, v1beta1.InfeasibleShape{Shape: "a", Count: 2}, v1beta1.InfeasibleShape{Shape: "b"}
 	for name, c := range map[string]struct {
-		before, after v1alpha1.ComputeClusterStatus
+		before, after v1beta1.ComputeClusterStatus
 		want          time.Duration
 	}{
 		"another count":         {status(1, one), status(1, two), 30 * time.Second},
@@ -48,7 +48,7 @@ func TestProgressPatience(t *testing.T) {
 		"the first":             {status(1), status(1, one), 2 * time.Second},
 		"the end of it":         {status(1, one), status(1), 2 * time.Second},
 		"a worker more as well": {status(1, one), status(2, two), 2 * time.Second},
-		"without autoscaling":   {v1alpha1.ComputeClusterStatus{}, status(1, one), 2 * time.Second},
+		"without autoscaling":   {v1beta1.ComputeClusterStatus{}, status(1, one), 2 * time.Second},
 	} {
 		if got := progressPatience(c.before, c.after); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)

@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
@@ -31,7 +31,7 @@ func (t Turn) hasPod(p Pod) bool {
 }
 
 // isHead reports whether the pod was made as a head.
-func (p Pod) isHead() bool { return p.Labels[v1alpha1.LabelRole] == v1alpha1.RoleHead }
+func (p Pod) isHead() bool { return p.Labels[v1beta1.LabelRole] == v1beta1.RoleHead }
 
 // isTerminating reports whether a pod is on its way out.
 func (p Pod) isTerminating() bool { return p.DeletionTimestamp != nil }
@@ -46,7 +46,7 @@ func (p Pod) hasAddress() bool { return p.Status.PodIP != "" && !p.hasFinished()
 
 // isDraining reports whether a pod is on its planned exit and still at work.
 func (p Pod) isDraining() bool {
-	return !p.isTerminating() && p.Annotations[v1alpha1.AnnotationDrain] != ""
+	return !p.isTerminating() && p.Annotations[v1beta1.AnnotationDrain] != ""
 }
 
 // isStaying reports whether a worker is one of those that its group has: it is there to stay.

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink/steer"
@@ -40,14 +40,14 @@ func TestHeadsAreAskedUntilTheyHaveEnded(t *testing.T) {
 		corev1.PodRunning: 1, corev1.PodUnknown: 1, corev1.PodFailed: 0, corev1.PodSucceeded: 0,
 	} {
 		head := Pod{At: naming.Place{Epoch: 1}, Pod: &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{UID: "head", Labels: map[string]string{v1alpha1.LabelRole: v1alpha1.RoleHead}},
+			ObjectMeta: metav1.ObjectMeta{UID: "head", Labels: map[string]string{v1beta1.LabelRole: v1beta1.RoleHead}},
 			Status:     corev1.PodStatus{Phase: phase, PodIP: "10.0.0.1"},
 		}}
 		heads, scale := &asked{}, &steered{}
 		r := &Reconciler{Heads: heads, Scale: scale}
 		seen, plan := Seen{Pods: []Pod{head}}, Plan{Turn: Turn{Epoch: 1}, Ask: Ask{Every: time.Second}, Orders: &scalelink.Orders{Head: "head"}}
-		r.askHead(&v1alpha1.ComputeCluster{}, seen, plan)
-		r.steerScaler(&v1alpha1.ComputeCluster{}, seen, plan)
+		r.askHead(&v1beta1.ComputeCluster{}, seen, plan)
+		r.steerScaler(&v1beta1.ComputeCluster{}, seen, plan)
 		if heads.count != want || scale.count != want {
 			t.Errorf("a head that is %s: asked %d times and steered %d times, want %d", phase, heads.count, scale.count, want)
 		}
@@ -58,9 +58,9 @@ func TestHeadsAreAskedUntilTheyHaveEnded(t *testing.T) {
 func TestSeen_NamesTheArchitectureOfANode(t *testing.T) {
 	ended := &corev1.ContainerStateTerminated{ExitCode: 255, Message: "exec /bin/sh: exec format error"}
 	of := Pod{Pod: &corev1.Pod{
-		Spec: corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: v1alpha1.ContainerRay, Image: "rayproject/ray:2.60.0"}}},
+		Spec: corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: v1beta1.ContainerRay, Image: "rayproject/ray:2.60.0"}}},
 		Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
-			Name: v1alpha1.ContainerRay, State: corev1.ContainerState{Terminated: ended},
+			Name: v1beta1.ContainerRay, State: corev1.ContainerState{Terminated: ended},
 		}}},
 	}}
 	node := nodeOf(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{corev1.LabelArchStable: "arm64"}}})

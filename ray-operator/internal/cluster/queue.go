@@ -5,7 +5,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
@@ -14,7 +14,7 @@ import (
 )
 
 // seeQueue finds the cluster's place in a queue.
-func (o observer) seeQueue(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) (err error) {
+func (o observer) seeQueue(ctx context.Context, cluster *v1beta1.ComputeCluster, seen *Seen) (err error) {
 	seen.Queue, err = o.Queue.OfCluster(ctx, cluster)
 	return err
 }
@@ -38,7 +38,7 @@ func yieldQuota(p *planner) {
 
 // limitToQuota returns the size of a group as far as the queue has given it quota: a size that was kept may be above
 // that.
-func limitToQuota(s *situation, group *v1alpha1.WorkerGroup, size Size) Size {
+func limitToQuota(s *situation, group *v1beta1.WorkerGroup, size Size) Size {
 	if most, limited := s.seen.Queue.Workload.Admitted(kueue.PodSetOf(group.Name)); limited && s.seen.Queue.Queue != "" {
 		size.Replicas = min(size.Replicas, most/pod.Hosts(group))
 	}

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
@@ -44,11 +44,11 @@ func suspendedBy(cause string) func(*cluster.Seen) {
 }
 
 func TestQueue_HoldsAndLets(t *testing.T) {
-	suspended := func(c *v1alpha1.ComputeCluster) { c.Spec.Suspend = true }
+	suspended := func(c *v1beta1.ComputeCluster) { c.Spec.Suspend = true }
 	damaged := func(s *cluster.Seen) { s.RecordError = errors.New("no JSON") }
 	for name, test := range map[string]struct {
 		seen cluster.Seen
-		edit func(*v1alpha1.ComputeCluster)
+		edit func(*v1beta1.ComputeCluster)
 		want string
 	}{
 		"a new one is queued and makes no pod":              {given(1, noPods, inQueue()), nil, "Queue: create Workload; Pending Queued"},
@@ -75,7 +75,7 @@ func TestQueue_HoldsAndLets(t *testing.T) {
 }
 
 // queuedAs is why the cluster has no pods, what is done, and what is told.
-func queuedAs(of *v1alpha1.ComputeCluster, seen cluster.Seen) string {
+func queuedAs(of *v1beta1.ComputeCluster, seen cluster.Seen) string {
 	plan := decide(of, seen)
 	cause := seen.Record.Suspended.Cause
 	if plan.Record != nil {
@@ -93,7 +93,7 @@ func queuedAs(of *v1alpha1.ComputeCluster, seen cluster.Seen) string {
 	}
 	status := cluster.Status(of, seen, plan, cluster.Outcome{}, now)
 	why := ""
-	if ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady); ready != nil {
+	if ready := meta.FindStatusCondition(status.Conditions, v1beta1.ConditionReady); ready != nil {
 		why = ready.Reason
 	}
 	return fmt.Sprintf("%s: %s; %s %s", cause, strings.Join(acts, ", "), status.Phase, why)
@@ -104,7 +104,7 @@ func TestQueue_SaysThatItsWorkloadIsRefused(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "workloads"}, "w", errors.New("too many"))
 	outcome := cluster.Outcome{Outcome: reconcile.Outcome{Err: fault.Wrap(forbidden, "create Workload w")}}
 	status := cluster.Status(demo(), seen, decide(demo(), seen), outcome, now)
-	ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
+	ready := meta.FindStatusCondition(status.Conditions, v1beta1.ConditionReady)
 	if ready.Reason != "QueueBlocked" || !strings.Contains(ready.Message, "too many") {
 		t.Errorf("it says %s: %s", ready.Reason, ready.Message)
 	}
@@ -125,7 +125,7 @@ func TestQueue_PlacesPodsByTheirFlavor(t *testing.T) {
 			t.Errorf("worker %s is placed on %q", worker.Name, got)
 		}
 	}
-	if got, want := plan.Head.Annotations[v1alpha1.AnnotationIntent], plain.Head.Annotations[v1alpha1.AnnotationIntent]; got != want {
+	if got, want := plan.Head.Annotations[v1beta1.AnnotationIntent], plain.Head.Annotations[v1beta1.AnnotationIntent]; got != want {
 		t.Errorf("the flavor makes the head one of intent %s, without it is %s", got, want)
 	}
 }
@@ -146,7 +146,7 @@ func TestQueue_KeepsSizesInTheQuota(t *testing.T) {
 
 func TestQueue_LeavesNoSurge(t *testing.T) {
 	of := demo()
-	of.Spec.UpgradeStrategy = &v1alpha1.UpgradeStrategy{Type: v1alpha1.UpgradeRollingWorkers, Rolling: &v1alpha1.Rolling{MaxSurge: 2}}
+	of.Spec.UpgradeStrategy = &v1beta1.UpgradeStrategy{Type: v1beta1.UpgradeRollingWorkers, Rolling: &v1beta1.Rolling{MaxSurge: 2}}
 	outOfDate := func(s *cluster.Seen) {
 		for _, worker := range s.Pods[1:] {
 			old(worker.Pod)

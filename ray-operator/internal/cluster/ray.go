@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch"
@@ -89,7 +89,7 @@ func (a *Ask) addResize(pod types.UID, amounts map[string]float64) {
 }
 
 // seeRay recalls what the head said last, if it is the head that is there now.
-func (o observer) seeRay(_ context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
+func (o observer) seeRay(_ context.Context, cluster *v1beta1.ComputeCluster, seen *Seen) error {
 	head := headOf(seen.Pods, seen.Record.Epoch)
 	if head == nil {
 		return nil
@@ -107,7 +107,7 @@ func (o observer) seeRay(_ context.Context, cluster *v1alpha1.ComputeCluster, se
 
 // askHead sets what is asked of the head in the background. It is reached by the address of the pod that is ours, and
 // by nothing that anyone else could have written.
-func (r *Reconciler) askHead(cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan) {
+func (r *Reconciler) askHead(cluster *v1beta1.ComputeCluster, seen Seen, plan Plan) {
 	name, head := client.ObjectKeyFromObject(cluster), headOf(seen.Pods, plan.Epoch)
 	if plan.Ask.Every == 0 || head == nil || !head.hasAddress() {
 		r.Heads.Forget(name)

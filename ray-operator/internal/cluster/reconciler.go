@@ -21,7 +21,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/controlstore"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
@@ -87,7 +87,7 @@ type Notes interface {
 
 // Reconcile does one pass over one cluster.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	var cluster v1alpha1.ComputeCluster
+	var cluster v1beta1.ComputeCluster
 	if err := r.Client.Get(ctx, request.NamespacedName, &cluster); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.forgetCluster(request.NamespacedName)
@@ -124,7 +124,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 // decidePlan decides by what is known of the Secrets of token and authority. It looks at them where the plan depends on
 // them or it is time to, and decides again only where one is not as it was known.
-func (r *Reconciler) decidePlan(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen, now time.Time) (Plan, error) {
+func (r *Reconciler) decidePlan(ctx context.Context, cluster *v1beta1.ComputeCluster, seen *Seen, now time.Time) (Plan, error) {
 	own := ownSecret(cluster) != ""
 	fresh := !own && isNew(cluster, seen)
 	known, good := r.recallToken(cluster, seen, fresh || own, now)
@@ -160,12 +160,12 @@ func (s Seen) secrets() secrets {
 }
 
 // isNew reports whether nothing was made for a cluster yet, as far as anything tells.
-func isNew(cluster *v1alpha1.ComputeCluster, seen *Seen) bool {
+func isNew(cluster *v1beta1.ComputeCluster, seen *Seen) bool {
 	return seen.RecordMissing && cluster.Status.Epoch == 0 && len(seen.Pods) == 0
 }
 
 // recallToken takes over what was last seen of the operator's own Secret, and returns how long that is good for.
-func (r *Reconciler) recallToken(cluster *v1alpha1.ComputeCluster, seen *Seen, others bool, now time.Time) (lookedAt, time.Duration) {
+func (r *Reconciler) recallToken(cluster *v1beta1.ComputeCluster, seen *Seen, others bool, now time.Time) (lookedAt, time.Duration) {
 	if others || !pod.TokenRequired(cluster) {
 		return lookedAt{}, tokenAgain
 	}
@@ -175,7 +175,7 @@ func (r *Reconciler) recallToken(cluster *v1alpha1.ComputeCluster, seen *Seen, o
 }
 
 // seeSecrets looks at the Secrets of token and authority, as far as the plan needs them.
-func (o observer) seeSecrets(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen, token, authority bool) (err error) {
+func (o observer) seeSecrets(ctx context.Context, cluster *v1beta1.ComputeCluster, seen *Seen, token, authority bool) (err error) {
 	if token {
 		err = o.seeToken(ctx, cluster, seen)
 	}
@@ -186,7 +186,7 @@ func (o observer) seeSecrets(ctx context.Context, cluster *v1alpha1.ComputeClust
 }
 
 // IsManaged reports whether a cluster is this operator's to manage.
-func IsManaged(cluster *v1alpha1.ComputeCluster) bool {
+func IsManaged(cluster *v1beta1.ComputeCluster) bool {
 	return reconcile.IsOurs(cluster.Spec.ManagedBy)
 }
 
@@ -203,7 +203,7 @@ func (r *Reconciler) forgetCluster(cluster types.NamespacedName) {
 // writeStatus writes the status if it differs in meaning from the one there is, or says after
 // how long it must be written.
 func (r *Reconciler) writeStatus(
-	ctx context.Context, cluster *v1alpha1.ComputeCluster, status v1alpha1.ComputeClusterStatus, now time.Time,
+	ctx context.Context, cluster *v1beta1.ComputeCluster, status v1beta1.ComputeClusterStatus, now time.Time,
 ) (time.Duration, error) {
 	change := reconcile.StatusChange{Seen: withoutSpec(cluster, cluster.Status), Wanted: withoutSpec(cluster, status)}
 	change.Patience = func() time.Duration { return patienceFor(cluster.Status, status) }
@@ -221,6 +221,6 @@ func (r *Reconciler) writeStatus(
 	return 0, nil
 }
 
-func withoutSpec(cluster *v1alpha1.ComputeCluster, status v1alpha1.ComputeClusterStatus) *v1alpha1.ComputeCluster {
-	return &v1alpha1.ComputeCluster{ObjectMeta: reconcile.StatusMeta(cluster), Status: status}
+func withoutSpec(cluster *v1beta1.ComputeCluster, status v1beta1.ComputeClusterStatus) *v1beta1.ComputeCluster {
+	return &v1beta1.ComputeCluster{ObjectMeta: reconcile.StatusMeta(cluster), Status: status}
 }

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -86,14 +86,14 @@ func (s Suspension) idleSince() string {
 }
 
 // boundTo binds a record to its cluster, so that it counts nowhere else.
-func (r Record) boundTo(cluster *v1alpha1.ComputeCluster) Record {
+func (r Record) boundTo(cluster *v1beta1.ComputeCluster) Record {
 	r.Of = cluster.UID
 	return r
 }
 
 // isOf reports whether a record can be that of a cluster: one that was copied from another is not, nor is one of an
 // epoch that the cluster cannot have reached. The status is at most one epoch behind the record, or behind the pods.
-func (r Record) isOf(cluster *v1alpha1.ComputeCluster, pods []corev1.Pod) bool {
+func (r Record) isOf(cluster *v1beta1.ComputeCluster, pods []corev1.Pod) bool {
 	reached := cluster.Status.Epoch
 	switch {
 	case r.Of != "" && r.Of != cluster.UID:
@@ -111,7 +111,7 @@ func (r Record) isOf(cluster *v1alpha1.ComputeCluster, pods []corev1.Pod) bool {
 
 // contradictingHead returns the UID of the head that lives, where the status names it and the record another; else
 // empty.
-func (r Record) contradictingHead(cluster *v1alpha1.ComputeCluster, pods []corev1.Pod) types.UID {
+func (r Record) contradictingHead(cluster *v1beta1.ComputeCluster, pods []corev1.Pod) types.UID {
 	head := cluster.Status.Head
 	if head == nil || r.HeadUID == "" || r.HeadUID == types.UID(head.UID) || r.Epoch != cluster.Status.Epoch {
 		return ""
@@ -150,8 +150,8 @@ func checkRecord(record *Record) error {
 
 // recallRecord gives the cluster's record and reports whether its annotation lacks it: what that says where it can be
 // this cluster's, else what the status mirrors, else what the pods themselves say, else that of a new cluster.
-func recallRecord(cluster *v1alpha1.ComputeCluster, pods []corev1.Pod) (record Record, missing bool, err error) {
-	text, ok := cluster.Annotations[v1alpha1.AnnotationRecord]
+func recallRecord(cluster *v1beta1.ComputeCluster, pods []corev1.Pod) (record Record, missing bool, err error) {
+	text, ok := cluster.Annotations[v1beta1.AnnotationRecord]
 	if !ok {
 		return restoreRecord(cluster, pods), true, nil
 	}
@@ -168,7 +168,7 @@ func recallRecord(cluster *v1alpha1.ComputeCluster, pods []corev1.Pod) (record R
 }
 
 // restoreRecord returns the record of a cluster whose annotation says nothing of it.
-func restoreRecord(cluster *v1alpha1.ComputeCluster, pods []corev1.Pod) Record {
+func restoreRecord(cluster *v1beta1.ComputeCluster, pods []corev1.Pod) Record {
 	record := Record{Version: recordVersion, Epoch: min(max(1, cluster.Status.Epoch), maxEpoch)}
 	if cluster.Status.Epoch > 0 {
 		if head := cluster.Status.Head; head != nil {
@@ -212,8 +212,8 @@ func (r Record) withTurn(turn Turn) Record {
 
 // mirroredSuspension returns the suspension as the status tells of it: one that is complete, or one that
 // has begun, of which the spec reports whether it is its own.
-func mirroredSuspension(cluster *v1alpha1.ComputeCluster) Suspension {
-	told := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionSuspended)
+func mirroredSuspension(cluster *v1beta1.ComputeCluster) Suspension {
+	told := meta.FindStatusCondition(cluster.Status.Conditions, v1beta1.ConditionSuspended)
 	switch {
 	case told == nil:
 		return Suspension{}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 )
 
@@ -69,20 +69,20 @@ func FuzzParseRecord(f *testing.F) {
 func TestSparesRecord(t *testing.T) {
 	none, one, four := int32(0), int32(1), int32(4)
 	for name, c := range map[string]struct {
-		edit  func(*v1alpha1.ComputeCluster)
+		edit  func(*v1beta1.ComputeCluster)
 		notes bool
 	}{
-		"workers tell that there was a head":   {func(*v1alpha1.ComputeCluster) {}, false},
-		"nobody tells where there is no group": {func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups = nil }, true},
-		"nor where no worker is wanted":        {func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups[0].Replicas = &none }, true},
-		"nor where the group is suspended":     {func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups[0].Suspend = true }, true},
-		"sizes are kept": {func(c *v1alpha1.ComputeCluster) {
-			c.Spec.Autoscaling, c.Spec.WorkerGroups[0].Replicas = &v1alpha1.Autoscaling{}, nil
+		"workers tell that there was a head":   {func(*v1beta1.ComputeCluster) {}, false},
+		"nobody tells where there is no group": {func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups = nil }, true},
+		"nor where no worker is wanted":        {func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups[0].Replicas = &none }, true},
+		"nor where the group is suspended":     {func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups[0].Suspend = true }, true},
+		"sizes are kept": {func(c *v1beta1.ComputeCluster) {
+			c.Spec.Autoscaling, c.Spec.WorkerGroups[0].Replicas = &v1beta1.Autoscaling{}, nil
 			c.Spec.WorkerGroups[0].MinReplicas, c.Spec.WorkerGroups[0].MaxReplicas = &one, &four
 		}, true},
-		"a store keeps sessions": {func(c *v1alpha1.ComputeCluster) { c.Spec.ControlStore = managedRedis() }, true},
-		"an annotation that is wrong is written again": {func(c *v1alpha1.ComputeCluster) {
-			c.Annotations = map[string]string{v1alpha1.AnnotationRecord: "of another"}
+		"a store keeps sessions": {func(c *v1beta1.ComputeCluster) { c.Spec.ControlStore = managedRedis() }, true},
+		"an annotation that is wrong is written again": {func(c *v1beta1.ComputeCluster) {
+			c.Annotations = map[string]string{v1beta1.AnnotationRecord: "of another"}
 		}, true},
 	} {
 		of := demo()

@@ -4,7 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch"
@@ -53,7 +53,7 @@ func resizeWorkers(p *planner) {
 // canGrow reports whether a worker that is out of date can become what the spec wants while
 // it runs. Ray can follow from 2.56 on; a node that cannot hold the pod then says so.
 func (i intents) canGrow(worker Pod) bool {
-	shape := worker.Annotations[v1alpha1.AnnotationShape]
+	shape := worker.Annotations[v1beta1.AnnotationShape]
 	if !i.isOld(worker) || shape == "" || !worker.isReady() || diagnose.RayStatus(worker.Pod) == nil || naming.IsRayBefore(i.cluster.Spec.RayVersion, 56) ||
 		shape != i.shapeOf(worker.At.Group) {
 		return false

@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scale"
 )
@@ -49,7 +49,7 @@ func countFailures(s *situation, of Pod, before int) int {
 
 // failureCount counts those before a worker that ended soon. Text that is no number counts as none.
 func (p Pod) failureCount() int {
-	count, err := strconv.Atoi(p.Annotations[v1alpha1.AnnotationFailures])
+	count, err := strconv.Atoi(p.Annotations[v1beta1.AnnotationFailures])
 	if err != nil {
 		return 0
 	}
@@ -73,6 +73,6 @@ func noteFailures(s *situation, m *members, broken []scale.Slot, made []*corev1.
 		return
 	}
 	for _, pod := range made[:min(len(broken), len(made))] {
-		pod.Annotations[v1alpha1.AnnotationFailures] = strconv.Itoa(failures)
+		pod.Annotations[v1beta1.AnnotationFailures] = strconv.Itoa(failures)
 	}
 }

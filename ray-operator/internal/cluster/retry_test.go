@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
@@ -26,7 +26,7 @@ func refused(p *corev1.Pod, at time.Time) {
 func unborn(p *corev1.Pod) { p.Status = corev1.PodStatus{Phase: corev1.PodPending} }
 
 // at is a pass at another time.
-func at(of *v1alpha1.ComputeCluster, seen cluster.Seen, when time.Time) cluster.Plan {
+func at(of *v1beta1.ComputeCluster, seen cluster.Seen, when time.Time) cluster.Plan {
 	return cluster.Decide(of, seen, desired.Site{Image: pod.OperatorImage{Image: "heliostat"}}, when)
 }
 
@@ -127,11 +127,11 @@ func TestDecide_PausesForWorkersThatCannotStart(t *testing.T) {
 	} {
 		plan := decide(demo(), given(1, pods(2, func(p *corev1.Pod) {
 			refused(p, now.Add(-c.age))
-			p.Annotations[v1alpha1.AnnotationFailures] = c.failures
+			p.Annotations[v1beta1.AnnotationFailures] = c.failures
 		})))
 		if replaced := len(plan.Delete) == 1 && len(plan.Create) == 1; replaced != c.replaced {
 			t.Errorf("%+v: %s", c, plan)
-		} else if replaced && plan.Create[0].Pods[0].Annotations[v1alpha1.AnnotationFailures] != c.next {
+		} else if replaced && plan.Create[0].Pods[0].Annotations[v1beta1.AnnotationFailures] != c.next {
 			t.Errorf("%+v: the next one has %v", c, plan.Create[0].Pods[0].Annotations)
 		}
 	}

@@ -1,7 +1,7 @@
 package cluster
 
 import (
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scale"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -16,7 +16,7 @@ type Roll struct {
 }
 
 // mirroredRoll returns the roll as the status tells of it.
-func mirroredRoll(status v1alpha1.ComputeClusterStatus) Roll {
+func mirroredRoll(status v1beta1.ComputeClusterStatus) Roll {
 	if status.Autoscaling == nil {
 		return Roll{}
 	}
@@ -72,7 +72,7 @@ func beginRoll(p *planner, m *members) {
 // paceOf returns how fast a group is rolled. With autoscaling, what is there beyond its size stays within its maximum
 // and the cluster's; where nothing may be missing, one replica may be beyond them, since nothing could be replaced
 // otherwise.
-func paceOf(s *situation, sizes map[string]Size, group *v1alpha1.WorkerGroup) scale.RollPace {
+func paceOf(s *situation, sizes map[string]Size, group *v1beta1.WorkerGroup) scale.RollPace {
 	pace := scale.RollPace{Wanted: sizes[group.Name].Replicas, Unavailable: 1}
 	if rolling := s.cluster.Spec.UpgradeStrategy.Rolling; rolling != nil {
 		pace.Unavailable, pace.Surge = int(rolling.MaxUnavailable), int(rolling.MaxSurge)

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink"
@@ -20,7 +20,7 @@ import (
 // rollGame is a rolling update of an autoscaled group, all of whose workers are at work.
 type rollGame struct {
 	*rapid.T
-	of                             *v1alpha1.ComputeCluster
+	of                             *v1beta1.ComputeCluster
 	seen                           cluster.Seen
 	size, most, unavailable, surge int
 	// nodes is the most workers that the cluster may have.
@@ -28,7 +28,7 @@ type rollGame struct {
 }
 
 // elasticPods is what a pass sees of an autoscaled cluster with so many workers, all of them out of date.
-func elasticPods(of *v1alpha1.ComputeCluster, workers int) cluster.Seen {
+func elasticPods(of *v1beta1.ComputeCluster, workers int) cluster.Seen {
 	seen := given(1)
 	seen.Fixtures = fixtures(of, 1)
 	head := pod.OperatorImage{Image: "heliostat"}.Complete(pod.Head(of, 1), of)
@@ -55,13 +55,13 @@ func TestRollOfAnAutoscaledGroup_KeepsItsBounds(t *testing.T) {
 		g.surge = rapid.IntRange(1-min(1, g.unavailable), 3).Draw(t, "surge")
 		workers := rapid.IntRange(1, g.most).Draw(t, "workers")
 		g.nodes = rapid.IntRange(workers, g.most+3).Draw(t, "nodes")
-		g.of = elastic(func(c *v1alpha1.ComputeCluster) {
+		g.of = elastic(func(c *v1beta1.ComputeCluster) {
 			most := int32(g.most)
 			c.Spec.WorkerGroups[0].MaxReplicas = &most
 			nodes := int32(g.nodes)
 			c.Spec.Autoscaling.MaxNodes = &nodes
-			c.Spec.UpgradeStrategy = &v1alpha1.UpgradeStrategy{
-				Type: v1alpha1.UpgradeRollingWorkers, Rolling: &v1alpha1.Rolling{MaxUnavailable: int32(g.unavailable), MaxSurge: int32(g.surge)},
+			c.Spec.UpgradeStrategy = &v1beta1.UpgradeStrategy{
+				Type: v1beta1.UpgradeRollingWorkers, Rolling: &v1beta1.Rolling{MaxUnavailable: int32(g.unavailable), MaxSurge: int32(g.surge)},
 			}
 		})
 		g.seen = elasticPods(g.of, workers)
@@ -97,10 +97,10 @@ func (g *rollGame) carryOut(plan cluster.Plan) {
 	}
 	before := g.ready()
 	for _, leave := range plan.Exits {
-		leave.Pod.Annotations[v1alpha1.AnnotationDrain] = leave.Exit.String()
+		leave.Pod.Annotations[v1beta1.AnnotationDrain] = leave.Exit.String()
 	}
 	for _, removal := range plan.Delete {
-		if removal.Pod.Annotations[v1alpha1.AnnotationDrain] == "" && isReady(removal.Pod) {
+		if removal.Pod.Annotations[v1beta1.AnnotationDrain] == "" && isReady(removal.Pod) {
 			g.Fatalf("%s is deleted at work: %s", removal.Pod.Name, removal.Why)
 		}
 		g.seen.Pods = slices.DeleteFunc(g.seen.Pods, func(p cluster.Pod) bool { return p.UID == removal.Pod.UID })
@@ -126,7 +126,7 @@ func (g *rollGame) carryOut(plan cluster.Plan) {
 func (g *rollGame) ready() int {
 	count := 0
 	for _, worker := range g.seen.Pods[1:] {
-		if isReady(worker) && worker.Annotations[v1alpha1.AnnotationDrain] == "" {
+		if isReady(worker) && worker.Annotations[v1beta1.AnnotationDrain] == "" {
 			count++
 		}
 	}
@@ -138,7 +138,7 @@ func (g *rollGame) happen() {
 	for _, worker := range g.seen.Pods[1:] {
 		moves := rapid.Bool().Draw(g.T, "moves")
 		switch {
-		case moves && worker.Annotations[v1alpha1.AnnotationDrain] != "":
+		case moves && worker.Annotations[v1beta1.AnnotationDrain] != "":
 			g.seen.Ray.Nodes[worker.UID] = cluster.RayNode{Dead: true}
 		case moves && !isReady(worker):
 			*worker.Pod = *running(worker.Pod.DeepCopy(), worker.At).Pod
@@ -149,7 +149,7 @@ func (g *rollGame) happen() {
 
 func (g *rollGame) isDone() bool {
 	return !slices.ContainsFunc(g.seen.Pods, func(p cluster.Pod) bool {
-		return p.Annotations[v1alpha1.AnnotationIntent] == "v1-old"
+		return p.Annotations[v1beta1.AnnotationIntent] == "v1-old"
 	})
 }
 

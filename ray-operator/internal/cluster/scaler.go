@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch"
@@ -72,7 +72,7 @@ func (s Scaler) isLate(worker Pod) bool {
 }
 
 // eventOfScaling returns the event for another size of a group, nil where it keeps its size.
-func eventOfScaling(s *situation, group *v1alpha1.WorkerGroup, size Size) *telemetry.Event {
+func eventOfScaling(s *situation, group *v1beta1.WorkerGroup, size Size) *telemetry.Event {
 	if !isAutoscaled(s.cluster) || size.Replicas == size.Alive || size.Target < 0 || size.Rolled {
 		return nil
 	}
@@ -89,7 +89,7 @@ func eventOfScaling(s *situation, group *v1alpha1.WorkerGroup, size Size) *telem
 
 // steerScaler sends the orders to the autoscaler beside the head. It is reached by the address of the pod that is
 // ours.
-func (r *Reconciler) steerScaler(cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan) {
+func (r *Reconciler) steerScaler(cluster *v1beta1.ComputeCluster, seen Seen, plan Plan) {
 	name, head := client.ObjectKeyFromObject(cluster), headOf(seen.Pods, plan.Epoch)
 	if plan.Orders == nil || head == nil || string(head.UID) != plan.Orders.Head || !head.hasAddress() {
 		r.Scale.Forget(name)
@@ -106,7 +106,7 @@ func (r *Reconciler) steerScaler(cluster *v1alpha1.ComputeCluster, seen Seen, pl
 }
 
 // seeScaler recalls what the autoscaler beside the head that is there now said last.
-func (o observer) seeScaler(_ context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
+func (o observer) seeScaler(_ context.Context, cluster *v1beta1.ComputeCluster, seen *Seen) error {
 	head := headOf(seen.Pods, seen.Record.Epoch)
 	if head == nil || !isAutoscaled(cluster) {
 		return nil
@@ -138,7 +138,7 @@ func ordersFor(b basis, sizes map[string]Size) *scalelink.Orders {
 	if spec == nil || b.head == nil || b.head.isTerminating() || !pod.HasAutoscaler(b.head.Pod) {
 		return nil
 	}
-	all := scalelink.Orders{Head: string(b.head.UID), Pace: cmp.Or(spec.Pace, v1alpha1.PaceDefault)}
+	all := scalelink.Orders{Head: string(b.head.UID), Pace: cmp.Or(spec.Pace, v1beta1.PaceDefault)}
 	if spec.MaxNodes != nil {
 		all.MaxNodes = int(*spec.MaxNodes)
 	}
@@ -166,7 +166,7 @@ func ordersFor(b basis, sizes map[string]Size) *scalelink.Orders {
 }
 
 // ordersOf returns the orders for one group.
-func ordersOf(cluster *v1alpha1.ComputeCluster, group *v1alpha1.WorkerGroup) scalelink.Group {
+func ordersOf(cluster *v1beta1.ComputeCluster, group *v1beta1.WorkerGroup) scalelink.Group {
 	within := boundsOf(group)
 	one := scalelink.Group{
 		Name: group.Name, Min: within.Min, Max: within.Max, Hosts: pod.Hosts(group), Suspended: group.Suspend,

@@ -8,7 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scale"
@@ -29,13 +29,13 @@ func reportSizes(t *statusDraft) {
 	if !isAutoscaled(t.cluster) && len(listHeldSizes(t)) == 0 {
 		return
 	}
-	told := &v1alpha1.AutoscalingStatus{}
+	told := &v1beta1.AutoscalingStatus{}
 	t.status.Autoscaling = told
 	for i := range t.cluster.Spec.WorkerGroups {
 		group := &t.cluster.Spec.WorkerGroups[i]
 		size, known := t.plan.Sizes[group.Name]
 		if held := t.plan.Scaled[group.Name]; known && held != nil {
-			told.Groups = append(told.Groups, v1alpha1.GroupTarget{
+			told.Groups = append(told.Groups, v1beta1.GroupTarget{
 				Name: group.Name, Target: int32(size.Replicas), Replicas: held[0], Reason: size.Reason, Rolled: size.Rolled,
 			})
 		}
@@ -49,27 +49,27 @@ func reportSizes(t *statusDraft) {
 	told.RetiringTotal, told.InfeasibleTotal = int32(len(told.Retiring)), int32(len(scaler.Word.Never))
 	told.Retiring = told.Retiring[:min(len(told.Retiring), mostTold)]
 	for _, never := range scaler.Word.Never[:min(len(scaler.Word.Never), mostTold)] {
-		told.Infeasible = append(told.Infeasible, v1alpha1.InfeasibleShape{Shape: never.Shape, Count: int32(never.Count), Reason: never.Reason})
+		told.Infeasible = append(told.Infeasible, v1beta1.InfeasibleShape{Shape: never.Shape, Count: int32(never.Count), Reason: never.Reason})
 	}
 }
 
 // listRetiring returns the workers that the autoscaler gives back, and those on a planned exit.
-func listRetiring(t *statusDraft) []v1alpha1.RetiringWorker {
-	var all []v1alpha1.RetiringWorker
+func listRetiring(t *statusDraft) []v1beta1.RetiringWorker {
+	var all []v1beta1.RetiringWorker
 	for _, p := range t.pods {
 		named := slices.IndexFunc(t.seen.Scaler.Word.Leaving, func(l scalelink.Leaver) bool { return l.Pod == string(p.UID) })
 		switch {
 		case p.isDraining():
 			exit := p.plannedExit()
 			until := metav1.NewTime(exit.Until)
-			all = append(all, v1alpha1.RetiringWorker{
-				Pod: p.Name, UID: string(p.UID), Reason: exit.Why, State: v1alpha1.RetiringDraining, Deadline: &until,
+			all = append(all, v1beta1.RetiringWorker{
+				Pod: p.Name, UID: string(p.UID), Reason: exit.Why, State: v1beta1.RetiringDraining, Deadline: &until,
 			})
 		case named >= 0:
 			leaver := t.seen.Scaler.Word.Leaving[named]
-			one := v1alpha1.RetiringWorker{Pod: p.Name, UID: leaver.Pod, Node: leaver.Node, Reason: leaver.Reason, State: v1alpha1.RetiringDraining}
+			one := v1beta1.RetiringWorker{Pod: p.Name, UID: leaver.Pod, Node: leaver.Node, Reason: leaver.Reason, State: v1beta1.RetiringDraining}
 			if leaver.Drained {
-				one.State = v1alpha1.RetiringDrained
+				one.State = v1beta1.RetiringDrained
 			}
 			all = append(all, one)
 		}
@@ -93,13 +93,13 @@ func listHeldSizes(t *statusDraft) []string {
 func reportAutoscaling(t *statusDraft, suspended *reason.Finding) {
 	told := judgeScaler(t)
 	if told == nil {
-		t.say.SetWhile(v1alpha1.ConditionAutoscaling, nil)
+		t.say.SetWhile(v1beta1.ConditionAutoscaling, nil)
 		return
 	}
 	if suspended != nil {
 		told = &verdict{false, *suspended}
 	}
-	t.say.Set(v1alpha1.ConditionAutoscaling, told.holds, told.Finding)
+	t.say.Set(v1beta1.ConditionAutoscaling, told.holds, told.Finding)
 }
 
 // judgeScaler returns the condition Autoscaling, nil where the cluster has none.
@@ -138,7 +138,7 @@ func judgeScalerWord(t *statusDraft) *verdict {
 }
 
 // describeShapes returns at most three shapes that nothing can hold, as text.
-func describeShapes(of *v1alpha1.AutoscalingStatus) string {
+func describeShapes(of *v1beta1.AutoscalingStatus) string {
 	const most = 3
 	var parts []string
 	all := of.Infeasible
@@ -163,7 +163,7 @@ func listSizes(t *statusDraft) string {
 }
 
 // desiredReplicas returns how many replicas a group must have, as far as the plan got to say so.
-func desiredReplicas(t *statusDraft, group *v1alpha1.WorkerGroup) int {
+func desiredReplicas(t *statusDraft, group *v1beta1.WorkerGroup) int {
 	if size, known := t.plan.Sizes[group.Name]; known {
 		return size.Replicas
 	}
@@ -175,7 +175,7 @@ func desiredReplicas(t *statusDraft, group *v1alpha1.WorkerGroup) int {
 
 // neededWorkers returns how many workers of a group have to be ready for the cluster to be usable: with
 // autoscaling those of its minimum.
-func neededWorkers(t *statusDraft, group *v1alpha1.WorkerGroup, desired int32) int32 {
+func neededWorkers(t *statusDraft, group *v1beta1.WorkerGroup, desired int32) int32 {
 	if !isAutoscaled(t.cluster) {
 		return desired
 	}
@@ -183,7 +183,7 @@ func neededWorkers(t *statusDraft, group *v1alpha1.WorkerGroup, desired int32) i
 }
 
 // mirroredSizes returns the sizes that the record keeps, as the status tells of them.
-func mirroredSizes(cluster *v1alpha1.ComputeCluster) map[string]Held {
+func mirroredSizes(cluster *v1beta1.ComputeCluster) map[string]Held {
 	status := cluster.Status.Autoscaling
 	if status == nil {
 		return nil

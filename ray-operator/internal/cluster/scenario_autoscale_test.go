@@ -8,18 +8,18 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
 // elastic is a cluster with autoscaling and a group cpu of 0 to 10 workers that begins with 2.
-func elastic(edits ...func(*v1alpha1.ComputeCluster)) *v1alpha1.ComputeCluster {
+func elastic(edits ...func(*v1beta1.ComputeCluster)) *v1beta1.ComputeCluster {
 	group := testkit.Group("cpu", 2)
 	least, most := int32(0), int32(10)
 	group.MinReplicas, group.MaxReplicas = &least, &most
 	cluster := testkit.Cluster("demo", group)
-	cluster.Spec.Autoscaling = &v1alpha1.Autoscaling{}
+	cluster.Spec.Autoscaling = &v1beta1.Autoscaling{}
 	for _, edit := range edits {
 		edit(cluster)
 	}
@@ -59,7 +59,7 @@ func scaledTo(w *testkit.World, replicas int) {
 }
 
 // begun is an elastic cluster whose autoscaler wants what is there.
-func begun(w *testkit.World, edits ...func(*v1alpha1.ComputeCluster)) {
+func begun(w *testkit.World, edits ...func(*v1beta1.ComputeCluster)) {
 	w.Helper()
 	w.Scaler.Says = wants(2)
 	w.Create(elastic(edits...))
@@ -82,10 +82,10 @@ func TestAutoscaling(t *testing.T) {
 			begun(w)
 			scaledTo(w, 100)
 			sizes(w, "demo", map[string]int{"cpu": 10})
-			w.Edit("demo", func(c *v1alpha1.ComputeCluster) { *c.Spec.WorkerGroups[0].MaxReplicas = 4 })
+			w.Edit("demo", func(c *v1beta1.ComputeCluster) { *c.Spec.WorkerGroups[0].MaxReplicas = 4 })
 			w.After(10 * time.Minute) // a lowered maximum drains
 			sizes(w, "demo", map[string]int{"cpu": 4})
-			w.Edit("demo", func(c *v1alpha1.ComputeCluster) { *c.Spec.WorkerGroups[0].MinReplicas = 2 })
+			w.Edit("demo", func(c *v1beta1.ComputeCluster) { *c.Spec.WorkerGroups[0].MinReplicas = 2 })
 			scaledTo(w, 0)
 			sizes(w, "demo", map[string]int{"cpu": 2})
 		}},
@@ -99,16 +99,16 @@ func TestAutoscaling(t *testing.T) {
 		}},
 		testkit.Scenario{Name: "turned-off", Run: turnedOff},
 		testkit.Scenario{Name: "turned-off-without-replicas", Run: func(w *testkit.World) {
-			begun(w, func(c *v1alpha1.ComputeCluster) {
+			begun(w, func(c *v1beta1.ComputeCluster) {
 				c.Spec.WorkerGroups[0].Replicas, *c.Spec.WorkerGroups[0].MinReplicas = nil, 2
 			})
 			scaledTo(w, 4)
-			w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Spec.Autoscaling, *c.Spec.WorkerGroups[0].MinReplicas = nil, 0 })
+			w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.Autoscaling, *c.Spec.WorkerGroups[0].MinReplicas = nil, 0 })
 			w.After(time.Minute)
 			sizes(w, "demo", map[string]int{"cpu": 4})
 		}},
 		testkit.Scenario{Name: "rolled-with-a-surge", Run: func(w *testkit.World) {
-			begun(w, strategyOf(v1alpha1.UpgradeRollingWorkers, &v1alpha1.Rolling{MaxSurge: 1}))
+			begun(w, strategyOf(v1beta1.UpgradeRollingWorkers, &v1beta1.Rolling{MaxSurge: 1}))
 			reimage(w, "new")
 			w.After(10 * time.Minute)
 			imaged(w, map[string]int{"new": 2})
@@ -119,10 +119,10 @@ func TestAutoscaling(t *testing.T) {
 		testkit.Scenario{Name: "group-added", Run: groupAdded},
 		testkit.Scenario{Name: "group-suspended", Run: func(w *testkit.World) {
 			begun(w)
-			w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups[0].Suspend = true })
+			w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups[0].Suspend = true })
 			w.After(10 * time.Minute)
 			sizes(w, "demo", map[string]int{"cpu": 0})
-			w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups[0].Suspend = false })
+			w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups[0].Suspend = false })
 			scaledTo(w, 3)
 			sizes(w, "demo", map[string]int{"cpu": 3})
 		}},
@@ -130,22 +130,22 @@ func TestAutoscaling(t *testing.T) {
 }
 
 // strategyOf edits a cluster's upgrade strategy.
-func strategyOf(kind string, rolling *v1alpha1.Rolling) func(*v1alpha1.ComputeCluster) {
-	return func(c *v1alpha1.ComputeCluster) { strategy(kind, rolling)(&c.Spec) }
+func strategyOf(kind string, rolling *v1beta1.Rolling) func(*v1beta1.ComputeCluster) {
+	return func(c *v1beta1.ComputeCluster) { strategy(kind, rolling)(&c.Spec) }
 }
 
 // turnedOff keeps the size until replicas is edited.
 func turnedOff(w *testkit.World) {
 	begun(w)
 	scaledTo(w, 7)
-	w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Spec.Autoscaling = nil })
+	w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.Autoscaling = nil })
 	w.After(time.Minute)
 	sizes(w, "demo", map[string]int{"cpu": 7})
 	w.Expect("demo", ready, "Autoscaling=False SizesHeld")
 	w.Force(w.Workers("demo", "cpu")[3])
 	w.Settle()
 	sizes(w, "demo", map[string]int{"cpu": 7})
-	w.Edit("demo", func(c *v1alpha1.ComputeCluster) { *c.Spec.WorkerGroups[0].Replicas = 3 })
+	w.Edit("demo", func(c *v1beta1.ComputeCluster) { *c.Spec.WorkerGroups[0].Replicas = 3 })
 	w.After(10 * time.Minute)
 	sizes(w, "demo", map[string]int{"cpu": 3})
 	w.Expect("demo", ready, "Autoscaling=absent")
@@ -154,14 +154,14 @@ func turnedOff(w *testkit.World) {
 // groupAdded: a group that is new begins with its replicas, also beside others that run.
 func groupAdded(w *testkit.World) {
 	begun(w)
-	w.Edit("demo", func(c *v1alpha1.ComputeCluster) {
+	w.Edit("demo", func(c *v1beta1.ComputeCluster) {
 		gpu, most := testkit.Group("gpu", 1), int32(3)
 		gpu.MaxReplicas = &most
 		c.Spec.WorkerGroups = append(c.Spec.WorkerGroups, gpu)
 	})
 	w.Settle()
 	sizes(w, "demo", map[string]int{"cpu": 2, "gpu": 1})
-	w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups = c.Spec.WorkerGroups[1:] })
+	w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups = c.Spec.WorkerGroups[1:] })
 	w.After(10 * time.Minute)
 	sizes(w, "demo", map[string]int{"cpu": 0, "gpu": 1})
 }
@@ -172,7 +172,7 @@ func TestAutoscalerThatIsNotThere(t *testing.T) {
 		w.Helper()
 		sizes(w, "demo", map[string]int{"cpu": 5})
 		bound := func(least, replicas, most int32) {
-			w.Edit("demo", func(c *v1alpha1.ComputeCluster) {
+			w.Edit("demo", func(c *v1beta1.ComputeCluster) {
 				c.Spec.WorkerGroups[0].MinReplicas, c.Spec.WorkerGroups[0].Replicas, c.Spec.WorkerGroups[0].MaxReplicas = &least, &replicas, &most
 			})
 		}
@@ -194,9 +194,9 @@ func TestAutoscalerThatIsNotThere(t *testing.T) {
 		}},
 		testkit.Scenario{Name: "head-without-it", Run: func(w *testkit.World) {
 			w.Scaler.Says = wants(0)
-			w.Create(elastic(func(c *v1alpha1.ComputeCluster) { c.Spec.Autoscaling, *c.Spec.WorkerGroups[0].Replicas = nil, 5 }))
+			w.Create(elastic(func(c *v1beta1.ComputeCluster) { c.Spec.Autoscaling, *c.Spec.WorkerGroups[0].Replicas = nil, 5 }))
 			w.Settle()
-			w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Spec.Autoscaling = &v1alpha1.Autoscaling{} })
+			w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.Autoscaling = &v1beta1.Autoscaling{} })
 			w.After(time.Minute)
 			w.Expect("demo", "Ready=True", "Autoscaling=False HeadWithoutAutoscaler", "UpToDate=False PodsOutdated")
 			frozen(w)
@@ -242,7 +242,7 @@ func TestHostileAutoscaler(t *testing.T) {
 		}},
 		testkit.Scenario{Name: "names-all", Run: func(w *testkit.World) {
 			others := begin(w)
-			w.Edit("demo", func(c *v1alpha1.ComputeCluster) { *c.Spec.WorkerGroups[0].MinReplicas = 1 })
+			w.Edit("demo", func(c *v1beta1.ComputeCluster) { *c.Spec.WorkerGroups[0].MinReplicas = 1 })
 			w.Settle()
 			w.Scaler.Says = func(orders scalelink.Orders) scalelink.Word {
 				word := scalelink.Word{Targets: []scalelink.Target{{Group: "cpu", Replicas: 0, Reason: strings.Repeat("x", 500)}}}
@@ -272,7 +272,7 @@ func TestWhatTheAutoscalerSays(t *testing.T) {
 	w.After(time.Minute)
 	w.Expect("demo", ready, "Autoscaling=True Infeasible")
 	status := w.Cluster("demo").Status.Autoscaling
-	if len(status.Groups) != 1 || status.Groups[0] != (v1alpha1.GroupTarget{Name: "cpu", Target: 5, Replicas: 2, Reason: "3 × {CPU: 1}"}) {
+	if len(status.Groups) != 1 || status.Groups[0] != (v1beta1.GroupTarget{Name: "cpu", Target: 5, Replicas: 2, Reason: "3 × {CPU: 1}"}) {
 		t.Errorf("groups %+v", status.Groups)
 	}
 	if len(status.Infeasible) != 1 || status.Infeasible[0].Shape != "{GPU: 16}" || status.HeadUID != string(w.Head("demo").UID) {
@@ -302,15 +302,15 @@ func TestWhoIsLeavingIsTold(t *testing.T) {
 	}
 	w.Settle()
 	retiring := w.Cluster("demo").Status.Autoscaling.Retiring
-	if len(retiring) != 1 || retiring[0].State != v1alpha1.RetiringDraining || retiring[0].Reason != v1alpha1.RetireIdle {
+	if len(retiring) != 1 || retiring[0].State != v1beta1.RetiringDraining || retiring[0].Reason != v1beta1.RetireIdle {
 		t.Errorf("retiring %+v", retiring)
 	}
 	sizes(w, "demo", map[string]int{"cpu": 5})
 	w.Scaler.Says = wants(5)
-	w.Edit("demo", func(c *v1alpha1.ComputeCluster) { *c.Spec.WorkerGroups[0].MaxReplicas = 4 })
+	w.Edit("demo", func(c *v1beta1.ComputeCluster) { *c.Spec.WorkerGroups[0].MaxReplicas = 4 })
 	w.Settle()
 	retiring = w.Cluster("demo").Status.Autoscaling.Retiring
-	if len(retiring) != 1 || retiring[0].State != v1alpha1.RetiringDraining || retiring[0].Reason != "Surplus" || retiring[0].Deadline == nil {
+	if len(retiring) != 1 || retiring[0].State != v1beta1.RetiringDraining || retiring[0].Reason != "Surplus" || retiring[0].Deadline == nil {
 		t.Errorf("retiring above the maximum %+v", retiring)
 	}
 }
@@ -319,7 +319,7 @@ func TestWhoIsLeavingIsTold(t *testing.T) {
 // long as it is not ready.
 func TestPodsThatNobodyNeedsAnyMore(t *testing.T) {
 	w := testkit.NewWorld(t)
-	w.Kubelet.Idle = func(pod *corev1.Pod) bool { return pod.Labels[v1alpha1.LabelSlot] == "3" }
+	w.Kubelet.Idle = func(pod *corev1.Pod) bool { return pod.Labels[v1beta1.LabelSlot] == "3" }
 	begun(w)
 	scaledTo(w, 4)
 	w.Scaler.Says = func(o scalelink.Orders) scalelink.Word {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
@@ -69,7 +69,7 @@ func foreignName(w *testkit.World, obj client.Object) {
 	w.Create(testkit.Cluster("demo", testkit.Group("cpu", 2)))
 	w.SettleRefused()
 	w.Expect("demo", "Ready=False NameConflict", "NameConflict=True NameConflict", "Stalled=True NameConflict", "Reconciling=False")
-	if message := w.Message("demo", v1alpha1.ConditionNameConflict); !strings.Contains(message, obj.GetName()) {
+	if message := w.Message("demo", v1beta1.ConditionNameConflict); !strings.Contains(message, obj.GetName()) {
 		w.Fatalf("the condition does not name %s: %s", obj.GetName(), message)
 	}
 	w.Must(w.Client.Get(w.Ctx, client.ObjectKeyFromObject(obj), obj))
@@ -88,10 +88,10 @@ func recordDamaged(w *testkit.World) {
 	w.Settle()
 	epochIs(w, 2)
 	before := testkit.UIDs(w.Pods("demo"))
-	w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Annotations[v1alpha1.AnnotationRecord] = `{"v":1` })
+	w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Annotations[v1beta1.AnnotationRecord] = `{"v":1` })
 	w.Settle()
 	w.Expect("demo", "Ready=False RecordDamaged", "Stalled=True RecordDamaged")
-	w.Edit("demo", func(c *v1alpha1.ComputeCluster) { delete(c.Annotations, v1alpha1.AnnotationRecord) })
+	w.Edit("demo", func(c *v1beta1.ComputeCluster) { delete(c.Annotations, v1beta1.AnnotationRecord) })
 	w.Settle()
 	w.Expect("demo", ready)
 	epochIs(w, 2)
@@ -103,7 +103,7 @@ func recordDamaged(w *testkit.World) {
 func invalidSpec(w *testkit.World) {
 	started(w, "demo", testkit.Group("cpu", 2))
 	before := testkit.UIDs(w.Pods("demo"))
-	w.Edit("demo", func(c *v1alpha1.ComputeCluster) {
+	w.Edit("demo", func(c *v1beta1.ComputeCluster) {
 		c.Spec.WorkerGroups[0].RayStartParams = map[string]string{"port": "1"}
 		three := int32(3)
 		c.Spec.WorkerGroups[0].Replicas = &three
@@ -116,7 +116,7 @@ func invalidSpec(w *testkit.World) {
 	if !slices.Equal(before, testkit.UIDs(w.Pods("demo"))) {
 		w.Fatalf("an invalid spec touched running pods")
 	}
-	w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups[0].RayStartParams = nil })
+	w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups[0].RayStartParams = nil })
 	w.Settle()
 	w.Expect("demo", ready)
 	sizes(w, "demo", map[string]int{"cpu": 3})
@@ -124,7 +124,7 @@ func invalidSpec(w *testkit.World) {
 
 func quota(w *testkit.World) {
 	w.Refuse(func(obj client.Object) error {
-		if obj.GetLabels()[v1alpha1.LabelGroup] == "" {
+		if obj.GetLabels()[v1beta1.LabelGroup] == "" {
 			return nil
 		}
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, obj.GetName(), errQuota)
@@ -156,8 +156,8 @@ func removeToken(w *testkit.World) {
 func tokenRemovedGroupsSwapped(w *testkit.World) {
 	started(w, "demo", testkit.Group("a", 1), testkit.Group("b", 0))
 	removeToken(w)
-	w.Edit("demo", func(c *v1alpha1.ComputeCluster) {
-		c.Spec.WorkerGroups = []v1alpha1.WorkerGroup{testkit.Group("a", 0), testkit.Group("b", 1)}
+	w.Edit("demo", func(c *v1beta1.ComputeCluster) {
+		c.Spec.WorkerGroups = []v1beta1.WorkerGroup{testkit.Group("a", 0), testkit.Group("b", 1)}
 	})
 	w.Settle()
 	w.Expect("demo", "Ready=False TokenMissing", "Stalled=False")
@@ -199,7 +199,7 @@ func tokenChanged(w *testkit.World) {
 	started(w, "demo", testkit.Group("cpu", 1))
 	var secret corev1.Secret
 	w.Must(w.Client.Get(w.Ctx, clientKey("demo-token"), &secret))
-	secret.Data[v1alpha1.TokenKey] = []byte("another")
+	secret.Data[v1beta1.TokenKey] = []byte("another")
 	w.Must(w.Client.Update(w.Ctx, &secret))
 	w.Delete(w.Workers("demo", "cpu")[0])
 	w.Settle()
@@ -234,13 +234,13 @@ func serviceEdited(w *testkit.World) {
 	started(w, "demo", testkit.Group("cpu", 1))
 	var service corev1.Service
 	w.Must(w.Client.Get(w.Ctx, clientKey("demo-head"), &service))
-	service.Spec.Selector[v1alpha1.LabelEpoch] = "7"
+	service.Spec.Selector[v1beta1.LabelEpoch] = "7"
 	service.Spec.PublishNotReadyAddresses = false
 	service.Annotations = map[string]string{"example.com/mine": "yes"}
 	w.Must(w.Client.Update(w.Ctx, &service))
 	w.Settle()
 	w.Must(w.Client.Get(w.Ctx, clientKey("demo-head"), &service))
-	if service.Spec.Selector[v1alpha1.LabelEpoch] != "1" || !service.Spec.PublishNotReadyAddresses {
+	if service.Spec.Selector[v1beta1.LabelEpoch] != "1" || !service.Spec.PublishNotReadyAddresses {
 		w.Fatalf("the Service was not mended: %+v", service.Spec)
 	}
 	if service.Annotations["example.com/mine"] != "yes" {

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
@@ -59,23 +59,23 @@ func TestDeleteInTheForeground(t *testing.T) {
 	play(t,
 		testkit.Scenario{Name: "hastened-in-the-foreground", Run: func(w *testkit.World) {
 			started(w, "demo", testkit.Group("cpu", 2))
-			w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Finalizers = []string{"foregroundDeletion"} })
+			w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Finalizers = []string{"foregroundDeletion"} })
 			w.Kubelet.Hang = func(*corev1.Pod) bool { return true }
 			w.Delete(w.Cluster("demo"))
 			w.Settle()
 			hastened(w, 3)
 			w.Kubelet.Hang = nil
-			w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Finalizers = nil })
+			w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Finalizers = nil })
 			w.Settle()
 			nothingLeft(w)
 		}},
 		testkit.Scenario{Name: "kept-for-another-finalizer", Run: func(w *testkit.World) {
 			started(w, "demo", testkit.Group("cpu", 2))
-			w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Finalizers = []string{"orphan"} })
+			w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Finalizers = []string{"orphan"} })
 			w.Delete(w.Cluster("demo"))
 			w.Settle()
 			sizes(w, "demo", map[string]int{"": 1, "cpu": 2})
-			w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Finalizers = nil })
+			w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Finalizers = nil })
 			w.Settle()
 		}},
 	)
@@ -131,7 +131,7 @@ func TestGoneFromTheCacheOnly(t *testing.T) {
 		t.Fatalf("pods of a living cluster were deleted: %v, then %v", before, after)
 	}
 	hastened(w, 0)
-	w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Labels = map[string]string{"seen": "again"} })
+	w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Labels = map[string]string{"seen": "again"} })
 	w.Settle()
 	w.Expect("demo", ready)
 }

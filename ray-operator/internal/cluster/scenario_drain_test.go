@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
@@ -91,7 +91,7 @@ func TestDrainUnderway(t *testing.T) {
 		testkit.Scenario{Name: "group-removed", Run: func(w *testkit.World) {
 			w.Ray.Busy, w.Ray.WorkTakes = all, time.Minute
 			started(w, "demo", testkit.Group("cpu", 1), testkit.Group("gpu", 1))
-			w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups = c.Spec.WorkerGroups[:1] })
+			w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups = c.Spec.WorkerGroups[:1] })
 			w.Settle()
 			w.Expect("demo", ready)
 			sizes(w, "demo", map[string]int{"cpu": 1, "gpu": 0})
@@ -99,7 +99,7 @@ func TestDrainUnderway(t *testing.T) {
 		}},
 		testkit.Scenario{Name: "drain-noted-by-nobody-we-know", Run: func(w *testkit.World) {
 			started(w, "demo", testkit.Group("cpu", 2))
-			w.Annotate(w.Workers("demo", "cpu")[0], v1alpha1.AnnotationDrain, "soon")
+			w.Annotate(w.Workers("demo", "cpu")[0], v1beta1.AnnotationDrain, "soon")
 			w.Settle()
 			back(w, 1)
 		}},
@@ -159,7 +159,7 @@ func retired(w *testkit.World) {
 	w.Ray.Busy, w.Ray.WorkTakes = all, longer
 	started(w, "demo", testkit.Group("cpu", 2))
 	old := w.Workers("demo", "cpu")[0]
-	w.Annotate(old, v1alpha1.AnnotationRetire, "")
+	w.Annotate(old, v1beta1.AnnotationRetire, "")
 	w.Settle()
 	if pod := draining(w, "cpu", 1)[0]; pod.UID != old.UID {
 		w.Fatalf("%s drains, want %s", pod.Name, old.Name)

@@ -12,15 +12,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/pki"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
-func encrypted(workers int32) *v1alpha1.ComputeCluster {
+func encrypted(workers int32) *v1beta1.ComputeCluster {
 	cluster := testkit.Cluster("demo", testkit.Group("cpu", workers))
-	cluster.Spec.Network = &v1alpha1.Network{Encryption: v1alpha1.EncryptionRequired}
+	cluster.Spec.Network = &v1beta1.Network{Encryption: v1beta1.EncryptionRequired}
 	return cluster
 }
 
@@ -29,7 +29,7 @@ func authorityOf(w *testkit.World) *corev1.Secret {
 	w.Helper()
 	var secret corev1.Secret
 	w.Must(w.Client.Get(w.Ctx, clientKey("demo-ca"), &secret))
-	_, err := pki.Read(secret.Data[v1alpha1.AuthorityCertificateKey], secret.Data[v1alpha1.AuthorityKeyKey])
+	_, err := pki.Read(secret.Data[v1beta1.AuthorityCertificateKey], secret.Data[v1beta1.AuthorityKeyKey])
 	w.Must(err)
 	return &secret
 }
@@ -90,10 +90,10 @@ func authorityRenewed(w *testkit.World) {
 	w.Create(encrypted(1))
 	w.Settle()
 	first := authorityOf(w)
-	w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Spec.Suspend = true })
+	w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.Suspend = true })
 	w.Settle()
 	removeAuthority(w)
-	w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Spec.Suspend = false })
+	w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.Suspend = false })
 	w.Settle()
 	w.Expect("demo", ready)
 	if authorityOf(w).UID == first.UID {
@@ -122,14 +122,14 @@ func authorityOfAStore(w *testkit.World) {
 	w.Expect("demo", ready, serves)
 	first := authorityOf(w)
 	for _, one := range w.Pods("demo") {
-		if is := one.Labels[v1alpha1.LabelRole] == v1alpha1.RoleHead; pod.EncryptsStore(one) != is || pod.IsEncrypted(one) {
+		if is := one.Labels[v1beta1.LabelRole] == v1beta1.RoleHead; pod.EncryptsStore(one) != is || pod.IsEncrypted(one) {
 			w.Fatalf("pod %s speaks TLS with the Redis: %t, with others: %t", one.Name, !is, pod.IsEncrypted(one))
 		}
 	}
-	w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Spec.Suspend = true })
+	w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.Suspend = true })
 	w.Settle()
 	removeAuthority(w)
-	w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Spec.Suspend = false })
+	w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.Suspend = false })
 	w.Settle()
 	w.Expect("demo", ready, serves)
 	if authorityOf(w).UID == first.UID {

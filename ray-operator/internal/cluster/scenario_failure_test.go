@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
@@ -35,7 +35,7 @@ func TestFailure(t *testing.T) {
 		}},
 		testkit.Scenario{Name: "head-without-labels", Run: func(w *testkit.World) {
 			headLost(w, func(head *corev1.Pod) {
-				delete(head.Labels, v1alpha1.LabelEpoch)
+				delete(head.Labels, v1beta1.LabelEpoch)
 				w.Must(w.Client.Update(w.Ctx, head))
 			})
 		}},
@@ -113,7 +113,7 @@ func workerFailedTwice(w *testkit.World) {
 }
 
 func workerNeverStarts(w *testkit.World) {
-	w.Kubelet.Idle = func(pod *corev1.Pod) bool { return pod.Labels[v1alpha1.LabelGroup] == "cpu" }
+	w.Kubelet.Idle = func(pod *corev1.Pod) bool { return pod.Labels[v1beta1.LabelGroup] == "cpu" }
 	w.Create(testkit.Cluster("demo", testkit.Group("cpu", 2)))
 	w.Settle()
 	w.Expect("demo", "Ready=False Unschedulable", "HeadReady=True", "WorkersReady=False", "Reconciling=True", "Stalled=False")
@@ -139,7 +139,7 @@ func headLost(w *testkit.World, lose func(*corev1.Pod)) {
 	var service corev1.Service
 	key := clientKey("demo-head")
 	w.Must(w.Client.Get(w.Ctx, key, &service))
-	if have := service.Spec.Selector[v1alpha1.LabelEpoch]; have != "2" {
+	if have := service.Spec.Selector[v1beta1.LabelEpoch]; have != "2" {
 		w.Fatalf("the Service selects epoch %s", have)
 	}
 }
@@ -147,7 +147,7 @@ func headLost(w *testkit.World, lose func(*corev1.Pod)) {
 // containersEnded are ends of containers that cost no session: a worker's, and that of
 // a head which nobody has joined.
 func containersEnded(w *testkit.World) {
-	w.Kubelet.Idle = func(pod *corev1.Pod) bool { return pod.Labels[v1alpha1.LabelGroup] != "" }
+	w.Kubelet.Idle = func(pod *corev1.Pod) bool { return pod.Labels[v1beta1.LabelGroup] != "" }
 	w.Create(testkit.Cluster("demo", testkit.Group("cpu", 2)))
 	w.Settle()
 	before := testkit.UIDs(w.Pods("demo"))
@@ -203,7 +203,7 @@ func unready(w *testkit.World) {
 func labelsRemoved(w *testkit.World) {
 	started(w, "demo", testkit.Group("cpu", 2))
 	worker := w.Workers("demo", "cpu")[1]
-	delete(worker.Labels, v1alpha1.LabelSlot)
+	delete(worker.Labels, v1beta1.LabelSlot)
 	w.Must(w.Client.Update(w.Ctx, worker))
 	w.Settle()
 	w.Expect("demo", ready)

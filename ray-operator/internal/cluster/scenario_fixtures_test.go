@@ -16,16 +16,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // furnished is a cluster that has one of everything.
-func furnished() *v1alpha1.ComputeCluster {
+func furnished() *v1beta1.ComputeCluster {
 	cluster := testkit.Cluster("demo", testkit.Group("cpu", 2), sliced(1, 2))
-	cluster.Spec.Head.Ingress = &v1alpha1.IngressSpec{Host: "ray.example.com"}
-	cluster.Spec.Head.Service = &v1alpha1.HeadServiceSpec{Labels: map[string]string{"team": "a"}}
+	cluster.Spec.Head.Ingress = &v1beta1.IngressSpec{Host: "ray.example.com"}
+	cluster.Spec.Head.Service = &v1beta1.HeadServiceSpec{Labels: map[string]string{"team": "a"}}
 	cluster.Spec.WorkerGroups[0].VolumeClaimTemplates = data()
 	return cluster
 }
@@ -105,7 +105,7 @@ func furnish(w *testkit.World) {
 // cluster that can do without it runs.
 func othersFixture(w *testkit.World, obj client.Object) {
 	theirs := copyOf(obj)
-	theirs.SetLabels(map[string]string{v1alpha1.LabelCluster: "demo", "of": "someone"})
+	theirs.SetLabels(map[string]string{v1beta1.LabelCluster: "demo", "of": "someone"})
 	w.Create(theirs)
 	version := theirs.GetResourceVersion()
 	w.Create(furnished())
@@ -237,16 +237,16 @@ func gone(w *testkit.World, obj client.Object) {
 func notWanted(w *testkit.World) {
 	furnish(w)
 	kept := testkit.UIDs(w.Pods("demo"))
-	w.Edit("demo", func(c *v1alpha1.ComputeCluster) {
+	w.Edit("demo", func(c *v1beta1.ComputeCluster) {
 		c.Spec.Head.Ingress = nil
-		c.Spec.Network = &v1alpha1.Network{Isolation: v1alpha1.IsolationDisabled}
+		c.Spec.Network = &v1beta1.Network{Isolation: v1beta1.IsolationDisabled}
 	})
 	w.Settle()
 	w.Expect("demo", ready)
 	gone(w, fixed()["dashboard"])
 	gone(w, fixed()["network"])
 	untouched(w, kept, w.Pods("demo"))
-	w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups = c.Spec.WorkerGroups[:1] })
+	w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups = c.Spec.WorkerGroups[:1] })
 	w.Settle()
 	gone(w, fixed()["hosts"])
 }
@@ -256,7 +256,7 @@ func wantedDifferently(w *testkit.World) {
 	furnish(w)
 	kept := testkit.UIDs(w.Pods("demo"))
 	for _, labels := range []map[string]string{{"team": "b", "more": "yes"}, {"other": "yes"}} {
-		w.Edit("demo", func(c *v1alpha1.ComputeCluster) {
+		w.Edit("demo", func(c *v1beta1.ComputeCluster) {
 			c.Spec.Head.Service.Labels = labels
 			c.Spec.Head.Ingress.Host = labels["team"] + "ray.example.com"
 		})
@@ -309,7 +309,7 @@ func claimsFollow(w *testkit.World) {
 	w.Scale("demo", 2)
 	w.Settle()
 	claims(w, 2)
-	w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups = nil })
+	w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups = nil })
 	w.Settle()
 	claims(w, 0)
 }
@@ -323,11 +323,11 @@ func claimsOutlive(w *testkit.World) {
 	claims(w, 2)
 	suspend(w, false)
 	w.Settle()
-	w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups[0].Suspend = true })
+	w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups[0].Suspend = true })
 	w.Settle()
 	claims(w, 2)
 	w.Force(w.Head("demo"))
-	w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups[0].Suspend = false })
+	w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups[0].Suspend = false })
 	w.Settle()
 	w.Expect("demo", ready)
 	for i, claim := range claims(w, 2) {
@@ -365,7 +365,7 @@ func othersClaim(w *testkit.World) {
 
 // groupRefused refuses one group's pods: the others come, and the reason stands with the group.
 func groupRefused(w *testkit.World) {
-	refuse(w, func(obj client.Object) bool { return obj.GetLabels()[v1alpha1.LabelGroup] == "gpu" })
+	refuse(w, func(obj client.Object) bool { return obj.GetLabels()[v1beta1.LabelGroup] == "gpu" })
 	w.Create(testkit.Cluster("demo", testkit.Group("gpu", 2), testkit.Group("cpu", 2)))
 	w.SettleRefused()
 	w.Expect("demo", "HeadReady=True", "Ready=False CreateRefused", "Stalled=False", "Reconciling=True")

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
@@ -76,13 +76,13 @@ func isTakenOver(w *testkit.World, name string, former []client.Object) {
 func restoreFormer(w *testkit.World, former []client.Object) {
 	w.Helper()
 	at := slices.IndexFunc(former, func(object client.Object) bool { return isCluster(object) })
-	cluster := former[at].DeepCopyObject().(*v1alpha1.ComputeCluster)
+	cluster := former[at].DeepCopyObject().(*v1beta1.ComputeCluster)
 	status, uid := cluster.Status, cluster.UID
 	w.Create(cluster)
 	if cluster.UID != uid {
 		w.Fatalf("the cluster has the UID %s, and names of pods follow from %s", cluster.UID, uid)
 	}
-	record := cluster.Annotations[v1alpha1.AnnotationRecord]
+	record := cluster.Annotations[v1beta1.AnnotationRecord]
 	for _, object := range former {
 		if isCluster(object) {
 			continue
@@ -90,18 +90,18 @@ func restoreFormer(w *testkit.World, former []client.Object) {
 		made := object.DeepCopyObject().(client.Object)
 		made.SetUID("")
 		w.Must(w.Client.Create(w.Ctx, made, client.FieldOwner(kube.FieldOwner)))
-		if pod, is := made.(*corev1.Pod); is && pod.Labels[v1alpha1.LabelRole] == v1alpha1.RoleHead {
+		if pod, is := made.(*corev1.Pod); is && pod.Labels[v1beta1.LabelRole] == v1beta1.RoleHead {
 			record = strings.ReplaceAll(record, string(object.GetUID()), string(made.GetUID()))
 			status.Head.UID = string(made.GetUID())
 		}
 	}
-	w.Annotate(cluster, v1alpha1.AnnotationRecord, record)
+	w.Annotate(cluster, v1beta1.AnnotationRecord, record)
 	w.Read(cluster)
 	cluster.Status = status
 	w.Must(w.Client.Status().Update(w.Ctx, cluster))
 }
 
 func isCluster(object runtime.Object) bool {
-	_, is := object.(*v1alpha1.ComputeCluster)
+	_, is := object.(*v1beta1.ComputeCluster)
 	return is
 }

@@ -8,15 +8,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
 var volcano = schema.GroupVersionKind{Group: "scheduling.volcano.sh", Version: "v1beta1", Kind: "PodGroup"}
 
 // together has a cluster placed as a gang.
-func together(name v1alpha1.SchedulerKind, cluster *v1alpha1.ComputeCluster) *v1alpha1.ComputeCluster {
-	cluster.Spec.Scheduler = &v1alpha1.Scheduler{Name: name}
+func together(name v1beta1.SchedulerKind, cluster *v1beta1.ComputeCluster) *v1beta1.ComputeCluster {
+	cluster.Spec.Scheduler = &v1beta1.Scheduler{Name: name}
 	return cluster
 }
 
@@ -40,7 +40,7 @@ func noGang(w *testkit.World) {
 
 func resizeTo(w *testkit.World, replicas int32) {
 	w.Helper()
-	w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups[0].Replicas = &replicas })
+	w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups[0].Replicas = &replicas })
 	w.Settle()
 }
 
@@ -48,7 +48,7 @@ func TestGang(t *testing.T) {
 	play(t,
 		testkit.Scenario{Name: "placed-resized-suspended-deleted", Run: func(w *testkit.World) {
 			w.Gangs.Kind = volcano
-			w.Create(together(v1alpha1.SchedulerVolcano, testkit.Cluster("demo", testkit.Group("cpu", 2))))
+			w.Create(together(v1beta1.SchedulerVolcano, testkit.Cluster("demo", testkit.Group("cpu", 2))))
 			w.Settle()
 			w.Expect("demo", ready)
 			gangIs(w, 3, "minMember")
@@ -75,7 +75,7 @@ func TestGang(t *testing.T) {
 		testkit.Scenario{Name: "autoscaled-gang-has-its-minimum", Run: func(w *testkit.World) {
 			w.Gangs.Kind = volcano
 			least := int32(1)
-			w.Create(together(v1alpha1.SchedulerVolcano, elastic(func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups[0].MinReplicas = &least })))
+			w.Create(together(v1beta1.SchedulerVolcano, elastic(func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups[0].MinReplicas = &least })))
 			w.Settle()
 			scaledTo(w, 5)
 			sizes(w, "demo", map[string]int{"cpu": 5})
@@ -83,7 +83,7 @@ func TestGang(t *testing.T) {
 		}},
 		testkit.Scenario{Name: "head-lost", Run: func(w *testkit.World) {
 			w.Gangs.Kind = volcano
-			w.Create(together(v1alpha1.SchedulerVolcano, testkit.Cluster("demo", testkit.Group("cpu", 2))))
+			w.Create(together(v1beta1.SchedulerVolcano, testkit.Cluster("demo", testkit.Group("cpu", 2))))
 			w.Settle()
 			w.Force(w.Head("demo"))
 			w.Settle()
@@ -98,7 +98,7 @@ func TestGang(t *testing.T) {
 func TestGang_ThatCannotBeKept(t *testing.T) {
 	play(t,
 		testkit.Scenario{Name: "scheduler-not-installed", Run: func(w *testkit.World) {
-			w.Create(together(v1alpha1.SchedulerVolcano, testkit.Cluster("demo", testkit.Group("cpu", 2))))
+			w.Create(together(v1beta1.SchedulerVolcano, testkit.Cluster("demo", testkit.Group("cpu", 2))))
 			w.Settle()
 			w.Expect("demo", "Ready=False SchedulerMissing", "Stalled=False")
 			if pods := w.Pods("demo"); len(pods) > 0 {
@@ -112,7 +112,7 @@ func TestGang_ThatCannotBeKept(t *testing.T) {
 		testkit.Scenario{Name: "gang-that-keeps-its-size", Run: func(w *testkit.World) {
 			w.Gangs.Kind = schema.GroupVersionKind{Group: "scheduling.k8s.io", Version: "v1alpha2", Kind: "PodGroup"}
 			size := []string{"schedulingPolicy", "gang", "minCount"}
-			w.Create(together(v1alpha1.SchedulerKubernetes, testkit.Cluster("demo", testkit.Group("cpu", 2))))
+			w.Create(together(v1beta1.SchedulerKubernetes, testkit.Cluster("demo", testkit.Group("cpu", 2))))
 			w.Settle()
 			resizeTo(w, 1)
 			w.Expect("demo", ready, "UpToDate=False GangFixed")
@@ -133,10 +133,10 @@ func TestGang_ThatCannotBeKept(t *testing.T) {
 			taken.SetNamespace(testkit.Namespace)
 			taken.SetName("demo-gang")
 			taken.SetOwnerReferences([]metav1.OwnerReference{
-				*metav1.NewControllerRef(w.Cluster("other"), v1alpha1.GroupVersion.WithKind("ComputeCluster")),
+				*metav1.NewControllerRef(w.Cluster("other"), v1beta1.GroupVersion.WithKind("ComputeCluster")),
 			})
 			w.Gangs.Put(taken)
-			w.Create(together(v1alpha1.SchedulerVolcano, testkit.Cluster("demo", testkit.Group("cpu", 2))))
+			w.Create(together(v1beta1.SchedulerVolcano, testkit.Cluster("demo", testkit.Group("cpu", 2))))
 			w.Settle()
 			w.Expect("demo", "Ready=False NameConflict")
 			if w.Pods("demo") != nil || w.Gangs.Of("demo").GetOwnerReferences()[0].Name != "other" {

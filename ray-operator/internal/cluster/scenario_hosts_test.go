@@ -11,12 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
 // sliced is a group whose replicas have so many hosts each.
-func sliced(replicas, hosts int32) v1alpha1.WorkerGroup {
+func sliced(replicas, hosts int32) v1beta1.WorkerGroup {
 	group := testkit.Group("tpu", replicas)
 	group.HostsPerReplica = hosts
 	return group
@@ -27,7 +27,7 @@ func whole(w *testkit.World, replicas, hosts int) {
 	w.Helper()
 	count := map[string]map[string]bool{}
 	for _, pod := range w.Workers("demo", "tpu") {
-		replica, host := pod.Labels[v1alpha1.LabelReplica], pod.Labels[v1alpha1.LabelHost]
+		replica, host := pod.Labels[v1beta1.LabelReplica], pod.Labels[v1beta1.LabelHost]
 		if number, err := strconv.Atoi(host); err != nil || number >= hosts {
 			w.Fatalf("pod %s is host %q", pod.Name, host)
 		}
@@ -93,7 +93,7 @@ func TestHosts(t *testing.T) {
 			started(w, "demo", sliced(2, 2))
 			old := w.Workers("demo", "tpu")[0]
 			siblings := siblingsOf(w, old)
-			w.Annotate(old, v1alpha1.AnnotationRetire, "")
+			w.Annotate(old, v1beta1.AnnotationRetire, "")
 			w.Settle()
 			replacedWhole(w, siblings)
 		}},
@@ -114,7 +114,7 @@ func TestHosts(t *testing.T) {
 func siblingsOf(w *testkit.World, pod *corev1.Pod) []string {
 	w.Helper()
 	siblings := slices.DeleteFunc(w.Workers("demo", "tpu"), func(other *corev1.Pod) bool {
-		return other.Labels[v1alpha1.LabelReplica] != pod.Labels[v1alpha1.LabelReplica]
+		return other.Labels[v1beta1.LabelReplica] != pod.Labels[v1beta1.LabelReplica]
 	})
 	return testkit.UIDs(siblings)
 }
@@ -134,7 +134,7 @@ func replacedWhole(w *testkit.World, former []string) {
 
 // hostRefused never lets the second host of a replica in, and then does.
 func hostRefused(w *testkit.World) {
-	refuse(w, func(obj client.Object) bool { return obj.GetLabels()[v1alpha1.LabelHost] == "1" })
+	refuse(w, func(obj client.Object) bool { return obj.GetLabels()[v1beta1.LabelHost] == "1" })
 	w.Create(testkit.Cluster("demo", sliced(1, 2)))
 	w.During(80 * time.Second) // what is half there is given back, and tried again
 	w.Expect("demo", "HeadReady=True", "WorkersReady=False", "Ready=False CreateRefused")

@@ -6,7 +6,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
@@ -14,7 +14,7 @@ import (
 func used(w *testkit.World, action string) {
 	w.Helper()
 	cluster := testkit.Cluster("demo", testkit.Group("cpu", 2))
-	cluster.Spec.IdlePolicy = &v1alpha1.IdlePolicy{AfterSeconds: 120, Action: action}
+	cluster.Spec.IdlePolicy = &v1beta1.IdlePolicy{AfterSeconds: 120, Action: action}
 	w.Create(cluster)
 	w.Settle()
 	w.Expect("demo", ready, "Suspended=absent")
@@ -29,7 +29,7 @@ func TestIdle(t *testing.T) {
 		// The record holds the value that does not wake it; nothing else knows.
 		testkit.Scenario{Name: "idle-suspended-and-woken", Run: idleWoken, KeepRecord: true},
 		testkit.Scenario{Name: "idle-suspended-and-edited", Run: func(w *testkit.World) {
-			used(w, v1alpha1.IdleSuspend)
+			used(w, v1beta1.IdleSuspend)
 			unused(w)
 			w.After(4 * time.Minute)
 			gaveBack(w, isIdle)
@@ -41,7 +41,7 @@ func TestIdle(t *testing.T) {
 			epochIs(w, 2)
 		}},
 		testkit.Scenario{Name: "idle-suspended-and-by-spec", Run: func(w *testkit.World) {
-			used(w, v1alpha1.IdleSuspend)
+			used(w, v1beta1.IdleSuspend)
 			unused(w)
 			w.After(4 * time.Minute)
 			suspend(w, true)
@@ -53,11 +53,11 @@ func TestIdle(t *testing.T) {
 			back(w, 2)
 		}},
 		testkit.Scenario{Name: "idle-deleted", Run: func(w *testkit.World) {
-			used(w, v1alpha1.IdleDelete)
+			used(w, v1beta1.IdleDelete)
 			unused(w)
 			w.After(4 * time.Minute)
 			nothingLeft(w)
-			if err := w.Client.Get(w.Ctx, clientKey("demo"), &v1alpha1.ComputeCluster{}); !apierrors.IsNotFound(err) {
+			if err := w.Client.Get(w.Ctx, clientKey("demo"), &v1beta1.ComputeCluster{}); !apierrors.IsNotFound(err) {
 				w.Fatalf("the idle cluster is still there: %v", err)
 			}
 		}},
@@ -67,7 +67,7 @@ func TestIdle(t *testing.T) {
 func TestNotIdle(t *testing.T) {
 	play(t,
 		testkit.Scenario{Name: "idle-told", Run: func(w *testkit.World) {
-			used(w, v1alpha1.IdleNone)
+			used(w, v1beta1.IdleNone)
 			unused(w)
 			w.After(4 * time.Minute)
 			w.Expect("demo", ready, "Suspended=False IdleLimitReached")
@@ -78,7 +78,7 @@ func TestNotIdle(t *testing.T) {
 		}},
 		testkit.Scenario{Name: "idle-kept", Run: idleKept},
 		testkit.Scenario{Name: "used-in-time", Run: func(w *testkit.World) {
-			used(w, v1alpha1.IdleSuspend)
+			used(w, v1beta1.IdleSuspend)
 			unused(w)
 			w.After(time.Second)
 			w.Ray.IdleSince = time.Time{}
@@ -86,7 +86,7 @@ func TestNotIdle(t *testing.T) {
 			back(w, 1)
 		}},
 		testkit.Scenario{Name: "head-says-nothing-of-use", Run: func(w *testkit.World) {
-			used(w, v1alpha1.IdleSuspend)
+			used(w, v1beta1.IdleSuspend)
 			unused(w)
 			w.Ray.Silent = all
 			w.After(10 * time.Minute)
@@ -97,11 +97,11 @@ func TestNotIdle(t *testing.T) {
 
 // idleKept keeps an idle cluster for an hour: longer than its policy says, and no longer.
 func idleKept(w *testkit.World) {
-	used(w, v1alpha1.IdleSuspend)
+	used(w, v1beta1.IdleSuspend)
 	unused(w)
 	w.After(time.Minute)
 	w.Expect("demo", ready, "Suspended=False IdleSoon")
-	w.Annotate(w.Cluster("demo"), v1alpha1.AnnotationKeepUntil, w.Clock.Now().Add(time.Hour).Format(time.RFC3339))
+	w.Annotate(w.Cluster("demo"), v1beta1.AnnotationKeepUntil, w.Clock.Now().Add(time.Hour).Format(time.RFC3339))
 	w.After(59 * time.Minute)
 	w.Expect("demo", ready, "Suspended=False IdleKept")
 	sizes(w, "demo", map[string]int{"": 1, "cpu": 2})
@@ -117,13 +117,13 @@ func idleKept(w *testkit.World) {
 
 // idleWoken wakes an idle cluster by an annotation: by a new value of it, each time.
 func idleWoken(w *testkit.World) {
-	used(w, v1alpha1.IdleSuspend)
+	used(w, v1beta1.IdleSuspend)
 	for epoch, value := range []string{"please", "again"} {
 		unused(w)
 		w.After(4 * time.Minute)
 		gaveBack(w, isIdle)
 		w.Ray.IdleSince = time.Time{}
-		w.Annotate(w.Cluster("demo"), v1alpha1.AnnotationResume, value)
+		w.Annotate(w.Cluster("demo"), v1beta1.AnnotationResume, value)
 		w.Settle()
 		back(w, int64(epoch)+2)
 	}

@@ -10,7 +10,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
@@ -19,7 +19,7 @@ import (
 func spread(w *testkit.World) (move func()) {
 	node := "old"
 	w.Kubelet.Node = func(pod *corev1.Pod) string {
-		if pod.Labels[v1alpha1.LabelRole] == v1alpha1.RoleHead {
+		if pod.Labels[v1beta1.LabelRole] == v1beta1.RoleHead {
 			return "head"
 		}
 		return node
@@ -137,17 +137,17 @@ func budgets(w *testkit.World, want int) {
 // ownToken brings a Secret of one's own: too late, then well, then changed.
 func ownToken(w *testkit.World) {
 	cluster := testkit.Cluster("demo", testkit.Group("cpu", 2))
-	cluster.Spec.Authentication = &v1alpha1.Authentication{Mode: v1alpha1.AuthenticationToken, SecretName: "mine"}
+	cluster.Spec.Authentication = &v1beta1.Authentication{Mode: v1beta1.AuthenticationToken, SecretName: "mine"}
 	w.Create(cluster)
 	w.Settle()
 	w.Expect("demo", "Ready=False TokenSecretInvalid", "Stalled=False")
 	sizes(w, "demo", map[string]int{"": 0, "cpu": 0})
-	secret := &corev1.Secret{ObjectMeta: named("mine"), StringData: map[string]string{v1alpha1.TokenKey: strings.Repeat("a", 32)}}
+	secret := &corev1.Secret{ObjectMeta: named("mine"), StringData: map[string]string{v1beta1.TokenKey: strings.Repeat("a", 32)}}
 	w.Create(secret)
 	w.After(2 * time.Minute)
 	w.Expect("demo", ready, "UpToDate=True")
 	kept := testkit.UIDs(w.Pods("demo"))
-	secret.Data = map[string][]byte{v1alpha1.TokenKey: []byte(strings.Repeat("b", 32))}
+	secret.Data = map[string][]byte{v1beta1.TokenKey: []byte(strings.Repeat("b", 32))}
 	w.Must(w.Client.Update(w.Ctx, secret))
 	w.After(2 * time.Minute)
 	w.Expect("demo", ready, "UpToDate=False TokenChanged")
@@ -166,7 +166,7 @@ func ownToken(w *testkit.World) {
 // and a finalizer on a pod or on the cluster is waited for and blocks nothing else.
 func ownMetadata(w *testkit.World) {
 	started(w, "demo", testkit.Group("cpu", 2))
-	w.Edit("demo", func(c *v1alpha1.ComputeCluster) {
+	w.Edit("demo", func(c *v1beta1.ComputeCluster) {
 		metav1.SetMetaDataAnnotation(&c.ObjectMeta, "mine", "yes")
 		c.Labels, c.Finalizers = map[string]string{"mine": "yes"}, []string{"example.com/mine"}
 	})
@@ -192,7 +192,7 @@ func ownMetadata(w *testkit.World) {
 	if w.Cluster("demo").DeletionTimestamp == (*metav1.Time)(nil) {
 		w.Fatalf("the cluster is not on its way out")
 	}
-	w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Finalizers = nil })
+	w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Finalizers = nil })
 	w.Settle()
 	nothingLeft(w)
 }

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
@@ -22,7 +22,7 @@ func TestRecord(t *testing.T) {
 			w.Settle()
 			w.Force(w.Head("other"))
 			w.Settle()
-			return w.Cluster("other").Annotations[v1alpha1.AnnotationRecord]
+			return w.Cluster("other").Annotations[v1beta1.AnnotationRecord]
 		},
 		"with-another-head": func(*testkit.World) string { return `{"v":1,"epoch":1,"headUID":"another"}` },
 		"far-ahead": func(w *testkit.World) string {
@@ -32,8 +32,8 @@ func TestRecord(t *testing.T) {
 		play(t, testkit.Scenario{Name: name, KeepRecord: true, Run: func(w *testkit.World) {
 			started(w, "demo", testkit.Group("cpu", 1))
 			before, record := testkit.UIDs(w.Pods("demo")), text(w)
-			w.Edit("demo", func(c *v1alpha1.ComputeCluster) {
-				metav1.SetMetaDataAnnotation(&c.ObjectMeta, v1alpha1.AnnotationRecord, record)
+			w.Edit("demo", func(c *v1beta1.ComputeCluster) {
+				metav1.SetMetaDataAnnotation(&c.ObjectMeta, v1beta1.AnnotationRecord, record)
 			})
 			w.Settle()
 			w.Expect("demo", ready)
@@ -42,7 +42,7 @@ func TestRecord(t *testing.T) {
 				w.Fatalf("pods were %v and are %v", before, after)
 			}
 			of := w.Cluster("demo")
-			have, err := cluster.ParseRecord(of.Annotations[v1alpha1.AnnotationRecord])
+			have, err := cluster.ParseRecord(of.Annotations[v1beta1.AnnotationRecord])
 			if err != nil || have.Of != of.UID || have.HeadUID != w.Head("demo").UID {
 				w.Fatalf("the record is %+v, %v", have, err)
 			}
@@ -51,11 +51,11 @@ func TestRecord(t *testing.T) {
 	play(t, testkit.Scenario{Name: "none-in-a-first-epoch", Run: func(w *testkit.World) {
 		started(w, "demo", testkit.Group("cpu", 1))
 		of := w.Cluster("demo")
-		if record, is := of.Annotations[v1alpha1.AnnotationRecord]; is {
+		if record, is := of.Annotations[v1beta1.AnnotationRecord]; is {
 			w.Fatalf("there is a record that nothing needs: %s", record)
 		}
 		w.Force(w.Head("demo"))
-		of.Status = v1alpha1.ComputeClusterStatus{}
+		of.Status = v1beta1.ComputeClusterStatus{}
 		w.Must(w.Client.Status().Update(w.Ctx, of))
 		w.Settle()
 		w.Expect("demo", ready)
@@ -66,7 +66,7 @@ func TestRecord(t *testing.T) {
 		w.Force(w.Head("demo"))
 		w.Settle()
 		copied := testkit.Cluster("copy", testkit.Group("cpu", 1))
-		copied.Annotations = map[string]string{v1alpha1.AnnotationRecord: w.Cluster("demo").Annotations[v1alpha1.AnnotationRecord]}
+		copied.Annotations = map[string]string{v1beta1.AnnotationRecord: w.Cluster("demo").Annotations[v1beta1.AnnotationRecord]}
 		w.Create(copied)
 		w.Settle()
 		w.Expect("copy", ready)
@@ -108,7 +108,7 @@ func TestReclaim_LeavesStrangers(t *testing.T) {
 		started(w, "demo", testkit.Group("cpu", 1))
 		stranger := &corev1.Pod{ObjectMeta: named(naming.Pod("demo", "another", at))}
 		stranger.Labels = w.Workers("demo", "cpu")[0].Labels
-		stranger.Labels[v1alpha1.LabelSlot] = "7"
+		stranger.Labels[v1beta1.LabelSlot] = "7"
 		w.Create(stranger)
 		version := stranger.ResourceVersion
 		w.Settle()

@@ -3,14 +3,14 @@ package cluster_test
 import (
 	"testing"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
 // size gives the first group a size.
 func size(w *testkit.World, pairs ...string) {
 	w.Helper()
-	w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups[0].Size = testkit.Resources(pairs...) })
+	w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups[0].Size = testkit.Resources(pairs...) })
 }
 
 // memories asserts how much memory each worker has.

@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
@@ -15,8 +15,8 @@ import (
 func rolling(w *testkit.World, unavailable, surge int32) {
 	w.Helper()
 	cluster := testkit.Cluster("demo", testkit.Group("cpu", 3))
-	cluster.Spec.UpgradeStrategy = &v1alpha1.UpgradeStrategy{
-		Type: v1alpha1.UpgradeRollingWorkers, Rolling: &v1alpha1.Rolling{MaxUnavailable: unavailable, MaxSurge: surge},
+	cluster.Spec.UpgradeStrategy = &v1beta1.UpgradeStrategy{
+		Type: v1beta1.UpgradeRollingWorkers, Rolling: &v1beta1.Rolling{MaxUnavailable: unavailable, MaxSurge: surge},
 	}
 	w.Create(cluster)
 	w.Settle()
@@ -26,7 +26,7 @@ func rolling(w *testkit.World, unavailable, surge int32) {
 // reimage gives the first group another image.
 func reimage(w *testkit.World, image string) {
 	w.Helper()
-	w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups[0].Image = image })
+	w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups[0].Image = image })
 }
 
 // imaged asserts how many workers have each image.
@@ -119,7 +119,7 @@ func TestRollingUnderway(t *testing.T) {
 		testkit.Scenario{Name: "not-rolled-past-the-head", Run: func(w *testkit.World) {
 			rolling(w, 1, 0)
 			kept := testkit.UIDs(w.Pods("demo"))
-			w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Spec.Image = "new" })
+			w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.Image = "new" })
 			w.Settle()
 			w.Expect("demo", ready, "UpToDate=False HeadOutdated")
 			untouched(w, kept, w.Pods("demo"))
@@ -154,7 +154,7 @@ func TestRollingUnderway(t *testing.T) {
 
 func rolledHosts(w *testkit.World) {
 	cluster := testkit.Cluster("demo", sliced(2, 2))
-	cluster.Spec.UpgradeStrategy = &v1alpha1.UpgradeStrategy{Type: v1alpha1.UpgradeRollingWorkers}
+	cluster.Spec.UpgradeStrategy = &v1beta1.UpgradeStrategy{Type: v1beta1.UpgradeRollingWorkers}
 	w.Create(cluster)
 	w.Settle()
 	former := testkit.UIDs(w.Workers("demo", "tpu"))
@@ -172,7 +172,7 @@ func rolledHosts(w *testkit.World) {
 func recreating(w *testkit.World) {
 	w.Helper()
 	cluster := testkit.Cluster("demo", testkit.Group("cpu", 2))
-	cluster.Spec.UpgradeStrategy = &v1alpha1.UpgradeStrategy{Type: v1alpha1.UpgradeRecreate}
+	cluster.Spec.UpgradeStrategy = &v1beta1.UpgradeStrategy{Type: v1beta1.UpgradeRecreate}
 	w.Create(cluster)
 	w.Settle()
 	w.Expect("demo", ready)

@@ -7,14 +7,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
 const ready = "Ready=True AllReady"
 
 // started brings a cluster to Ready.
-func started(w *testkit.World, name string, groups ...v1alpha1.WorkerGroup) {
+func started(w *testkit.World, name string, groups ...v1beta1.WorkerGroup) {
 	w.Helper()
 	w.Create(testkit.Cluster(name, groups...))
 	w.Settle()
@@ -52,8 +52,8 @@ func TestSize(t *testing.T) {
 			started(w, "demo", testkit.Group("cpu", 2), testkit.Group("gpu", 1))
 			kept := testkit.UIDs(append(w.Workers("demo", "cpu"), w.Head("demo")))
 			for range 2 {
-				for _, groups := range [][]v1alpha1.WorkerGroup{{testkit.Group("cpu", 2)}, {testkit.Group("gpu", 1), testkit.Group("cpu", 2)}} {
-					w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups = groups })
+				for _, groups := range [][]v1beta1.WorkerGroup{{testkit.Group("cpu", 2)}, {testkit.Group("gpu", 1), testkit.Group("cpu", 2)}} {
+					w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups = groups })
 				}
 				w.Settle()
 			}
@@ -96,13 +96,13 @@ func regroup(w *testkit.World) {
 	started(w, "demo", testkit.Group("a", 1), testkit.Group("b", 2))
 	kept := testkit.UIDs(w.Workers("demo", "b"))
 	head := w.Head("demo").UID
-	w.Edit("demo", func(c *v1alpha1.ComputeCluster) {
-		c.Spec.WorkerGroups = []v1alpha1.WorkerGroup{testkit.Group("c", 1), testkit.Group("b", 2)}
+	w.Edit("demo", func(c *v1beta1.ComputeCluster) {
+		c.Spec.WorkerGroups = []v1beta1.WorkerGroup{testkit.Group("c", 1), testkit.Group("b", 2)}
 	})
 	w.Settle()
 	w.Expect("demo", ready, "UpToDate=True")
 	sizes(w, "demo", map[string]int{"a": 0, "b": 2, "c": 1})
-	w.Edit("demo", func(c *v1alpha1.ComputeCluster) { slices.Reverse(c.Spec.WorkerGroups) })
+	w.Edit("demo", func(c *v1beta1.ComputeCluster) { slices.Reverse(c.Spec.WorkerGroups) })
 	w.Settle()
 	w.Expect("demo", ready, "UpToDate=True")
 	if !slices.Equal(kept, testkit.UIDs(w.Workers("demo", "b"))) || w.Head("demo").UID != head {
@@ -134,7 +134,7 @@ func hangingPod(w *testkit.World) {
 func templateEdited(w *testkit.World) {
 	started(w, "demo", testkit.Group("cpu", 2))
 	before := testkit.UIDs(w.Pods("demo"))
-	w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Spec.Image = "example.com/ray:mine" })
+	w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.Image = "example.com/ray:mine" })
 	w.Settle()
 	w.Expect("demo", ready, "UpToDate=False PodsOutdated")
 	if !slices.Equal(before, testkit.UIDs(w.Pods("demo"))) {

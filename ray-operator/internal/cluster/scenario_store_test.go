@@ -14,29 +14,29 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
 // The stores that there are.
-func givenRedis() *v1alpha1.ControlStore {
-	return &v1alpha1.ControlStore{Redis: &v1alpha1.GivenRedis{Address: "redis://redis.infra:6379"}}
+func givenRedis() *v1beta1.ControlStore {
+	return &v1beta1.ControlStore{Redis: &v1beta1.GivenRedis{Address: "redis://redis.infra:6379"}}
 }
 
-func managedRedis() *v1alpha1.ControlStore {
-	return &v1alpha1.ControlStore{ManagedRedis: &v1alpha1.ManagedRedis{}}
+func managedRedis() *v1beta1.ControlStore {
+	return &v1beta1.ControlStore{ManagedRedis: &v1beta1.ManagedRedis{}}
 }
 
-func embedded() *v1alpha1.ControlStore {
-	return &v1alpha1.ControlStore{Embedded: &v1alpha1.EmbeddedStore{}}
+func embedded() *v1beta1.ControlStore {
+	return &v1beta1.ControlStore{Embedded: &v1beta1.EmbeddedStore{}}
 }
 
 const serves = "ControlStoreReady=True StoreServes"
 
 // keeping brings a cluster with a control store and two workers to Ready.
-func keeping(w *testkit.World, store *v1alpha1.ControlStore) {
+func keeping(w *testkit.World, store *v1beta1.ControlStore) {
 	w.Helper()
 	cluster := testkit.Cluster("demo", testkit.Group("cpu", 2))
 	cluster.Spec.ControlStore = store
@@ -93,7 +93,7 @@ func renewed(w *testkit.World, former []string, epoch int64) {
 }
 
 // headComesBack loses the head in a way and finds it back.
-func headComesBack(store func() *v1alpha1.ControlStore, epoch int64, lose func(*testkit.World, *corev1.Pod)) func(*testkit.World) {
+func headComesBack(store func() *v1beta1.ControlStore, epoch int64, lose func(*testkit.World, *corev1.Pod)) func(*testkit.World) {
 	return func(w *testkit.World) {
 		keeping(w, store())
 		workers := testkit.UIDs(w.Workers("demo", "cpu"))
@@ -105,7 +105,7 @@ func headComesBack(store func() *v1alpha1.ControlStore, epoch int64, lose func(*
 
 func TestStore(t *testing.T) {
 	var all []testkit.Scenario
-	for name, store := range map[string]func() *v1alpha1.ControlStore{"redis": givenRedis, "managed": managedRedis, "embedded": embedded} {
+	for name, store := range map[string]func() *v1beta1.ControlStore{"redis": givenRedis, "managed": managedRedis, "embedded": embedded} {
 		all = append(all,
 			testkit.Scenario{Name: name + "-head-deleted", Run: headComesBack(store, 2, func(w *testkit.World, head *corev1.Pod) { w.Delete(head) })},
 			testkit.Scenario{Name: name + "-head-gone-without-trace", Run: headComesBack(store, 2, func(w *testkit.World, head *corev1.Pod) { w.Force(head) })},
@@ -135,8 +135,8 @@ func TestStore(t *testing.T) {
 			testkit.Scenario{Name: name + "-recreated", Run: func(w *testkit.World) {
 				keeping(w, store())
 				former := testkit.UIDs(w.Pods("demo"))
-				w.Edit("demo", func(c *v1alpha1.ComputeCluster) {
-					c.Spec.UpgradeStrategy = &v1alpha1.UpgradeStrategy{Type: v1alpha1.UpgradeRecreate}
+				w.Edit("demo", func(c *v1beta1.ComputeCluster) {
+					c.Spec.UpgradeStrategy = &v1beta1.UpgradeStrategy{Type: v1beta1.UpgradeRecreate}
 					c.Spec.Image = "another"
 				})
 				w.Settle()
@@ -302,7 +302,7 @@ func scaledDownWithoutHead(w *testkit.World) {
 }
 
 // onLostNode has the head's node fall silent and gives the workers.
-func onLostNode(w *testkit.World, store *v1alpha1.ControlStore) []string {
+func onLostNode(w *testkit.World, store *v1beta1.ControlStore) []string {
 	w.Helper()
 	spread(w)
 	keeping(w, store)
@@ -396,7 +396,7 @@ func TestManagedStore(t *testing.T) {
 		testkit.Scenario{Name: "set-deleted", Run: setDeleted},
 		testkit.Scenario{Name: "retained", Run: func(w *testkit.World) {
 			keeping(w, managedRedis())
-			w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Spec.ControlStore.ManagedRedis.Retain = true })
+			w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.ControlStore.ManagedRedis.Retain = true })
 			w.Settle()
 			w.Delete(w.Cluster("demo"))
 			w.Settle()
@@ -414,7 +414,7 @@ func TestManagedStore(t *testing.T) {
 		}},
 		testkit.Scenario{Name: "others-claim", Run: func(w *testkit.World) {
 			w.Create(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{
-				Namespace: testkit.Namespace, Name: "demo-store", Labels: map[string]string{v1alpha1.LabelCluster: "demo"},
+				Namespace: testkit.Namespace, Name: "demo-store", Labels: map[string]string{v1beta1.LabelCluster: "demo"},
 			}})
 			cluster := testkit.Cluster("demo", testkit.Group("cpu", 2))
 			cluster.Spec.ControlStore = embedded()
@@ -456,7 +456,7 @@ func TestStoreIsTold(t *testing.T) {
 	w.Must(w.Kubelet.Die(w.Ctx, head, true))
 	w.Settle()
 	w.Expect("demo", "HeadReady=False HeadRecovering", "Ready=False HeadRecovering", serves)
-	if status := w.Cluster("demo").Status; status.Phase != v1alpha1.PhaseRecovering || status.Head.Restarts != 1 {
+	if status := w.Cluster("demo").Status; status.Phase != v1beta1.PhaseRecovering || status.Head.Restarts != 1 {
 		t.Errorf("phase %s, %d restarts", status.Phase, status.Head.Restarts)
 	}
 	w.Must(w.Kubelet.Ready(w.Ctx, w.Head("demo")))

@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
@@ -14,7 +14,7 @@ const isSuspended = "Suspended=True SuspendedBySpec"
 
 func suspend(w *testkit.World, suspend bool) {
 	w.Helper()
-	w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Spec.Suspend = suspend })
+	w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.Suspend = suspend })
 }
 
 // gaveBack asserts that a suspended cluster has given back what it held, and kept the rest.
@@ -113,7 +113,7 @@ func TestSuspendUnderway(t *testing.T) {
 			started(w, "demo", testkit.Group("cpu", 1))
 			suspend(w, true)
 			w.Settle()
-			w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Spec.Image = "example.com/ray:mine" })
+			w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.Image = "example.com/ray:mine" })
 			w.Scale("demo", 2)
 			w.Settle()
 			gaveBack(w, isSuspended)
@@ -162,11 +162,11 @@ func resumedEarly(w *testkit.World) {
 func groupSuspended(w *testkit.World) {
 	started(w, "demo", testkit.Group("cpu", 2), testkit.Group("gpu", 1))
 	kept := testkit.UIDs(append(w.Workers("demo", "gpu"), w.Head("demo")))
-	w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups[0].Suspend = true })
+	w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups[0].Suspend = true })
 	w.Settle()
 	w.Expect("demo", ready)
 	sizes(w, "demo", map[string]int{"": 1, "cpu": 0, "gpu": 1})
-	w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups[0].Suspend = false })
+	w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups[0].Suspend = false })
 	w.Settle()
 	w.Expect("demo", ready)
 	sizes(w, "demo", map[string]int{"": 1, "cpu": 2, "gpu": 1})

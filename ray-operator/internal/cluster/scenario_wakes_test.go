@@ -9,7 +9,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
@@ -48,7 +48,7 @@ func losing(obj client.Object) func(*testkit.World) {
 
 // wokenByJob is a cluster that is suspended for being idle until a job comes that refers to it.
 func wokenByJob(w *testkit.World) {
-	used(w, v1alpha1.IdleSuspend)
+	used(w, v1beta1.IdleSuspend)
 	unused(w)
 	w.After(4 * time.Minute)
 	gaveBack(w, isIdle)
@@ -56,7 +56,7 @@ func wokenByJob(w *testkit.World) {
 	w.Create(testkit.Job("train"))
 	w.Settle()
 	back(w, 2)
-	w.ExpectJob("train", v1alpha1.PhaseSucceeded)
+	w.ExpectJob("train", v1beta1.PhaseSucceeded)
 }
 
 // closedByNamespace is a cluster whose namespace comes to limit what all of its pods reach.

@@ -3,13 +3,13 @@ package cluster
 import (
 	"time"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 )
 
 // situation is what a pass knows. Nothing changes it.
 type situation struct {
-	cluster *v1alpha1.ComputeCluster
+	cluster *v1beta1.ComputeCluster
 	seen    Seen
 	site    desired.Site
 	now     time.Time
@@ -36,5 +36,5 @@ func (s *situation) hasStore() bool { return s.cluster.Spec.ControlStore != nil 
 // isRolling reports whether workers that are out of date are replaced one after the other.
 func (s *situation) isRolling() bool {
 	strategy := s.cluster.Spec.UpgradeStrategy
-	return strategy != nil && strategy.Type == v1alpha1.UpgradeRollingWorkers
+	return strategy != nil && strategy.Type == v1beta1.UpgradeRollingWorkers
 }

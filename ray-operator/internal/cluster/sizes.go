@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scale"
@@ -25,10 +25,10 @@ func (h Held) size() (int, bool) {
 }
 
 // isAutoscaled reports whether a cluster's groups have the sizes that Ray needs.
-func isAutoscaled(cluster *v1alpha1.ComputeCluster) bool { return cluster.Spec.Autoscaling != nil }
+func isAutoscaled(cluster *v1beta1.ComputeCluster) bool { return cluster.Spec.Autoscaling != nil }
 
 // boundsOf returns those of a group's size. Where nothing is scaled, replicas is within them.
-func boundsOf(group *v1alpha1.WorkerGroup) scale.Bounds {
+func boundsOf(group *v1beta1.WorkerGroup) scale.Bounds {
 	within := scale.Bounds{Max: maxSize}
 	if group.MinReplicas != nil {
 		within.Min = int(*group.MinReplicas)
@@ -43,7 +43,7 @@ func boundsOf(group *v1alpha1.WorkerGroup) scale.Bounds {
 const maxSize = 10000
 
 // givenReplicas returns the replicas as the spec gives them, below zero where it does not.
-func givenReplicas(group *v1alpha1.WorkerGroup) int32 {
+func givenReplicas(group *v1beta1.WorkerGroup) int32 {
 	if group.Replicas == nil {
 		return -1
 	}
@@ -91,7 +91,7 @@ func measureGroups(p *planner) {
 }
 
 // sizeOf returns the size that a group must have if it is not suspended, and after how long that may be another.
-func sizeOf(b basis, group *v1alpha1.WorkerGroup) (size Size, wake time.Duration) {
+func sizeOf(b basis, group *v1beta1.WorkerGroup) (size Size, wake time.Duration) {
 	size = Size{Replicas: pod.Replicas(b.cluster, group), Target: -1}
 	held, known := b.seen.Record.Scaled[group.Name]
 	if !known && !isAutoscaled(b.cluster) {
@@ -132,7 +132,7 @@ func sizeOf(b basis, group *v1alpha1.WorkerGroup) (size Size, wake time.Duration
 }
 
 // heldOf returns what the record must keep of a group, nil for nothing.
-func heldOf(b basis, group *v1alpha1.WorkerGroup, size Size) Held {
+func heldOf(b basis, group *v1beta1.WorkerGroup, size Size) Held {
 	replicas := givenReplicas(group)
 	held, known := b.seen.Record.Scaled[group.Name]
 	_, off := held.size()
@@ -170,7 +170,7 @@ func recordFacts(p *planner) {
 }
 
 // wantedReplicas returns how many replicas a group must have.
-func (p Plan) wantedReplicas(group *v1alpha1.WorkerGroup) int { return p.Sizes[group.Name].Replicas }
+func (p Plan) wantedReplicas(group *v1beta1.WorkerGroup) int { return p.Sizes[group.Name].Replicas }
 
 // hasStartedUp reports whether the head is ready, and as many workers of each group as it must have.
 func hasStartedUp(b basis, sizes map[string]Size) bool {

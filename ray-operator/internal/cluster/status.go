@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
@@ -18,7 +18,7 @@ import (
 
 // Status computes the status from what was seen, planned and done. It is pure. Of the
 // former status only the times of conditions that did not change are kept.
-func Status(cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan, outcome Outcome, now time.Time) v1alpha1.ComputeClusterStatus {
+func Status(cluster *v1beta1.ComputeCluster, seen Seen, plan Plan, outcome Outcome, now time.Time) v1beta1.ComputeClusterStatus {
 	if plan.Record != nil && !outcome.Recorded { // what it was to begin has not begun
 		plan.Turn, plan.Failures = seen.Record.recordedTurn(), seen.Record.Failures
 	}
@@ -26,7 +26,7 @@ func Status(cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan, outcome Outc
 		cluster: cluster, seen: seen, plan: plan, outcome: outcome, now: now, pods: currentPods(seen.Pods, plan, outcome),
 		findings: map[string][]reason.Finding{}, intents: intentsOf(cluster),
 	}
-	t.status = v1alpha1.ComputeClusterStatus{
+	t.status = v1beta1.ComputeClusterStatus{
 		ObservedGeneration: cluster.Generation,
 		Epoch:              statusEpoch(&t),
 		ServiceName:        naming.HeadService(cluster.Name),
@@ -41,7 +41,7 @@ func Status(cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan, outcome Outc
 	t.say = reconcile.Conditions{All: &t.status.Conditions, Generation: cluster.Generation, Now: now}
 	if t.head = headOf(t.pods, t.status.Epoch); t.head != nil {
 		made := t.head.CreationTimestamp
-		t.status.Head = &v1alpha1.HeadStatus{
+		t.status.Head = &v1beta1.HeadStatus{
 			PodName: t.head.Name, UID: string(t.head.UID), Restarts: restarts(*t.head), NodeName: t.head.Spec.NodeName,
 			IP: t.head.Status.PodIP, Since: &made, Failures: t.statusFailures(),
 		}
@@ -56,8 +56,8 @@ func Status(cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan, outcome Outc
 
 // statusDraft is a status in the making, with what it is made from.
 type statusDraft struct {
-	status  v1alpha1.ComputeClusterStatus
-	cluster *v1alpha1.ComputeCluster
+	status  v1beta1.ComputeClusterStatus
+	cluster *v1beta1.ComputeCluster
 	seen    Seen
 	plan    Plan
 	outcome Outcome
@@ -154,7 +154,7 @@ func countGroups(t *statusDraft) {
 	turn := t.statusTurn()
 	for i := range t.cluster.Spec.WorkerGroups {
 		group := &t.cluster.Spec.WorkerGroups[i]
-		counts := v1alpha1.GroupStatus{Name: group.Name}
+		counts := v1beta1.GroupStatus{Name: group.Name}
 		if !t.plan.Suspended {
 			counts.Desired = int32(desiredReplicas(t, group) * pod.Hosts(group))
 		}
@@ -195,7 +195,7 @@ func isExiting(t *statusDraft, p Pod) bool {
 }
 
 // explainGroup returns what a group waits for, or why it is as it is.
-func explainGroup(t *statusDraft, group *v1alpha1.WorkerGroup, counts v1alpha1.GroupStatus) (reason.Finding, bool) {
+func explainGroup(t *statusDraft, group *v1beta1.WorkerGroup, counts v1beta1.GroupStatus) (reason.Finding, bool) {
 	complete := counts.Ready >= counts.Desired
 	switch refused := t.outcome.Refused[group.Name]; {
 	case refused != nil:
@@ -236,13 +236,13 @@ func sumResources(t *statusDraft) {
 	}
 	var gpus resource.Quantity
 	for name, quantity := range sum {
-		if v1alpha1.IsGPU(name) {
+		if v1beta1.IsGPU(name) {
 			gpus.Add(quantity)
 		}
 	}
 	workers := t.status.Workers
 	t.status.Resources = sum
-	t.status.Summary = v1alpha1.ClusterSummary{
+	t.status.Summary = v1beta1.ClusterSummary{
 		Ready: fmt.Sprintf("%d/%d", workers.Ready, workers.Desired),
 		CPUs:  sum.Cpu().String(), Memory: sum.Memory().String(), GPUs: gpus.String(),
 	}

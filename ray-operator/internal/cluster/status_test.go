@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
@@ -26,7 +26,7 @@ import (
 )
 
 // told is the status of demo after a pass over seen whose apply ended in err.
-func told(of *v1alpha1.ComputeCluster, seen cluster.Seen, err error) v1alpha1.ComputeClusterStatus {
+func told(of *v1beta1.ComputeCluster, seen cluster.Seen, err error) v1beta1.ComputeClusterStatus {
 	plan := decide(of, seen)
 	return cluster.Status(of, seen, plan, cluster.Outcome{Outcome: reconcile.Outcome{Err: err}}, now)
 }
@@ -44,7 +44,7 @@ func unscheduled(p *corev1.Pod) {
 	fresh(p)
 }
 
-func outdated(p *corev1.Pod) { p.Annotations[v1alpha1.AnnotationIntent] = "v1-x" }
+func outdated(p *corev1.Pod) { p.Annotations[v1beta1.AnnotationIntent] = "v1-x" }
 
 func damaged(s *cluster.Seen) { s.RecordError = errors.New("half") }
 
@@ -80,7 +80,7 @@ func TestConditions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			status := told(demo(), test.seen, test.err)
-			ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
+			ready := meta.FindStatusCondition(status.Conditions, v1beta1.ConditionReady)
 			if have := string(ready.Status) + " " + ready.Reason + " " + status.Phase; have != test.ready {
 				t.Errorf("Ready is %q, want %q", have, test.ready)
 			}
@@ -119,8 +119,8 @@ func TestStalled_WhereAHeadEndsAgainAndAgain(t *testing.T) {
 		seen.Pods = seen.Pods[:1] // a session whose workers had joined would be over
 		of := testkit.Cluster("demo")
 		status := told(of, seen, nil)
-		stalled := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionStalled)
-		have := stalled.Status == metav1.ConditionTrue && stalled.Reason == reason.HeadFailing.Code && status.Phase == v1alpha1.PhaseFailed
+		stalled := meta.FindStatusCondition(status.Conditions, v1beta1.ConditionStalled)
+		have := stalled.Status == metav1.ConditionTrue && stalled.Reason == reason.HeadFailing.Code && status.Phase == v1beta1.PhaseFailed
 		if have != test.want {
 			t.Errorf("%s: %s, %+v", name, status.Phase, stalled)
 		}
@@ -130,7 +130,7 @@ func TestStalled_WhereAHeadEndsAgainAndAgain(t *testing.T) {
 // TestStalled_NeverSaysThatNothingIsLeft beside something that cannot start.
 func TestStalled_NeverSaysThatNothingIsLeft(t *testing.T) {
 	for name, seen := range map[string]cluster.Seen{"ready": given(1), "a head that waits": given(1, pods(0, unscheduled))} {
-		stalled := meta.FindStatusCondition(told(demo(), seen, nil).Conditions, v1alpha1.ConditionStalled)
+		stalled := meta.FindStatusCondition(told(demo(), seen, nil).Conditions, v1beta1.ConditionStalled)
 		if stalled.Status != metav1.ConditionFalse || stalled.Reason != reason.NotStalled.Code {
 			t.Errorf("%s: %+v", name, stalled)
 		}
@@ -140,23 +140,23 @@ func TestStalled_NeverSaysThatNothingIsLeft(t *testing.T) {
 // TestPhase_RecoversOnlyWhatWasLost: a cluster that is resumed, recreated or scaled has lost nothing.
 func TestPhase_RecoversOnlyWhatWasLost(t *testing.T) {
 	starts := given(2, pods(0, starting))
-	former := func(epoch int64, phase string) *v1alpha1.ComputeCluster {
+	former := func(epoch int64, phase string) *v1beta1.ComputeCluster {
 		of := demo()
 		of.Status.Epoch, of.Status.Phase = epoch, phase
 		return of
 	}
-	began := func(of *v1alpha1.ComputeCluster, event reason.Finding) string {
+	began := func(of *v1beta1.ComputeCluster, event reason.Finding) string {
 		plan := decide(of, starts)
 		plan.Began = &telemetry.Event{Finding: event}
 		return cluster.Status(of, starts, plan, cluster.Outcome{}, now).Phase
 	}
 	for name, test := range map[string]struct{ have, want string }{
-		"a lost head":               {began(former(1, v1alpha1.PhaseReady), reason.HeadLost.Of("a", "b")), v1alpha1.PhaseRecovering},
-		"as it goes on":             {told(former(2, v1alpha1.PhaseRecovering), starts, nil).Phase, v1alpha1.PhaseRecovering},
-		"one that was not told of":  {told(former(1, v1alpha1.PhaseReady), starts, nil).Phase, v1alpha1.PhaseRecovering},
-		"a cluster that is resumed": {began(former(1, v1alpha1.PhaseSuspended), reason.Resumed.Of("Spec", 2)), v1alpha1.PhaseStarting},
-		"one that is recreated":     {began(former(1, v1alpha1.PhaseReady), reason.Recreating.Of(2)), v1alpha1.PhaseStarting},
-		"one that is scaled":        {told(former(2, v1alpha1.PhaseReady), given(2, pods(1, starting)), nil).Phase, v1alpha1.PhaseStarting},
+		"a lost head":               {began(former(1, v1beta1.PhaseReady), reason.HeadLost.Of("a", "b")), v1beta1.PhaseRecovering},
+		"as it goes on":             {told(former(2, v1beta1.PhaseRecovering), starts, nil).Phase, v1beta1.PhaseRecovering},
+		"one that was not told of":  {told(former(1, v1beta1.PhaseReady), starts, nil).Phase, v1beta1.PhaseRecovering},
+		"a cluster that is resumed": {began(former(1, v1beta1.PhaseSuspended), reason.Resumed.Of("Spec", 2)), v1beta1.PhaseStarting},
+		"one that is recreated":     {began(former(1, v1beta1.PhaseReady), reason.Recreating.Of(2)), v1beta1.PhaseStarting},
+		"one that is scaled":        {told(former(2, v1beta1.PhaseReady), given(2, pods(1, starting)), nil).Phase, v1beta1.PhaseStarting},
 	} {
 		if test.have != test.want {
 			t.Errorf("%s is %s, want %s", name, test.have, test.want)
@@ -170,7 +170,7 @@ func TestCondition_RayUnverified(t *testing.T) {
 	for version, want := range map[string]bool{"2.60.0": false, "2.52.1": false, "2.61.0rc1": true, "2.60.0+acme": true, "nightly": true} {
 		of := demo()
 		of.Spec.RayVersion, of.Spec.Image = version, "mine"
-		condition := meta.FindStatusCondition(told(of, given(1), nil).Conditions, v1alpha1.ConditionRayUnverified)
+		condition := meta.FindStatusCondition(told(of, given(1), nil).Conditions, v1beta1.ConditionRayUnverified)
 		switch {
 		case want != (condition != nil):
 			t.Errorf("%s: condition %+v, want one: %v", version, condition, want)
@@ -205,7 +205,7 @@ func TestReady_NamesARayWithoutIPv6(t *testing.T) {
 			c.change(p.Pod)
 		}
 		conditions := told(of, seen, nil).Conditions
-		for kind, status := range map[string]metav1.ConditionStatus{v1alpha1.ConditionReady: metav1.ConditionFalse, v1alpha1.ConditionStalled: metav1.ConditionTrue} {
+		for kind, status := range map[string]metav1.ConditionStatus{v1beta1.ConditionReady: metav1.ConditionFalse, v1beta1.ConditionStalled: metav1.ConditionTrue} {
 			is := meta.FindStatusCondition(conditions, kind)
 			have := is != nil && is.Status == status && is.Reason == reason.IPv6Unsupported.Code && strings.Contains(is.Message, c.version)
 			if have != c.want {
@@ -218,23 +218,23 @@ func TestReady_NamesARayWithoutIPv6(t *testing.T) {
 // TestUpToDate_NamesTheGroupThatARollWaitsFor: a group that cannot be complete keeps the next ones from being replaced.
 func TestUpToDate_NamesTheGroupThatARollWaitsFor(t *testing.T) {
 	of := testkit.Cluster("demo", testkit.Group("cpu", 2), testkit.Group("gpu", 1))
-	of.Spec.UpgradeStrategy = &v1alpha1.UpgradeStrategy{Type: v1alpha1.UpgradeRollingWorkers}
+	of.Spec.UpgradeStrategy = &v1beta1.UpgradeStrategy{Type: v1beta1.UpgradeRollingWorkers}
 	gpu := running(pod.Worker(of, &of.Spec.WorkerGroups[1], 0, 1), naming.Place{Group: "gpu", Epoch: 1})
 	outdated(gpu.Pod)
-	gpu.Annotations[v1alpha1.AnnotationShape] = "other" // so that it cannot become what is wanted
+	gpu.Annotations[v1beta1.AnnotationShape] = "other" // so that it cannot become what is wanted
 	seen := given(1, pods(2, unscheduled))
 	for i := range seen.Pods {
-		seen.Pods[i].Annotations[v1alpha1.AnnotationIntent] = pod.Intent(of, seen.Pods[i].At.Group)
+		seen.Pods[i].Annotations[v1beta1.AnnotationIntent] = pod.Intent(of, seen.Pods[i].At.Group)
 	}
 	seen.Pods = append(seen.Pods, gpu)
-	told := meta.FindStatusCondition(told(of, seen, nil).Conditions, v1alpha1.ConditionUpToDate)
+	told := meta.FindStatusCondition(told(of, seen, nil).Conditions, v1beta1.ConditionUpToDate)
 	if told.Status != metav1.ConditionFalse || told.Reason != reason.RollWaiting.Code || !strings.Contains(told.Message, "group cpu with 1 of 2") {
 		t.Errorf("%+v", told)
 	}
 }
 
 // holding returns the names of the conditions but Ready that are true, in the order of a status.
-func holding(t *testing.T, status v1alpha1.ComputeClusterStatus) string {
+func holding(t *testing.T, status v1beta1.ComputeClusterStatus) string {
 	t.Helper()
 	var names []string
 	for _, kind := range []string{"HeadReady", "WorkersReady", "UpToDate", "Reconciling", "Stalled", "NameConflict"} {
@@ -254,7 +254,7 @@ func holding(t *testing.T, status v1alpha1.ComputeClusterStatus) string {
 
 // kstatus holds what tools rely on: exactly one of Ready, Reconciling and Stalled is
 // true, or both of the first two while workers are replaced, and every condition is about this generation and says something.
-func kstatus(t *testing.T, status v1alpha1.ComputeClusterStatus) {
+func kstatus(t *testing.T, status v1beta1.ComputeClusterStatus) {
 	t.Helper()
 	count := 0
 	for _, condition := range status.Conditions {
@@ -265,7 +265,7 @@ func kstatus(t *testing.T, status v1alpha1.ComputeClusterStatus) {
 			count++
 		}
 	}
-	rolls := status.Phase == v1alpha1.PhaseUpdating && meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReconciling)
+	rolls := status.Phase == v1beta1.PhaseUpdating && meta.IsStatusConditionTrue(status.Conditions, v1beta1.ConditionReconciling)
 	if count != 1 && (count != 2 || !rolls) {
 		t.Errorf("%d of Ready, Reconciling and Stalled are true: %+v", count, status.Conditions)
 	}
@@ -276,20 +276,20 @@ func TestStatusNumbers(t *testing.T) {
 	of.Spec.Head.Size = testkit.Resources("cpu", "2", "memory", "3Gi")
 	of.Generation = 7
 	seen := given(1, pods(2, starting))
-	seen.Pods[2].Annotations[v1alpha1.AnnotationIntent] = pod.Intent(of, "cpu")
+	seen.Pods[2].Annotations[v1beta1.AnnotationIntent] = pod.Intent(of, "cpu")
 	have := told(of, seen, nil)
 	have.Conditions = nil
-	counts, since := v1alpha1.WorkerCounts{Desired: 2, Created: 2, Ready: 1}, metav1.NewTime(now.Add(-time.Hour))
-	want := v1alpha1.ComputeClusterStatus{
-		ObservedGeneration: 7, Phase: v1alpha1.PhaseStarting, Epoch: 1,
-		Summary:     v1alpha1.ClusterSummary{Ready: "1/2", CPUs: "3", Memory: "5Gi", GPUs: "2"},
+	counts, since := v1beta1.WorkerCounts{Desired: 2, Created: 2, Ready: 1}, metav1.NewTime(now.Add(-time.Hour))
+	want := v1beta1.ComputeClusterStatus{
+		ObservedGeneration: 7, Phase: v1beta1.PhaseStarting, Epoch: 1,
+		Summary:     v1beta1.ClusterSummary{Ready: "1/2", CPUs: "3", Memory: "5Gi", GPUs: "2"},
 		ServiceName: "demo-head", TokenSecretName: "demo-token", DashboardURL: "http://demo-head.default.svc:8265",
 		Connect: pod.Connect(of),
-		Head: &v1alpha1.HeadStatus{
+		Head: &v1beta1.HeadStatus{
 			PodName: seen.Pods[0].Name, UID: string(seen.Pods[0].UID), NodeName: "node-1", IP: "10.0.0.1", Since: &since,
 		},
 		Workers: counts,
-		Groups: []v1alpha1.GroupStatus{{ // the other one was built without a size
+		Groups: []v1beta1.GroupStatus{{ // the other one was built without a size
 			Name: "cpu", WorkerCounts: counts, Outdated: 1, Reason: "Starting", Message: "1 of 2 workers of cpu: container ray is starting",
 		}},
 		Resources: testkit.Resources("cpu", "3", "memory", "5Gi", "nvidia.com/gpu", "2"),
@@ -305,7 +305,7 @@ func TestStatusOfWhatWasMade(t *testing.T) {
 	of, seen := demo(), given(1, without(1))
 	plan := decide(of, seen)
 	status := cluster.Status(of, seen, plan, cluster.Outcome{Created: plan.Create[0].Pods}, now)
-	if status.Workers != (v1alpha1.WorkerCounts{Desired: 2, Created: 2, Ready: 1}) {
+	if status.Workers != (v1beta1.WorkerCounts{Desired: 2, Created: 2, Ready: 1}) {
 		t.Errorf("workers %+v", status.Workers)
 	}
 }
@@ -321,7 +321,7 @@ func TestStatusIsStable(t *testing.T) {
 	}
 	seen = given(1, pods(1, starting))
 	changed := cluster.Status(of, seen, plan, cluster.Outcome{}, now.Add(time.Hour))
-	ready := meta.FindStatusCondition(changed.Conditions, v1alpha1.ConditionReady)
+	ready := meta.FindStatusCondition(changed.Conditions, v1beta1.ConditionReady)
 	if !ready.LastTransitionTime.Time.Equal(now.Add(time.Hour)) {
 		t.Errorf("Ready changed and says that it did at %s", ready.LastTransitionTime)
 	}

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/controlstore"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
@@ -37,13 +37,13 @@ type Standpoint struct {
 }
 
 // inRedis reports whether a cluster's memory is in a Redis.
-func inRedis(cluster *v1alpha1.ComputeCluster) bool {
+func inRedis(cluster *v1beta1.ComputeCluster) bool {
 	store := cluster.Spec.ControlStore
 	return store != nil && (store.Redis != nil || store.ManagedRedis != nil)
 }
 
 // isManaged reports whether the operator runs the Redis of a cluster.
-func isManaged(cluster *v1alpha1.ComputeCluster) bool {
+func isManaged(cluster *v1beta1.ComputeCluster) bool {
 	return inRedis(cluster) && cluster.Spec.ControlStore.ManagedRedis != nil
 }
 

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 )
@@ -82,7 +82,7 @@ func (n *StoreNodes) forget(cluster types.NamespacedName) {
 }
 
 // seeStoreNode looks at the node of a managed Redis that has a budget, or may get one.
-func (o observer) seeStoreNode(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
+func (o observer) seeStoreNode(ctx context.Context, cluster *v1beta1.ComputeCluster, seen *Seen) error {
 	set, isThere := seen.Fixtures[storeSetKind].Object.(*appsv1.StatefulSet)
 	if !o.WatchNodes || !isThere || !seen.hasBudgets() {
 		return nil

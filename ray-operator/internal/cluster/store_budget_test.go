@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
@@ -20,7 +20,7 @@ import (
 func TestStoreBudget_IsTheHeads(t *testing.T) {
 	going, cordoned := cluster.Node{Going: "karpenter.sh/disrupted"}, cluster.Node{Closed: true, Cordoned: now.Add(-299 * time.Second)}
 	for name, test := range map[string]struct {
-		store *v1alpha1.ControlStore
+		store *v1beta1.ControlStore
 		node  string
 		nodes map[string]cluster.Node
 		edit  func(*cluster.Seen)

@@ -9,7 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
@@ -21,9 +21,9 @@ import (
 func TestNoteIsKeptBeforeARedisIsAsked(t *testing.T) {
 	headless := func(s *cluster.Seen) { s.Pods, s.Record.HeadUID = nil, "" }
 	for name, test := range map[string]struct {
-		store *v1alpha1.ControlStore
+		store *v1beta1.ControlStore
 		edits []func(*cluster.Seen)
-		spec  func(*v1alpha1.ComputeClusterSpec)
+		spec  func(*v1beta1.ComputeClusterSpec)
 		want  bool
 	}{
 		"a new cluster":              {store: givenRedis(), edits: []func(*cluster.Seen){headless}, want: true},
@@ -31,7 +31,7 @@ func TestNoteIsKeptBeforeARedisIsAsked(t *testing.T) {
 		"one whose head was lost":    {store: givenRedis(), edits: []func(*cluster.Seen){func(s *cluster.Seen) { s.Pods = s.Pods[1:] }}, want: true},
 		"what is noted":              {store: givenRedis(), edits: []func(*cluster.Seen){headless, func(s *cluster.Seen) { s.Store.Noted = true }}},
 		"one with a head":            {store: givenRedis()},
-		"a suspended one":            {store: givenRedis(), edits: []func(*cluster.Seen){headless}, spec: func(s *v1alpha1.ComputeClusterSpec) { s.Suspend = true }},
+		"a suspended one":            {store: givenRedis(), edits: []func(*cluster.Seen){headless}, spec: func(s *v1beta1.ComputeClusterSpec) { s.Suspend = true }},
 		"a managed Redis":            {store: managedRedis(), edits: []func(*cluster.Seen){headless}},
 		"an embedded store":          {store: embedded(), edits: []func(*cluster.Seen){headless}},
 		"no store":                   {edits: []func(*cluster.Seen){headless}},
@@ -67,8 +67,8 @@ func TestReconciler_AsksNoRedisBeforeItsNoteIsKept(t *testing.T) {
 
 func noToken(s *cluster.Seen) { s.Token = cluster.Token{Presence: reconcile.Absent} }
 
-func tokenOfTheirs(s *v1alpha1.ComputeClusterSpec) {
-	s.Authentication = &v1alpha1.Authentication{SecretName: "mine"}
+func tokenOfTheirs(s *v1beta1.ComputeClusterSpec) {
+	s.Authentication = &v1beta1.Authentication{SecretName: "mine"}
 }
 
 // TestStoreSecret_IsMadeWithItsSet: also for a cluster that is suspended from its start.

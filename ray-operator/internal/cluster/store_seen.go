@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/controlstore"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
@@ -69,7 +69,7 @@ func (s StoreSeen) memoryOn() types.UID {
 const askCalm, askBusy = 5 * time.Second, time.Second
 
 // seeStore recalls what a Redis said last, and looks at a store's claim.
-func (o observer) seeStore(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
+func (o observer) seeStore(ctx context.Context, cluster *v1beta1.ComputeCluster, seen *Seen) error {
 	if cluster.Spec.ControlStore == nil || seen.RecordError != nil {
 		return nil
 	}
@@ -90,7 +90,7 @@ func (o observer) seeStore(ctx context.Context, cluster *v1alpha1.ComputeCluster
 }
 
 // seeStorePod looks at the pod of a managed Redis that is not ready, or at why there is none.
-func (o observer) seeStorePod(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
+func (o observer) seeStorePod(ctx context.Context, cluster *v1beta1.ComputeCluster, seen *Seen) error {
 	set, isThere := seen.Fixtures[storeSetKind].Object.(*appsv1.StatefulSet)
 	if !isThere || set.Status.ReadyReplicas > 0 {
 		return nil
@@ -111,7 +111,7 @@ func (o observer) seeStorePod(ctx context.Context, cluster *v1alpha1.ComputeClus
 const podAfter = 10 * time.Second
 
 // readStorePod reads the pod of a managed Redis, and returns nil where there is none. The cache has pods of Ray alone.
-func (o observer) readStorePod(ctx context.Context, cluster *v1alpha1.ComputeCluster, set *appsv1.StatefulSet) (*corev1.Pod, error) {
+func (o observer) readStorePod(ctx context.Context, cluster *v1beta1.ComputeCluster, set *appsv1.StatefulSet) (*corev1.Pod, error) {
 	name := types.NamespacedName{Namespace: cluster.Namespace, Name: naming.StorePod(cluster.Name)}
 	var found corev1.Pod
 	switch err := o.Live.Get(ctx, name, &found); {
@@ -124,7 +124,7 @@ func (o observer) readStorePod(ctx context.Context, cluster *v1alpha1.ComputeClu
 }
 
 // claimOf returns what a cluster wants of a Redis for a record's turn.
-func claimOf(cluster *v1alpha1.ComputeCluster, record Record, pods []Pod) controlstore.Claim {
+func claimOf(cluster *v1beta1.ComputeCluster, record Record, pods []Pod) controlstore.Claim {
 	turn := record.recordedTurn()
 	return controlstore.Claim{
 		Owner: cluster.UID, Cluster: cluster.Namespace + "/" + cluster.Name, Namespace: pod.StoreNamespace(cluster),
@@ -135,7 +135,7 @@ func claimOf(cluster *v1alpha1.ComputeCluster, record Record, pods []Pod) contro
 
 // seeVolume looks at a store's claim, and at the node that holds its volume where the head is
 // not there. A claim of the user's is in no cache.
-func (o observer) seeVolume(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
+func (o observer) seeVolume(ctx context.Context, cluster *v1beta1.ComputeCluster, seen *Seen) error {
 	head := headOf(seen.Pods, seen.Record.Epoch)
 	ready := head != nil && head.isReady()
 	wanted := desired.StoreClaim(cluster)
@@ -166,8 +166,8 @@ func (o observer) seeVolume(ctx context.Context, cluster *v1alpha1.ComputeCluste
 }
 
 // presenceOfClaim judges a store's claim. One that was retained has no owner and names the cluster.
-func presenceOfClaim(claim *corev1.PersistentVolumeClaim, cluster *v1alpha1.ComputeCluster, given bool) reconcile.Presence {
-	retained := metav1.GetControllerOf(claim) == nil && claim.Labels[v1alpha1.LabelStore] == cluster.Name
+func presenceOfClaim(claim *corev1.PersistentVolumeClaim, cluster *v1beta1.ComputeCluster, given bool) reconcile.Presence {
+	retained := metav1.GetControllerOf(claim) == nil && claim.Labels[v1beta1.LabelStore] == cluster.Name
 	switch {
 	case !given && !retained:
 		found, _ := presence(nil, claim, cluster) // it was read
@@ -220,7 +220,7 @@ func nodesOfVolume(volume *corev1.PersistentVolume) []string {
 }
 
 // askStore sets what is asked of a Redis in the background.
-func (r *Reconciler) askStore(cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan, outcome Outcome) {
+func (r *Reconciler) askStore(cluster *v1beta1.ComputeCluster, seen Seen, plan Plan, outcome Outcome) {
 	name := client.ObjectKeyFromObject(cluster)
 	switch {
 	case !inRedis(cluster) || plan.Stalled != nil:
@@ -242,7 +242,7 @@ func (r *Reconciler) askStore(cluster *v1alpha1.ComputeCluster, seen Seen, plan 
 }
 
 // storeServer reads how a cluster's Redis is reached, with TLS where it is a managed one that encrypts.
-func (r *Reconciler) storeServer(cluster *v1alpha1.ComputeCluster, encrypts bool) func(context.Context) (controlstore.Server, error) {
+func (r *Reconciler) storeServer(cluster *v1beta1.ComputeCluster, encrypts bool) func(context.Context) (controlstore.Server, error) {
 	if given := cluster.Spec.ControlStore.Redis; given != nil {
 		note := sweep.Of(cluster, given)
 		return func(ctx context.Context) (controlstore.Server, error) {
@@ -264,8 +264,8 @@ func (r *Reconciler) storeServer(cluster *v1alpha1.ComputeCluster, encrypts bool
 			return controlstore.Server{}, &fault.Terminal{Finding: reason.StoreSecretMissing.In("managed").Of("Secret "+secret.Name+" is not there", secret.Name)}
 		}
 		server := controlstore.Server{
-			Address: pod.ManagedStoreAddress(cluster, encrypts), Username: v1alpha1.StoreOperatorUser, Password: string(kept.Data[v1alpha1.StoreOperatorKey]),
-			HeadPassword: string(kept.Data[v1alpha1.StoreHeadKey]),
+			Address: pod.ManagedStoreAddress(cluster, encrypts), Username: v1beta1.StoreOperatorUser, Password: string(kept.Data[v1beta1.StoreOperatorKey]),
+			HeadPassword: string(kept.Data[v1beta1.StoreHeadKey]),
 		}
 		if !encrypts {
 			return server, nil
@@ -287,7 +287,7 @@ func (a applier) makeVolume(ctx context.Context, claim *corev1.PersistentVolumeC
 }
 
 // makeStoreSecret makes the Secret of a managed Redis; one that is there stays.
-func (a applier) makeStoreSecret(ctx context.Context, cluster *v1alpha1.ComputeCluster) error {
+func (a applier) makeStoreSecret(ctx context.Context, cluster *v1beta1.ComputeCluster) error {
 	_, err := a.Writer.Create(ctx, desired.StoreSecret(cluster, newToken(), newToken()))
 	return err
 }

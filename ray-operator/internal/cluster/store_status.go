@@ -3,7 +3,7 @@ package cluster
 import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
@@ -15,22 +15,22 @@ func reportStore(t *statusDraft, suspended *reason.Finding) {
 	if t.cluster.Spec.ControlStore == nil {
 		return
 	}
-	t.status.ControlStore = &v1alpha1.ControlStoreStatus{Session: t.statusTurn().Session, ClaimName: pod.StoreClaim(t.cluster)}
+	t.status.ControlStore = &v1beta1.ControlStoreStatus{Session: t.statusTurn().Session, ClaimName: pod.StoreClaim(t.cluster)}
 	if inRedis(t.cluster) {
 		t.status.ControlStore.Namespace = pod.StoreNamespace(t.cluster)
 	}
 	point := t.plan.Store
 	switch {
 	case suspended != nil:
-		meta.RemoveStatusCondition(&t.status.Conditions, v1alpha1.ConditionControlStoreReady) // nobody asks it
+		meta.RemoveStatusCondition(&t.status.Conditions, v1beta1.ConditionControlStoreReady) // nobody asks it
 	case point == nil || !point.Known: // as it was told before
 	case point.Finding.Code == reason.StoreChecking.Code:
-		if meta.FindStatusCondition(t.status.Conditions, v1alpha1.ConditionControlStoreReady) != nil {
+		if meta.FindStatusCondition(t.status.Conditions, v1beta1.ConditionControlStoreReady) != nil {
 			return // nobody says otherwise yet
 		}
-		t.say.SetUnknown(v1alpha1.ConditionControlStoreReady, point.Finding)
+		t.say.SetUnknown(v1beta1.ConditionControlStoreReady, point.Finding)
 	default:
-		t.say.Set(v1alpha1.ConditionControlStoreReady, point.Serves, point.Finding)
+		t.say.Set(v1beta1.ConditionControlStoreReady, point.Serves, point.Finding)
 	}
 }
 
@@ -64,7 +64,7 @@ func restarts(p Pod) int32 {
 }
 
 // cameBack returns what to tell when a status shows that a head ended in its pod, or is back.
-func cameBack(before, after *v1alpha1.ComputeClusterStatus) []telemetry.Event {
+func cameBack(before, after *v1beta1.ComputeClusterStatus) []telemetry.Event {
 	if after.ControlStore == nil || after.Head == nil || before.Head == nil {
 		return nil
 	}
@@ -73,8 +73,8 @@ func cameBack(before, after *v1alpha1.ComputeClusterStatus) []telemetry.Event {
 	if was.UID == after.Head.UID && after.Head.Restarts > was.Restarts {
 		events = append(events, telemetry.Event{Finding: reason.HeadRestarted.Of(was.PodName), Action: "Recover"})
 	}
-	ready := meta.IsStatusConditionTrue(after.Conditions, v1alpha1.ConditionHeadReady)
-	notYet := meta.IsStatusConditionFalse(before.Conditions, v1alpha1.ConditionHeadReady)
+	ready := meta.IsStatusConditionTrue(after.Conditions, v1beta1.ConditionHeadReady)
+	notYet := meta.IsStatusConditionFalse(before.Conditions, v1beta1.ConditionHeadReady)
 	again := after.Head.Restarts > 0 || after.ControlStore.Session < after.Epoch
 	if ready && notYet && again {
 		events = append(events, telemetry.Event{Finding: reason.HeadRecovered.Of(after.Head.PodName), Action: "Recover"})

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
@@ -40,7 +40,7 @@ func TestSums_CountPodsAsTheAPIServerTakesThem(t *testing.T) {
 		group.Template = testkit.Template(corev1.Container{Name: "ray", Resources: test.resources})
 		of := testkit.Cluster("limits", group)
 		of.Spec.Head.Size = testkit.Resources("cpu", "1", "memory", "1Gi")
-		of.Spec.Scheduler = &v1alpha1.Scheduler{Name: v1alpha1.SchedulerVolcano}
+		of.Spec.Scheduler = &v1beta1.Scheduler{Name: v1beta1.SchedulerVolcano}
 		seen := cluster.Seen{Record: cluster.Record{Version: 1, Epoch: 1}, Gang: cluster.GangSeen{Version: "v1beta1"}}
 		plan := decide(of, seen)
 		status := cluster.Status(of, seen, plan, cluster.Outcome{}, now)
@@ -59,9 +59,9 @@ func TestSums_CountPodsAsTheAPIServerTakesThem(t *testing.T) {
 // TestSums_CountWhatTheInstallationGives of the operator's containers.
 func TestSums_CountWhatTheInstallationGives(t *testing.T) {
 	of := testkit.Cluster("limits", testkit.Group("cpu", 0))
-	of.Spec.Head.Size, of.Spec.Autoscaling = testkit.Resources("cpu", "1", "memory", "1Gi"), &v1alpha1.Autoscaling{}
+	of.Spec.Head.Size, of.Spec.Autoscaling = testkit.Resources("cpu", "1", "memory", "1Gi"), &v1beta1.Autoscaling{}
 	of.Spec.WorkerGroups[0].MaxReplicas = number(1)
-	of.Spec.Scheduler = &v1alpha1.Scheduler{Name: v1alpha1.SchedulerVolcano}
+	of.Spec.Scheduler = &v1beta1.Scheduler{Name: v1beta1.SchedulerVolcano}
 	with := site
 	with.Sizes.Autoscaling = testkit.Resources("cpu", "500m", "limits.cpu", "500m")
 	seen := cluster.Seen{Record: cluster.Record{Version: 1, Epoch: 1}, Gang: cluster.GangSeen{Version: "v1beta1"}}
@@ -76,7 +76,7 @@ func TestSums_CountWhatTheInstallationGives(t *testing.T) {
 }
 
 // workloadAsks sums what the Workload of a cluster asks for.
-func workloadAsks(of *v1alpha1.ComputeCluster) corev1.ResourceList {
+func workloadAsks(of *v1beta1.ComputeCluster) corev1.ResourceList {
 	sum := corev1.ResourceList{}
 	for _, set := range kueue.For("ComputeCluster", of, of, nil).Spec.PodSets {
 		for name, quantity := range set.Template.Spec.Containers[0].Resources.Requests {

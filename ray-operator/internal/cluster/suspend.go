@@ -1,7 +1,7 @@
 package cluster
 
 import (
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -60,7 +60,7 @@ func ownSuspension(p *planner) Suspension {
 		return was
 	case was.Cause != "": // something changed that wakes it
 		return Suspension{}
-	case checkIdle(p) && p.cluster.Spec.IdlePolicy.Action == v1alpha1.IdleSuspend:
+	case checkIdle(p) && p.cluster.Spec.IdlePolicy.Action == v1beta1.IdleSuspend:
 		now.Since = p.IdleSince.Unix()
 		return now
 	default:

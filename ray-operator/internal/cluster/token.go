@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
@@ -35,7 +35,7 @@ type Token struct {
 }
 
 // ownSecret returns the name of the user's own Secret, empty where the operator makes one.
-func ownSecret(cluster *v1alpha1.ComputeCluster) string {
+func ownSecret(cluster *v1beta1.ComputeCluster) string {
 	if name := pod.TokenSecret(cluster); name != naming.TokenSecret(cluster.Name) {
 		return name
 	}
@@ -79,7 +79,7 @@ type lookedAt struct {
 }
 
 // recallToken returns what is known of a cluster's Secret, and how long that is good for, 0 where it is time to look.
-func (t *Tokens) recallToken(cluster *v1alpha1.ComputeCluster, now time.Time) (lookedAt, time.Duration) {
+func (t *Tokens) recallToken(cluster *v1beta1.ComputeCluster, now time.Time) (lookedAt, time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	name := client.ObjectKeyFromObject(cluster)
@@ -105,7 +105,7 @@ func (t *Tokens) noteToken(name types.NamespacedName, known lookedAt) lookedAt {
 }
 
 // keepToken remembers what was seen of a cluster's Secret.
-func (t *Tokens) keepToken(cluster *v1alpha1.ComputeCluster, token Token, now time.Time) {
+func (t *Tokens) keepToken(cluster *v1beta1.ComputeCluster, token Token, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.noteToken(client.ObjectKeyFromObject(cluster), lookedAt{Token: token, cluster: cluster.UID, at: now, seen: true})
@@ -120,7 +120,7 @@ func (t *Tokens) Forget(cluster types.NamespacedName) {
 
 // isDue reports whether it is time to look at the operator's own Secret: it was not there, or of a cluster that runs
 // it was looked at long ago, or something asks for it.
-func (l lookedAt) isDue(cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan, good time.Duration, now time.Time) bool {
+func (l lookedAt) isDue(cluster *v1beta1.ComputeCluster, seen Seen, plan Plan, good time.Duration, now time.Time) bool {
 	if l.seen && l.Presence != reconcile.Ours {
 		return true
 	}
@@ -130,7 +130,7 @@ func (l lookedAt) isDue(cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan, 
 
 // isAsked reports whether something seen of a cluster asks for a look at the operator's own Secret: the status or the
 // pods tell of another token, or a pod waits for it.
-func (l lookedAt) isAsked(cluster *v1alpha1.ComputeCluster, seen Seen, now time.Time) bool {
+func (l lookedAt) isAsked(cluster *v1beta1.ComputeCluster, seen Seen, now time.Time) bool {
 	if !l.seen && (tellsOfToken(cluster) || hasTwoTokens(seen.Pods)) {
 		return true
 	}
@@ -141,13 +141,13 @@ func (l lookedAt) isAsked(cluster *v1alpha1.ComputeCluster, seen Seen, now time.
 }
 
 // tellsOfToken reports whether the status says that the token is gone, or another.
-func tellsOfToken(cluster *v1alpha1.ComputeCluster) bool {
-	told := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionUpToDate)
+func tellsOfToken(cluster *v1beta1.ComputeCluster) bool {
+	told := meta.FindStatusCondition(cluster.Status.Conditions, v1beta1.ConditionUpToDate)
 	return told != nil && (told.Reason == reason.TokenMissing.Code || told.Reason == reason.TokenChanged.Code)
 }
 
 // lacksToken reports whether a finding is that the Secret with the token does not exist.
-func lacksToken(cluster *v1alpha1.ComputeCluster, finding reason.Finding) bool {
+func lacksToken(cluster *v1beta1.ComputeCluster, finding reason.Finding) bool {
 	return finding.Code == reason.VolumeNotReady.Code && strings.Contains(finding.Text, "Secret "+pod.TokenSecret(cluster)+" of a volume")
 }
 
@@ -155,7 +155,7 @@ func lacksToken(cluster *v1alpha1.ComputeCluster, finding reason.Finding) bool {
 func hasTwoTokens(pods []Pod) bool {
 	first := ""
 	for _, p := range pods {
-		hash := p.Annotations[v1alpha1.AnnotationToken]
+		hash := p.Annotations[v1beta1.AnnotationToken]
 		if hash != "" && first != "" && hash != first {
 			return true
 		}
@@ -167,7 +167,7 @@ func hasTwoTokens(pods []Pod) bool {
 // seeToken looks at the token's Secret. The operator has no right to list Secrets, so
 // this is a live read; it is for where a pod must be made, or where the Secret is the
 // user's, who may change it.
-func (o observer) seeToken(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
+func (o observer) seeToken(ctx context.Context, cluster *v1beta1.ComputeCluster, seen *Seen) error {
 	if !pod.TokenRequired(cluster) {
 		return nil
 	}
@@ -183,7 +183,7 @@ func (o observer) seeToken(ctx context.Context, cluster *v1alpha1.ComputeCluster
 		return fmt.Errorf("read Secret %s: %w", key, err)
 	}
 	if seen.Token.Presence == reconcile.Ours {
-		seen.Token.Hash = naming.TokenHash(string(secret.Data[v1alpha1.TokenKey]))
+		seen.Token.Hash = naming.TokenHash(string(secret.Data[v1beta1.TokenKey]))
 	}
 	return nil
 }
@@ -195,8 +195,8 @@ func usersToken(err error, secret *corev1.Secret) (Token, error) {
 		return Token{Lacking: "is not there"}, nil
 	case err != nil:
 		return Token{}, err
-	case len(secret.Data[v1alpha1.TokenKey]) == 0:
-		return Token{Lacking: "has no key " + v1alpha1.TokenKey}, nil
+	case len(secret.Data[v1beta1.TokenKey]) == 0:
+		return Token{Lacking: "has no key " + v1beta1.TokenKey}, nil
 	default:
 		return Token{Presence: reconcile.Ours}, nil
 	}

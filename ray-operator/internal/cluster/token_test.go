@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 func TestTokenPause(t *testing.T) {
@@ -28,10 +28,10 @@ func TestTokenLooks_AreFewForAllClusters(t *testing.T) {
 	start := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
 	for _, clusters := range []int{1, 100, 4000} {
 		tokens, perHour := Tokens{}, map[time.Duration]int{}
-		fleet := make([]*v1alpha1.ComputeCluster, clusters)
+		fleet := make([]*v1beta1.ComputeCluster, clusters)
 		for i := range fleet {
 			name := fmt.Sprintf("c-%d", i)
-			fleet[i] = &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid of " + name)}}
+			fleet[i] = &v1beta1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid of " + name)}}
 			tokens.recallToken(fleet[i], start)
 		}
 		pause := tokenPause(clusters)

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
@@ -32,7 +32,7 @@ func rayless(readyFor time.Duration) func(*corev1.Pod) {
 			Phase: corev1.PodRunning, StartTime: &started,
 			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(started.Add(readyFor))}},
 			ContainerStatuses: []corev1.ContainerStatus{{
-				Name: v1alpha1.ContainerRay, RestartCount: 2,
+				Name: v1beta1.ContainerRay, RestartCount: 2,
 				State:                corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
 				LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 127, FinishedAt: metav1.NewTime(now.Add(-5 * time.Second))}},
 			}},
@@ -47,7 +47,7 @@ const (
 
 // TestDecide_ReplacesWhatNeverStarted: under every strategy, and nothing that ran with it.
 func TestDecide_ReplacesWhatNeverStarted(t *testing.T) {
-	for _, kind := range []string{v1alpha1.UpgradeOnDelete, v1alpha1.UpgradeRollingWorkers, v1alpha1.UpgradeRecreate} {
+	for _, kind := range []string{v1beta1.UpgradeOnDelete, v1beta1.UpgradeRollingWorkers, v1beta1.UpgradeRecreate} {
 		t.Run(kind, func(t *testing.T) {
 			edit := upgrade(kind, nil)
 			checkCases(t, map[string]case_{
@@ -66,7 +66,7 @@ func TestDecide_ReplacesWhatNeverStarted(t *testing.T) {
 				"a head, and workers that cannot wait for the next": {
 					edit, given(1, pods(0, misspelt), pods(1, starting), pods(1, old), pods(2, unborn)),
 					newEpoch + "-head@1/5s -cpu0@1/5s -cpu1@1/5s !" + map[string]string{
-						v1alpha1.UpgradeOnDelete: "NeverStarted", v1alpha1.UpgradeRollingWorkers: "NeverStarted", v1alpha1.UpgradeRecreate: "Recreating",
+						v1beta1.UpgradeOnDelete: "NeverStarted", v1beta1.UpgradeRollingWorkers: "NeverStarted", v1beta1.UpgradeRecreate: "Recreating",
 					}[kind] + " 30s",
 				},
 				"not a head that is as wanted": {edit, given(1, pods(0, unborn)), "30s"},
@@ -77,8 +77,8 @@ func TestDecide_ReplacesWhatNeverStarted(t *testing.T) {
 
 // TestDecide_ReplacesUnstartedOfAnAutoscaledGroup: as many as the autoscaler wants, and none beside them.
 func TestDecide_ReplacesUnstartedOfAnAutoscaledGroup(t *testing.T) {
-	for _, kind := range []string{v1alpha1.UpgradeOnDelete, v1alpha1.UpgradeRollingWorkers, v1alpha1.UpgradeRecreate} {
-		of := elastic(func(c *v1alpha1.ComputeCluster) { strategy(kind, nil)(&c.Spec) })
+	for _, kind := range []string{v1beta1.UpgradeOnDelete, v1beta1.UpgradeRollingWorkers, v1beta1.UpgradeRecreate} {
+		of := elastic(func(c *v1beta1.ComputeCluster) { strategy(kind, nil)(&c.Spec) })
 		seen := elasticPods(of, 2)
 		seen.Scaler = cluster.Scaler{Heard: true, Connected: true, Word: scalelink.Word{Targets: []scalelink.Target{{Group: "cpu", Replicas: 2}}}}
 		for _, worker := range seen.Pods[1:] {
@@ -98,7 +98,7 @@ func TestDecide_LeavesWhatRan(t *testing.T) {
 		"a worker that was ready":  {nil, given(1, pods(1, rayless(10*time.Second))), "30s"},
 		"a worker that ended once": {nil, given(1, pods(1, looped)), "30s"},
 		"a head that starts":       {nil, given(1, pods(0, starting), pods(0, old)), "30s"},
-		"a head that ended once":   {upgrade(v1alpha1.UpgradeRollingWorkers, nil), given(1, pods(0, looped)), "30s"},
+		"a head that ended once":   {upgrade(v1beta1.UpgradeRollingWorkers, nil), given(1, pods(0, looped)), "30s"},
 	})
 }
 
@@ -131,7 +131,7 @@ func TestDecide_KeepsSlotsWithClaims(t *testing.T) {
 // TestDecide_KeepsTheSizeItCorrects: a group that is scaled keeps its size while nobody says what it should be.
 func TestDecide_KeepsTheSizeItCorrects(t *testing.T) {
 	of, least, most := demo(), int32(0), int32(4)
-	of.Spec.Autoscaling, of.Spec.WorkerGroups[0].Replicas = &v1alpha1.Autoscaling{}, nil
+	of.Spec.Autoscaling, of.Spec.WorkerGroups[0].Replicas = &v1beta1.Autoscaling{}, nil
 	of.Spec.WorkerGroups[0].MinReplicas, of.Spec.WorkerGroups[0].MaxReplicas = &least, &most
 	if have, want := gist(decide(of, given(1, pods(1, misspelt), pods(2, misspelt)))), "+cpu2@1 +cpu3@1 "+replaced+"-cpu1@1"; !strings.Contains(have, want) {
 		t.Errorf("it does %q, want %q", have, want)
@@ -139,14 +139,14 @@ func TestDecide_KeepsTheSizeItCorrects(t *testing.T) {
 }
 
 // stuck is a cluster of a strategy whose pods have an image that nobody can pull, those of a role or all.
-func stuck(w *testkit.World, kind, role string, edit func(*v1alpha1.ComputeCluster)) {
+func stuck(w *testkit.World, kind, role string, edit func(*v1beta1.ComputeCluster)) {
 	w.Helper()
 	failing := true
 	w.Kubelet.Idle = func(pod *corev1.Pod) bool { // workers run once their head does
-		return broken(pod) || role != v1alpha1.RoleWorker && failing && !isHead(pod)
+		return broken(pod) || role != v1beta1.RoleWorker && failing && !isHead(pod)
 	}
 	of := testkit.Cluster("demo", testkit.Group("cpu", 2))
-	of.Spec.UpgradeStrategy = &v1alpha1.UpgradeStrategy{Type: kind}
+	of.Spec.UpgradeStrategy = &v1beta1.UpgradeStrategy{Type: kind}
 	edit(of)
 	w.Create(of)
 	w.Settle()
@@ -154,13 +154,13 @@ func stuck(w *testkit.World, kind, role string, edit func(*v1alpha1.ComputeClust
 	failing = false
 }
 
-func isHead(pod *corev1.Pod) bool { return pod.Labels[v1alpha1.LabelRole] == v1alpha1.RoleHead }
+func isHead(pod *corev1.Pod) bool { return pod.Labels[v1beta1.LabelRole] == v1beta1.RoleHead }
 
 // correctedAll corrects the image of all pods: none of them ever ran.
 func correctedAll(w *testkit.World, kind string) {
-	stuck(w, kind, "", func(c *v1alpha1.ComputeCluster) { c.Spec.Image = "broken" })
+	stuck(w, kind, "", func(c *v1beta1.ComputeCluster) { c.Spec.Image = "broken" })
 	former := testkit.UIDs(w.Pods("demo"))
-	w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Spec.Image = "" })
+	w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.Image = "" })
 	w.Settle()
 	w.Expect("demo", ready, "UpToDate=True")
 	sizes(w, "demo", map[string]int{"": 1, "cpu": 2})
@@ -174,9 +174,9 @@ func correctedAll(w *testkit.World, kind string) {
 
 // correctedHead corrects the head alone: the workers, which are as wanted, stay.
 func correctedHead(w *testkit.World, kind string) {
-	stuck(w, kind, v1alpha1.RoleHead, func(c *v1alpha1.ComputeCluster) { c.Spec.Image, c.Spec.WorkerGroups[0].Image = "broken", "mine" })
+	stuck(w, kind, v1beta1.RoleHead, func(c *v1beta1.ComputeCluster) { c.Spec.Image, c.Spec.WorkerGroups[0].Image = "broken", "mine" })
 	kept := testkit.UIDs(w.Workers("demo", "cpu"))
-	w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Spec.Image = "" })
+	w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.Image = "" })
 	w.Settle()
 	w.Expect("demo", ready, "UpToDate=True")
 	untouched(w, kept, w.Workers("demo", "cpu"))
@@ -185,7 +185,7 @@ func correctedHead(w *testkit.World, kind string) {
 
 // correctedWorkers corrects a group: the head, which ran, stays.
 func correctedWorkers(w *testkit.World, kind string) {
-	stuck(w, kind, v1alpha1.RoleWorker, func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups[0].Image = "broken" })
+	stuck(w, kind, v1beta1.RoleWorker, func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups[0].Image = "broken" })
 	head := w.Head("demo").UID
 	reimage(w, "")
 	w.Settle()
@@ -219,7 +219,7 @@ func correctedBeside(w *testkit.World) {
 }
 
 func TestUnstarted(t *testing.T) {
-	for _, kind := range []string{v1alpha1.UpgradeOnDelete, v1alpha1.UpgradeRollingWorkers, v1alpha1.UpgradeRecreate} {
+	for _, kind := range []string{v1beta1.UpgradeOnDelete, v1beta1.UpgradeRollingWorkers, v1beta1.UpgradeRecreate} {
 		play(t,
 			testkit.Scenario{Name: "all-" + kind, Run: func(w *testkit.World) { correctedAll(w, kind) }},
 			testkit.Scenario{Name: "head-" + kind, Run: func(w *testkit.World) { correctedHead(w, kind) }},
@@ -235,7 +235,7 @@ func TestUnstarted(t *testing.T) {
 			w.Create(of)
 			w.Settle()
 			kept := testkit.UIDs(w.Workers("demo", "cpu"))
-			w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Spec.Image = "" })
+			w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.Image = "" })
 			w.Settle()
 			w.Expect("demo", ready, serves, "UpToDate=True")
 			untouched(w, kept, w.Workers("demo", "cpu"))

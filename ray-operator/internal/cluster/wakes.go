@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/wake"
@@ -45,7 +45,7 @@ type Watched struct {
 // WakeRules say what wakes clusters, beside changes of their own.
 func WakeRules(watched Watched) []wake.Rule {
 	rules := []wake.Rule{
-		{Name: "a job wakes the cluster that it refers to", Kind: &v1alpha1.ClusterJob{}, Matters: wake.IsEdit, Find: clusterOfJob},
+		{Name: "a job wakes the cluster that it refers to", Kind: &v1beta1.ClusterJob{}, Matters: wake.IsEdit, Find: clusterOfJob},
 		{Name: "a policy wakes the clusters beside it", Kind: &networkingv1.NetworkPolicy{}, Matters: changesEgress, Find: clustersBeside},
 	}
 	for _, kind := range Children() {
@@ -65,7 +65,7 @@ func WakeRules(watched Watched) []wake.Rule {
 
 // clusterOfJob finds the cluster that a job refers to: it may be suspended for being idle, or about to be.
 func clusterOfJob(_ context.Context, _ client.Reader, c wake.Change) ([]types.NamespacedName, error) {
-	job, is := c.Object().(*v1alpha1.ClusterJob)
+	job, is := c.Object().(*v1beta1.ClusterJob)
 	if !is || job.Spec.ClusterRef == nil {
 		return nil, nil
 	}
@@ -100,7 +100,7 @@ func clustersOfWorkload(ctx context.Context, cache client.Reader, c wake.Change)
 }
 
 func listClusters(ctx context.Context, cache client.Reader, which ...client.ListOption) ([]types.NamespacedName, error) {
-	var list v1alpha1.ComputeClusterList
+	var list v1beta1.ComputeClusterList
 	if err := cache.List(ctx, &list, append(which, client.UnsafeDisableDeepCopy)...); err != nil {
 		return nil, fmt.Errorf("list ComputeClusters: %w", err)
 	}

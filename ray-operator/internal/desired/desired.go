@@ -19,7 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
@@ -27,8 +27,8 @@ import (
 // HeadService is the Service in front of the head of one epoch. It publishes the
 // head's address before the head is ready, so that workers join the moment it
 // listens; and as it selects the epoch, a former head cannot be reached through it.
-func HeadService(cluster *v1alpha1.ComputeCluster, epoch int64) *corev1.Service {
-	wanted := v1alpha1.HeadServiceSpec{}
+func HeadService(cluster *v1beta1.ComputeCluster, epoch int64) *corev1.Service {
+	wanted := v1beta1.HeadServiceSpec{}
 	if cluster.Spec.Head.Service != nil {
 		wanted = *cluster.Spec.Head.Service
 	}
@@ -62,7 +62,7 @@ func HeadService(cluster *v1alpha1.ComputeCluster, epoch int64) *corev1.Service 
 }
 
 // setReach sets how a Service with its ports is reached, as far as the user says it.
-func setReach(service *corev1.ServiceSpec, wanted *v1alpha1.ServiceReach) {
+func setReach(service *corev1.ServiceSpec, wanted *v1beta1.ServiceReach) {
 	if wanted.LoadBalancerClass != "" {
 		service.LoadBalancerClass = new(wanted.LoadBalancerClass)
 	}
@@ -83,7 +83,7 @@ func servicePort(name string, port, target int32) corev1.ServicePort {
 }
 
 // targetOf is the head pod's port behind a port of its Service.
-func targetOf(port v1alpha1.ServicePort) int32 {
+func targetOf(port v1beta1.ServicePort) int32 {
 	if port.TargetPort != 0 {
 		return port.TargetPort
 	}
@@ -94,7 +94,7 @@ func targetOf(port v1alpha1.ServicePort) int32 {
 // DNS names. It has no address of its own, and it publishes those of workers that are
 // not ready, because they find each other while they start. It is nil where no group
 // has such replicas.
-func HostsService(cluster *v1alpha1.ComputeCluster) *corev1.Service {
+func HostsService(cluster *v1beta1.ComputeCluster) *corev1.Service {
 	for i := range cluster.Spec.WorkerGroups {
 		if pod.Hosts(&cluster.Spec.WorkerGroups[i]) > 1 {
 			return &corev1.Service{
@@ -102,7 +102,7 @@ func HostsService(cluster *v1alpha1.ComputeCluster) *corev1.Service {
 				Spec: corev1.ServiceSpec{
 					Type:                     corev1.ServiceTypeClusterIP,
 					ClusterIP:                corev1.ClusterIPNone,
-					Selector:                 naming.RoleSelector(cluster.Name, v1alpha1.RoleWorker),
+					Selector:                 naming.RoleSelector(cluster.Name, v1beta1.RoleWorker),
 					PublishNotReadyAddresses: true,
 				},
 			}
@@ -113,7 +113,7 @@ func HostsService(cluster *v1alpha1.ComputeCluster) *corev1.Service {
 
 // Ingress opens the dashboard to the outside. It is nil where the spec asks for none,
 // and without authentication, because the dashboard runs code for anyone who reaches it.
-func Ingress(cluster *v1alpha1.ComputeCluster) *networkingv1.Ingress {
+func Ingress(cluster *v1beta1.ComputeCluster) *networkingv1.Ingress {
 	wanted := cluster.Spec.Head.Ingress
 	if wanted == nil || !pod.TokenRequired(cluster) {
 		return nil
@@ -148,8 +148,8 @@ func Ingress(cluster *v1alpha1.ComputeCluster) *networkingv1.Ingress {
 
 // HeadBudget keeps evictions from taking the head, of whatever epoch. A head that is
 // not ready may always be evicted, so that a broken one never holds up a node's drain.
-func HeadBudget(cluster *v1alpha1.ComputeCluster) *policyv1.PodDisruptionBudget {
-	return budgetOf(owned(cluster, naming.HeadBudget(cluster.Name)), naming.RoleSelector(cluster.Name, v1alpha1.RoleHead))
+func HeadBudget(cluster *v1beta1.ComputeCluster) *policyv1.PodDisruptionBudget {
+	return budgetOf(owned(cluster, naming.HeadBudget(cluster.Name)), naming.RoleSelector(cluster.Name, v1beta1.RoleHead))
 }
 
 // budgetOf is the budget of a single pod, which may be evicted where it is not ready.
@@ -165,7 +165,7 @@ func budgetOf(meta metav1.ObjectMeta, labels map[string]string) *policyv1.PodDis
 
 // Claim is the claim that a slot of a group has for the group's i-th
 // volumeClaimTemplate, with the template's labels and annotations.
-func Claim(cluster *v1alpha1.ComputeCluster, group *v1alpha1.WorkerGroup, slot, i int) *corev1.PersistentVolumeClaim {
+func Claim(cluster *v1beta1.ComputeCluster, group *v1beta1.WorkerGroup, slot, i int) *corev1.PersistentVolumeClaim {
 	template := group.VolumeClaimTemplates[i].DeepCopy()
 	claim := &corev1.PersistentVolumeClaim{
 		ObjectMeta: owned(cluster, naming.Claim(cluster.Name, cluster.UID, group.Name, slot, template.Name)),
@@ -179,28 +179,28 @@ func Claim(cluster *v1alpha1.ComputeCluster, group *v1alpha1.WorkerGroup, slot, 
 // TokenSecret holds the token that opens the cluster. It must not be immutable: a kubelet
 // keeps what it knows of an immutable Secret as long as a pod on its node uses it, and
 // would give the former token to the pods of a successor under the same name.
-func TokenSecret(cluster *v1alpha1.ComputeCluster, token string) *corev1.Secret {
+func TokenSecret(cluster *v1beta1.ComputeCluster, token string) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: owned(cluster, naming.TokenSecret(cluster.Name)),
 		Type:       corev1.SecretTypeOpaque,
-		StringData: map[string]string{v1alpha1.TokenKey: token},
+		StringData: map[string]string{v1beta1.TokenKey: token},
 	}
 }
 
 // AuthoritySecret holds the certificate authority of a cluster with encryption or a managed Redis, PEM each.
-func AuthoritySecret(cluster *v1alpha1.ComputeCluster, certificate, key []byte) *corev1.Secret {
+func AuthoritySecret(cluster *v1beta1.ComputeCluster, certificate, key []byte) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: owned(cluster, naming.AuthoritySecret(cluster.Name)),
 		Type:       corev1.SecretTypeOpaque,
-		Data:       map[string][]byte{v1alpha1.AuthorityCertificateKey: certificate, v1alpha1.AuthorityKeyKey: key},
+		Data:       map[string][]byte{v1beta1.AuthorityCertificateKey: certificate, v1beta1.AuthorityKeyKey: key},
 	}
 }
 
-func owned(cluster *v1alpha1.ComputeCluster, name string) metav1.ObjectMeta {
+func owned(cluster *v1beta1.ComputeCluster, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name: name, Namespace: cluster.Namespace, Labels: naming.ClusterLabels(cluster.Name),
 		OwnerReferences: []metav1.OwnerReference{
-			*metav1.NewControllerRef(cluster, v1alpha1.GroupVersion.WithKind("ComputeCluster")),
+			*metav1.NewControllerRef(cluster, v1beta1.GroupVersion.WithKind("ComputeCluster")),
 		},
 	}
 }

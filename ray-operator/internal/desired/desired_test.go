@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
@@ -24,12 +24,12 @@ var site = desired.Site{
 }
 
 // open is a cluster that says everything about how it is reached.
-func open() *v1alpha1.ComputeCluster {
+func open() *v1beta1.ComputeCluster {
 	group := testkit.Group("tpu", 2)
 	group.HostsPerReplica = 4
 	group.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: "scratch", Labels: map[string]string{"team": "a", v1alpha1.LabelCluster: "other"}, Annotations: map[string]string{"example.com/owner": "ana"},
+			Name: "scratch", Labels: map[string]string{"team": "a", v1beta1.LabelCluster: "other"}, Annotations: map[string]string{"example.com/owner": "ana"},
 		},
 		Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
@@ -37,32 +37,32 @@ func open() *v1alpha1.ComputeCluster {
 		},
 	}}
 	cluster := testkit.Cluster("demo", testkit.Group("cpu", 1), group)
-	cluster.Spec.Head.Service = &v1alpha1.HeadServiceSpec{
+	cluster.Spec.Head.Service = &v1beta1.HeadServiceSpec{
 		Type:        corev1.ServiceTypeLoadBalancer,
-		Labels:      map[string]string{"team": "a", v1alpha1.LabelCluster: "other"},
+		Labels:      map[string]string{"team": "a", v1beta1.LabelCluster: "other"},
 		Annotations: map[string]string{"example.com/internal": "true"},
-		Ports:       []v1alpha1.ServicePort{{Name: "debug", Port: 5678}, {Name: "web", Port: 80, TargetPort: 8501}},
-		ServiceReach: v1alpha1.ServiceReach{
+		Ports:       []v1beta1.ServicePort{{Name: "debug", Port: 5678}, {Name: "web", Port: 80, TargetPort: 8501}},
+		ServiceReach: v1beta1.ServiceReach{
 			NodePorts: map[string]int32{"dashboard": 30265, "web": 30080}, LoadBalancerClass: "service.k8s.aws/nlb",
 			LoadBalancerSourceRanges: []string{"203.0.113.0/24"}, ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicyLocal,
 			SessionAffinity: corev1.ServiceAffinityClientIP, IPFamilies: []corev1.IPFamily{corev1.IPv6Protocol, corev1.IPv4Protocol},
 			IPFamilyPolicy: corev1.IPFamilyPolicyPreferDualStack,
 		},
 	}
-	cluster.Spec.Head.Ingress = &v1alpha1.IngressSpec{
+	cluster.Spec.Head.Ingress = &v1beta1.IngressSpec{
 		ClassName: "nginx", Host: "ray.example", AdditionalHosts: []string{"ray.example.org"}, Path: "/demo", PathType: networkingv1.PathTypeExact,
 		TLSSecretName: "ray-tls", Annotations: map[string]string{"cert-manager.io/cluster-issuer": "public"},
 	}
 	team := networkingv1.NetworkPolicyPeer{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}}
 	block := networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: "10.1.0.0/16", Except: []string{"10.1.2.0/24"}}}
-	cluster.Spec.Network = &v1alpha1.Network{
-		AllowFrom: []v1alpha1.IngressRule{
-			{From: []networkingv1.NetworkPolicyPeer{team, block}, Ports: []v1alpha1.Port{
-				v1alpha1.PortDashboard, v1alpha1.PortClient, v1alpha1.PortServe, v1alpha1.PortServeGRPC, v1alpha1.PortGCS, v1alpha1.PortMetrics,
+	cluster.Spec.Network = &v1beta1.Network{
+		AllowFrom: []v1beta1.IngressRule{
+			{From: []networkingv1.NetworkPolicyPeer{team, block}, Ports: []v1beta1.Port{
+				v1beta1.PortDashboard, v1beta1.PortClient, v1beta1.PortServe, v1beta1.PortServeGRPC, v1beta1.PortGCS, v1beta1.PortMetrics,
 			}},
-			{From: []networkingv1.NetworkPolicyPeer{}, Ports: []v1alpha1.Port{v1alpha1.PortServe, v1alpha1.PortServe}},
+			{From: []networkingv1.NetworkPolicyPeer{}, Ports: []v1beta1.Port{v1beta1.PortServe, v1beta1.PortServe}},
 		},
-		AllowTo: []v1alpha1.EgressRule{
+		AllowTo: []v1beta1.EgressRule{
 			{To: []networkingv1.NetworkPolicyPeer{block}, Ports: []networkingv1.NetworkPolicyPort{tcp(443)}},
 			{To: []networkingv1.NetworkPolicyPeer{team}},
 		},
@@ -141,7 +141,7 @@ func TestBuildIsAFunction(t *testing.T) {
 // TestTokenIsTheArgument: the package draws nothing itself.
 func TestTokenIsTheArgument(t *testing.T) {
 	secret := desired.TokenSecret(testkit.Cluster("demo"), "given")
-	if secret.StringData[v1alpha1.TokenKey] != "given" || len(secret.StringData) != 1 || secret.Immutable != nil {
+	if secret.StringData[v1beta1.TokenKey] != "given" || len(secret.StringData) != 1 || secret.Immutable != nil {
 		t.Errorf("%+v", secret)
 	}
 }
@@ -152,7 +152,7 @@ func TestHeadServiceType(t *testing.T) {
 		"": corev1.ServiceTypeClusterIP, corev1.ServiceTypeNodePort: corev1.ServiceTypeNodePort,
 	} {
 		cluster := testkit.Cluster("demo")
-		cluster.Spec.Head.Service = &v1alpha1.HeadServiceSpec{Type: given}
+		cluster.Spec.Head.Service = &v1beta1.HeadServiceSpec{Type: given}
 		if have := desired.HeadService(cluster, 1).Spec.Type; have != want {
 			t.Errorf("type %q became %s", given, have)
 		}
@@ -162,7 +162,7 @@ func TestHeadServiceType(t *testing.T) {
 // TestHeadServiceHeadless: no address of its own, and it still publishes a head that is not ready.
 func TestHeadServiceHeadless(t *testing.T) {
 	cluster := testkit.Cluster("demo")
-	cluster.Spec.Head.Service = &v1alpha1.HeadServiceSpec{Headless: true}
+	cluster.Spec.Head.Service = &v1beta1.HeadServiceSpec{Headless: true}
 	made := desired.HeadService(cluster, 1).Spec
 	if made.ClusterIP != corev1.ClusterIPNone || made.Type != corev1.ServiceTypeClusterIP || !made.PublishNotReadyAddresses {
 		t.Errorf("clusterIP %q, type %s, publishes %v", made.ClusterIP, made.Type, made.PublishNotReadyAddresses)
@@ -203,7 +203,7 @@ func TestSelectors(t *testing.T) {
 	}
 }
 
-func itself(t *testing.T, cluster *v1alpha1.ComputeCluster) map[string]string {
+func itself(t *testing.T, cluster *v1beta1.ComputeCluster) map[string]string {
 	t.Helper()
 	first := desired.NetworkPolicy(cluster, site).Spec.Ingress[0]
 	if len(first.From) != 1 || first.From[0].NamespaceSelector != nil || len(first.Ports) != 0 {
@@ -222,7 +222,7 @@ func TestHostsServiceIsForHosts(t *testing.T) {
 	} {
 		cluster := testkit.Cluster("demo")
 		for _, hosts := range test.hosts {
-			cluster.Spec.WorkerGroups = append(cluster.Spec.WorkerGroups, v1alpha1.WorkerGroup{HostsPerReplica: hosts})
+			cluster.Spec.WorkerGroups = append(cluster.Spec.WorkerGroups, v1beta1.WorkerGroup{HostsPerReplica: hosts})
 		}
 		service := desired.HostsService(cluster)
 		if (service != nil) != test.want {
@@ -240,12 +240,12 @@ func TestIngress(t *testing.T) {
 	if ingress := desired.Ingress(cluster); ingress != nil {
 		t.Errorf("nobody asked for %+v", ingress)
 	}
-	cluster.Spec.Head.Ingress = &v1alpha1.IngressSpec{Host: "ray.example"}
+	cluster.Spec.Head.Ingress = &v1beta1.IngressSpec{Host: "ray.example"}
 	ingress := desired.Ingress(cluster)
 	if path := ingress.Spec.Rules[0].HTTP.Paths[0].Path; path != "/" || ingress.Spec.IngressClassName != nil || ingress.Spec.TLS != nil {
 		t.Errorf("%+v", ingress.Spec)
 	}
-	cluster.Spec.Authentication = &v1alpha1.Authentication{Mode: v1alpha1.AuthenticationDisabled}
+	cluster.Spec.Authentication = &v1beta1.Authentication{Mode: v1beta1.AuthenticationDisabled}
 	if ingress := desired.Ingress(cluster); ingress != nil {
 		t.Errorf("open to everybody: %+v", ingress)
 	}

@@ -7,15 +7,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
-func encrypted() *v1alpha1.ComputeCluster {
+func encrypted() *v1beta1.ComputeCluster {
 	cluster := managed()
-	cluster.Spec.Network = &v1alpha1.Network{Encryption: v1alpha1.EncryptionRequired}
+	cluster.Spec.Network = &v1beta1.Network{Encryption: v1beta1.EncryptionRequired}
 	return cluster
 }
 

@@ -9,18 +9,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // ServeVersion is the Service of the version that runs on a cluster, for a gateway that divides
 // requests between versions. It selects pods by a label that the operator gives and takes, and
 // by their cluster.
-func ServeVersion(service *v1alpha1.ClusterService, cluster string, ports Ports) *corev1.Service {
+func ServeVersion(service *v1beta1.ClusterService, cluster string, ports Ports) *corev1.Service {
 	made := &corev1.Service{
 		ObjectMeta: OfService(service, naming.ServeVersion(cluster)),
 		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, Selector: map[string]string{
-			naming.RouteLabel(service.Name): v1alpha1.ServeOn, v1alpha1.LabelCluster: cluster,
+			naming.RouteLabel(service.Name): v1beta1.ServeOn, v1beta1.LabelCluster: cluster,
 		}},
 	}
 	made.Spec.Ports = append(made.Spec.Ports, servePort(frontOf(service), PortHTTP, 8000, ports.HTTP))
@@ -58,7 +58,7 @@ func matchesOf(paths []string) []gatewayv1.HTTPRouteMatch {
 
 // ServeRoute attaches a service to its gateway and divides the requests below its paths between versions. All that
 // the API server would fill in is said, so that what is there can be compared with it.
-func ServeRoute(service *v1alpha1.ClusterService, gateway *v1alpha1.ServiceGateway, paths []string, backends ...Backend) *gatewayv1.HTTPRoute {
+func ServeRoute(service *v1beta1.ClusterService, gateway *v1beta1.ServiceGateway, paths []string, backends ...Backend) *gatewayv1.HTTPRoute {
 	rule := gatewayv1.HTTPRouteRule{Matches: matchesOf(paths)}
 	port := servePort(frontOf(service), PortHTTP, 8000, 0).Port
 	for _, backend := range backends {
@@ -82,7 +82,7 @@ func ServeRoute(service *v1alpha1.ClusterService, gateway *v1alpha1.ServiceGatew
 }
 
 // GatewayParent names the gateway of a service as a route does.
-func GatewayParent(service *v1alpha1.ClusterService, gateway *v1alpha1.ServiceGateway) gatewayv1.ParentReference {
+func GatewayParent(service *v1beta1.ClusterService, gateway *v1beta1.ServiceGateway) gatewayv1.ParentReference {
 	group, kind := gatewayv1.Group(gatewayv1.GroupName), gatewayv1.Kind("Gateway")
 	namespace := gatewayv1.Namespace(cmp.Or(gateway.ParentRef.Namespace, service.Namespace))
 	parent := gatewayv1.ParentReference{Group: &group, Kind: &kind, Namespace: &namespace, Name: gatewayv1.ObjectName(gateway.ParentRef.Name)}

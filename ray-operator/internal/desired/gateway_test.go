@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
@@ -17,9 +17,9 @@ import (
 // TestServeVersion: HTTP alone, on the port of the service's own Service, and by both labels.
 func TestServeVersion(t *testing.T) {
 	service := testkit.Service("text")
-	service.Spec.Service = &v1alpha1.ServeService{Type: "LoadBalancer", Ports: []v1alpha1.ServePort{{Name: "http", Port: 80}}}
+	service.Spec.Service = &v1beta1.ServeService{Type: "LoadBalancer", Ports: []v1beta1.ServePort{{Name: "http", Port: 80}}}
 	made := desired.ServeVersion(service, "text-2-abcde", desired.Ports{HTTP: 8001, GRPC: 9001})
-	want := map[string]string{"route.heliostat.dev/text": "true", v1alpha1.LabelCluster: "text-2-abcde"}
+	want := map[string]string{"route.heliostat.dev/text": "true", v1beta1.LabelCluster: "text-2-abcde"}
 	if made.Name != "text-2-abcde-serve" || !maps.Equal(made.Spec.Selector, want) || made.Spec.Type != "ClusterIP" {
 		t.Errorf("%s selects %v as a %s", made.Name, made.Spec.Selector, made.Spec.Type)
 	}
@@ -31,8 +31,8 @@ func TestServeVersion(t *testing.T) {
 // TestServeRoute: all is said that the API server would fill in otherwise, so that the route that
 // is there can be compared with it.
 func TestServeRoute(t *testing.T) {
-	gateway := &v1alpha1.ServiceGateway{
-		ParentRef: v1alpha1.GatewayReference{Name: "public", Namespace: "infra", SectionName: "http"}, Hostnames: []string{"*.example.com"},
+	gateway := &v1beta1.ServiceGateway{
+		ParentRef: v1beta1.GatewayReference{Name: "public", Namespace: "infra", SectionName: "http"}, Hostnames: []string{"*.example.com"},
 	}
 	made := desired.ServeRoute(testkit.Service("text"), gateway, []string{"/"}, desired.Backend{Service: "text-1-serve", Weight: 90}, desired.Backend{Service: "text-2-serve", Weight: 10})
 	text, err := yaml.Marshal(made.Spec)
@@ -67,12 +67,12 @@ rules:
 	if diff := cmp.Diff(want, string(text)); diff != "" {
 		t.Errorf("the route (- wanted, + made):\n%s", diff)
 	}
-	plain := desired.ServeRoute(testkit.Service("text"), &v1alpha1.ServiceGateway{ParentRef: v1alpha1.GatewayReference{Name: "public"}}, nil)
+	plain := desired.ServeRoute(testkit.Service("text"), &v1beta1.ServiceGateway{ParentRef: v1beta1.GatewayReference{Name: "public"}}, nil)
 	if parent := plain.Spec.ParentRefs[0]; *parent.Namespace != testkit.Namespace || parent.SectionName != nil || plain.Name != "text" {
 		t.Errorf("by default %s has the parent %+v", plain.Name, parent)
 	}
 	other := testkit.Service("text")
-	other.Spec.Service = &v1alpha1.ServeService{Ports: []v1alpha1.ServePort{{Name: "http", Port: 80}}}
+	other.Spec.Service = &v1beta1.ServeService{Ports: []v1beta1.ServePort{{Name: "http", Port: 80}}}
 	moved := desired.ServeRoute(other, gateway, nil, desired.Backend{Service: "text-1-serve", Weight: 100})
 	if port := *moved.Spec.Rules[0].BackendRefs[0].Port; port != 80 {
 		t.Errorf("the route leads to the port %d, want 80 as the service has it", port)
@@ -95,7 +95,7 @@ func TestServeRoute_MatchesItsPaths(t *testing.T) {
 		"one with a letter of Unicode": {[]string{"/ä"}, []string{"/"}},
 		"more than a rule may have":    {many, []string{"/"}},
 	} {
-		gateway := &v1alpha1.ServiceGateway{ParentRef: v1alpha1.GatewayReference{Name: "public"}}
+		gateway := &v1beta1.ServiceGateway{ParentRef: v1beta1.GatewayReference{Name: "public"}}
 		var have []string
 		for _, match := range desired.ServeRoute(testkit.Service("text"), gateway, c.paths).Spec.Rules[0].Matches {
 			have = append(have, *match.Path.Value)

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
@@ -35,10 +35,10 @@ func count(ports []networkingv1.NetworkPolicyPort, number int32) int {
 
 // TestMesh_OpensItsTunnelToThePeersOfPorts: once in each rule with ports, and in no policy of an installation without a mesh.
 func TestMesh_OpensItsTunnelToThePeersOfPorts(t *testing.T) {
-	service := &v1alpha1.ClusterService{}
+	service := &v1beta1.ClusterService{}
 	service.Name, service.Namespace = "front", testkit.Namespace
 	encrypted := testkit.Cluster("demo")
-	encrypted.Spec.Network = &v1alpha1.Network{Encryption: v1alpha1.EncryptionRequired}
+	encrypted.Spec.Network = &v1beta1.Network{Encryption: v1beta1.EncryptionRequired}
 	for name, of := range map[string]func(desired.Site) *networkingv1.NetworkPolicy{
 		"a cluster":            func(s desired.Site) *networkingv1.NetworkPolicy { return desired.NetworkPolicy(open(), s) },
 		"an encrypted cluster": func(s desired.Site) *networkingv1.NetworkPolicy { return desired.NetworkPolicy(encrypted, s) },
@@ -86,7 +86,7 @@ func TestMesh_LetsProbesIn(t *testing.T) {
 func TestMesh_OpensItsTunnelOutward(t *testing.T) {
 	udp := corev1.ProtocolUDP
 	narrow := managed()
-	narrow.Spec.Network = &v1alpha1.Network{AllowTo: []v1alpha1.EgressRule{
+	narrow.Spec.Network = &v1beta1.Network{AllowTo: []v1beta1.EgressRule{
 		{To: anyoneHere(), Ports: []networkingv1.NetworkPolicyPort{tcp(5432)}},
 		{To: anyoneHere(), Ports: []networkingv1.NetworkPolicyPort{{Protocol: &udp}}},
 		{To: anyoneHere()},

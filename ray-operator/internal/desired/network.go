@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/metadata"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
@@ -35,13 +35,13 @@ type Site struct {
 
 // portNumbers are the ports of Ray that rules call by name. ServeGRPC is the default of
 // Serve's own configuration.
-var portNumbers = map[v1alpha1.Port]int32{
-	v1alpha1.PortDashboard: pod.PortDashboard,
-	v1alpha1.PortClient:    pod.PortClient,
-	v1alpha1.PortServe:     pod.PortServe,
-	v1alpha1.PortServeGRPC: 9000,
-	v1alpha1.PortGCS:       pod.PortGCS,
-	v1alpha1.PortMetrics:   pod.PortMetrics,
+var portNumbers = map[v1beta1.Port]int32{
+	v1beta1.PortDashboard: pod.PortDashboard,
+	v1beta1.PortClient:    pod.PortClient,
+	v1beta1.PortServe:     pod.PortServe,
+	v1beta1.PortServeGRPC: 9000,
+	v1beta1.PortGCS:       pod.PortGCS,
+	v1beta1.PortMetrics:   pod.PortMetrics,
 }
 
 // NetworkPolicy says who reaches the cluster's pods: themselves on every port, the operator
@@ -51,12 +51,12 @@ var portNumbers = map[v1alpha1.Port]int32{
 // pods reach the cluster itself, DNS wherever it is, and everything but the cloud's metadata.
 // With allowTo they reach that and their control store in place of everything. It is nil
 // where the spec switches isolation off.
-func NetworkPolicy(cluster *v1alpha1.ComputeCluster, site Site) *networkingv1.NetworkPolicy {
-	network := v1alpha1.Network{}
+func NetworkPolicy(cluster *v1beta1.ComputeCluster, site Site) *networkingv1.NetworkPolicy {
+	network := v1beta1.Network{}
 	if cluster.Spec.Network != nil {
 		network = *cluster.Spec.Network
 	}
-	if network.Isolation == v1alpha1.IsolationDisabled {
+	if network.Isolation == v1beta1.IsolationDisabled {
 		return nil
 	}
 	policy := &networkingv1.NetworkPolicy{
@@ -67,22 +67,22 @@ func NetworkPolicy(cluster *v1alpha1.ComputeCluster, site Site) *networkingv1.Ne
 			Ingress:     site.Mesh.admit(ingressRules(cluster, site, network.AllowFrom)),
 		},
 	}
-	if network.AllowTo != nil || network.CloudMetadata != v1alpha1.CloudMetadataEnabled {
+	if network.AllowTo != nil || network.CloudMetadata != v1beta1.CloudMetadataEnabled {
 		policy.Spec.PolicyTypes = append(policy.Spec.PolicyTypes, networkingv1.PolicyTypeEgress)
 		policy.Spec.Egress = egressRules(cluster, site.Mesh, &network)
 	}
 	return policy
 }
 
-func ingressRules(cluster *v1alpha1.ComputeCluster, site Site, allowed []v1alpha1.IngressRule) []networkingv1.NetworkPolicyIngressRule {
+func ingressRules(cluster *v1beta1.ComputeCluster, site Site, allowed []v1beta1.IngressRule) []networkingv1.NetworkPolicyIngressRule {
 	rules := []networkingv1.NetworkPolicyIngressRule{{From: []networkingv1.NetworkPolicyPeer{itself(cluster)}, Ports: among(cluster)}}
-	named := func(names ...v1alpha1.Port) []networkingv1.NetworkPolicyPort { return named(cluster, names) }
+	named := func(names ...v1beta1.Port) []networkingv1.NetworkPolicyPort { return named(cluster, names) }
 	// A rule without peers would let everybody in.
 	if peers := sitePeers(site, site.OperatorLabels); len(peers) > 0 {
-		rules = append(rules, networkingv1.NetworkPolicyIngressRule{From: peers, Ports: named(v1alpha1.PortDashboard, v1alpha1.PortGCS)})
+		rules = append(rules, networkingv1.NetworkPolicyIngressRule{From: peers, Ports: named(v1beta1.PortDashboard, v1beta1.PortGCS)})
 	}
 	if peers := sitePeers(site, site.ServerLabels); len(peers) > 0 {
-		rules = append(rules, networkingv1.NetworkPolicyIngressRule{From: peers, Ports: named(v1alpha1.PortDashboard)})
+		rules = append(rules, networkingv1.NetworkPolicyIngressRule{From: peers, Ports: named(v1beta1.PortDashboard)})
 	}
 	if peers := sitePeers(site, site.OperatorLabels); len(peers) > 0 && cluster.Spec.Autoscaling != nil {
 		rules = append(rules, networkingv1.NetworkPolicyIngressRule{
@@ -91,7 +91,7 @@ func ingressRules(cluster *v1alpha1.ComputeCluster, site Site, allowed []v1alpha
 	}
 	neighbours := networkingv1.NetworkPolicyIngressRule{
 		From:  []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{}}},
-		Ports: named(v1alpha1.PortDashboard, v1alpha1.PortClient, v1alpha1.PortMetrics),
+		Ports: named(v1beta1.PortDashboard, v1beta1.PortClient, v1beta1.PortMetrics),
 	}
 	if service := cluster.Spec.Head.Service; service != nil {
 		for _, further := range service.Ports {
@@ -100,7 +100,7 @@ func ingressRules(cluster *v1alpha1.ComputeCluster, site Site, allowed []v1alpha
 	}
 	rules = append(rules, neighbours)
 	if Ingress(cluster) != nil {
-		rules = append(rules, networkingv1.NetworkPolicyIngressRule{Ports: named(v1alpha1.PortDashboard)})
+		rules = append(rules, networkingv1.NetworkPolicyIngressRule{Ports: named(v1beta1.PortDashboard)})
 	}
 	for i := range allowed {
 		rule := allowed[i].DeepCopy()
@@ -110,7 +110,7 @@ func ingressRules(cluster *v1alpha1.ComputeCluster, site Site, allowed []v1alpha
 }
 
 // egressRules returns what the pods reach where that is limited.
-func egressRules(cluster *v1alpha1.ComputeCluster, mesh Mesh, network *v1alpha1.Network) []networkingv1.NetworkPolicyEgressRule {
+func egressRules(cluster *v1beta1.ComputeCluster, mesh Mesh, network *v1beta1.Network) []networkingv1.NetworkPolicyEgressRule {
 	rules := []networkingv1.NetworkPolicyEgressRule{
 		{To: []networkingv1.NetworkPolicyPeer{itself(cluster)}},
 		// To anywhere: a node-local cache of DNS has an address that no selector meets.
@@ -128,7 +128,7 @@ func egressRules(cluster *v1alpha1.ComputeCluster, mesh Mesh, network *v1alpha1.
 		narrowed[i].Ports = mesh.open(narrowed[i].Ports)
 	}
 	rules = append(rules, narrowed...)
-	if network.CloudMetadata == v1alpha1.CloudMetadataEnabled {
+	if network.CloudMetadata == v1beta1.CloudMetadataEnabled {
 		rules = append(rules, networkingv1.NetworkPolicyEgressRule{To: blocks(metadata.Closed())})
 	}
 	return rules
@@ -183,7 +183,7 @@ func blocks(all []netip.Prefix) []networkingv1.NetworkPolicyPeer {
 }
 
 // itself selects the cluster's own pods, in its own namespace.
-func itself(cluster *v1alpha1.ComputeCluster) networkingv1.NetworkPolicyPeer {
+func itself(cluster *v1beta1.ComputeCluster) networkingv1.NetworkPolicyPeer {
 	return networkingv1.NetworkPolicyPeer{PodSelector: &metav1.LabelSelector{MatchLabels: naming.ClusterSelector(cluster.Name)}}
 }
 
@@ -210,18 +210,18 @@ func namespaceSelector(name string) *metav1.LabelSelector {
 
 // named are the ports of the given names, each once. With autoscaling the autoscaler's
 // metrics go with those of Ray.
-func named(cluster *v1alpha1.ComputeCluster, names []v1alpha1.Port) []networkingv1.NetworkPolicyPort {
+func named(cluster *v1beta1.ComputeCluster, names []v1beta1.Port) []networkingv1.NetworkPolicyPort {
 	var ports []networkingv1.NetworkPolicyPort
 	for i, name := range names {
 		if slices.Contains(names[:i], name) {
 			continue
 		}
 		number := portNumbers[name]
-		if name == v1alpha1.PortDashboard && pod.EncryptionRequired(cluster) {
+		if name == v1beta1.PortDashboard && pod.EncryptionRequired(cluster) {
 			number = pod.PortDashboardTLS
 		}
 		ports = append(ports, port(corev1.ProtocolTCP, number))
-		if name == v1alpha1.PortMetrics && cluster.Spec.Autoscaling != nil {
+		if name == v1beta1.PortMetrics && cluster.Spec.Autoscaling != nil {
 			ports = append(ports, port(corev1.ProtocolTCP, pod.PortScaleMetrics))
 		}
 	}
@@ -230,7 +230,7 @@ func named(cluster *v1alpha1.ComputeCluster, names []v1alpha1.Port) []networking
 
 // among are the ports on which the pods of a cluster reach each other; nil is all of them. With encryption the agents are
 // left out, which take the token in clear text.
-func among(cluster *v1alpha1.ComputeCluster) []networkingv1.NetworkPolicyPort {
+func among(cluster *v1beta1.ComputeCluster) []networkingv1.NetworkPolicyPort {
 	if !pod.EncryptionRequired(cluster) {
 		return nil
 	}

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
@@ -86,17 +86,17 @@ func reaches(t *testing.T, policy *networkingv1.NetworkPolicy, from place, numbe
 // reachRows are edits of a cluster or another site, whom they let in to more, and whom
 // they leave out.
 var reachRows = map[string]struct {
-	edit func(*v1alpha1.ComputeClusterSpec)
+	edit func(*v1beta1.ComputeClusterSpec)
 	site *desired.Site
 	more map[string][]int32
 	none []string
 }{
 	"default": {},
-	"said": {edit: func(s *v1alpha1.ComputeClusterSpec) {
-		s.Network = &v1alpha1.Network{Isolation: v1alpha1.IsolationEnabled}
+	"said": {edit: func(s *v1beta1.ComputeClusterSpec) {
+		s.Network = &v1beta1.Network{Isolation: v1beta1.IsolationEnabled}
 	}},
-	"egress": {edit: func(s *v1alpha1.ComputeClusterSpec) {
-		s.Network = &v1alpha1.Network{AllowTo: []v1alpha1.EgressRule{{}}}
+	"egress": {edit: func(s *v1beta1.ComputeClusterSpec) {
+		s.Network = &v1beta1.Network{AllowTo: []v1beta1.EgressRule{{}}}
 	}},
 	"no site": {site: &desired.Site{}, none: []string{"operator", "server"}},
 	"no namespace": {
@@ -104,18 +104,18 @@ var reachRows = map[string]struct {
 	},
 	"no server":   {site: &desired.Site{OperatorNamespace: "heliostat-system", OperatorLabels: site.OperatorLabels}, none: []string{"server"}},
 	"only server": {site: &desired.Site{OperatorNamespace: "heliostat-system", ServerLabels: site.ServerLabels}, none: []string{"operator"}},
-	"anyone":      {edit: allow(nil, v1alpha1.PortServe, v1alpha1.PortServeGRPC), more: everybody(8000, 9000)},
+	"anyone":      {edit: allow(nil, v1beta1.PortServe, v1beta1.PortServeGRPC), more: everybody(8000, 9000)},
 	"anyone, to every port": {
-		edit: allow(nil, v1alpha1.PortDashboard, v1alpha1.PortClient, v1alpha1.PortServe, v1alpha1.PortServeGRPC, v1alpha1.PortGCS, v1alpha1.PortMetrics),
+		edit: allow(nil, v1beta1.PortDashboard, v1beta1.PortClient, v1beta1.PortServe, v1beta1.PortServeGRPC, v1beta1.PortGCS, v1beta1.PortMetrics),
 		more: everybody(8265, 10001, 8000, 9000, 6379, 8080),
 	},
 	"one namespace": {
-		edit: allow(map[string]string{"kubernetes.io/metadata.name": "elsewhere"}, v1alpha1.PortClient),
+		edit: allow(map[string]string{"kubernetes.io/metadata.name": "elsewhere"}, v1beta1.PortClient),
 		more: map[string][]int32{"stranger": {10001}, "namesake": {10001}, "passed off as it": {10001}, "its namesake": {10001}},
 	},
 	"further ports of the Service": {
-		edit: func(s *v1alpha1.ComputeClusterSpec) {
-			s.Head.Service = &v1alpha1.HeadServiceSpec{Ports: []v1alpha1.ServicePort{{Name: "debug", Port: 5678}, {Name: "web", Port: 80, TargetPort: 8501}}}
+		edit: func(s *v1beta1.ComputeClusterSpec) {
+			s.Head.Service = &v1beta1.HeadServiceSpec{Ports: []v1beta1.ServicePort{{Name: "debug", Port: 5678}, {Name: "web", Port: 80, TargetPort: 8501}}}
 		},
 		more: map[string][]int32{"neighbour": {5678, 8501}, "longer name": {5678, 8501}},
 	},
@@ -128,16 +128,16 @@ var reachRows = map[string]struct {
 		more: map[string][]int32{"neighbour": {44217}, "longer name": {44217}},
 	},
 	"autoscaling and anyone, to every port": {
-		edit: func(s *v1alpha1.ComputeClusterSpec) {
-			allow(nil, v1alpha1.PortDashboard, v1alpha1.PortClient, v1alpha1.PortServe, v1alpha1.PortServeGRPC, v1alpha1.PortGCS, v1alpha1.PortMetrics)(s)
+		edit: func(s *v1beta1.ComputeClusterSpec) {
+			allow(nil, v1beta1.PortDashboard, v1beta1.PortClient, v1beta1.PortServe, v1beta1.PortServeGRPC, v1beta1.PortGCS, v1beta1.PortMetrics)(s)
 			scaled(s)
 		},
 		more: withOperator(6380, everybody(8265, 10001, 8000, 9000, 6379, 8080, 44217)),
 	},
 	"Ingress": {edit: ingress, more: everybody(8265)},
-	"Ingress that is refused": {edit: func(s *v1alpha1.ComputeClusterSpec) {
+	"Ingress that is refused": {edit: func(s *v1beta1.ComputeClusterSpec) {
 		ingress(s)
-		s.Authentication = &v1alpha1.Authentication{Mode: v1alpha1.AuthenticationDisabled}
+		s.Authentication = &v1beta1.Authentication{Mode: v1beta1.AuthenticationDisabled}
 	}},
 }
 
@@ -174,21 +174,21 @@ func TestReach(t *testing.T) {
 }
 
 // allow lets the namespaces of some labels in, or everybody.
-func allow(namespaces map[string]string, ports ...v1alpha1.Port) func(*v1alpha1.ComputeClusterSpec) {
-	rule := v1alpha1.IngressRule{Ports: ports}
+func allow(namespaces map[string]string, ports ...v1beta1.Port) func(*v1beta1.ComputeClusterSpec) {
+	rule := v1beta1.IngressRule{Ports: ports}
 	if namespaces != nil {
 		rule.From = []networkingv1.NetworkPolicyPeer{{NamespaceSelector: &metav1.LabelSelector{MatchLabels: namespaces}}}
 	}
-	return func(s *v1alpha1.ComputeClusterSpec) {
-		s.Network = &v1alpha1.Network{AllowFrom: []v1alpha1.IngressRule{rule}}
+	return func(s *v1beta1.ComputeClusterSpec) {
+		s.Network = &v1beta1.Network{AllowFrom: []v1beta1.IngressRule{rule}}
 	}
 }
 
-func ingress(s *v1alpha1.ComputeClusterSpec) {
-	s.Head.Ingress = &v1alpha1.IngressSpec{Host: "ray.example"}
+func ingress(s *v1beta1.ComputeClusterSpec) {
+	s.Head.Ingress = &v1beta1.IngressSpec{Host: "ray.example"}
 }
 
-func scaled(s *v1alpha1.ComputeClusterSpec) { s.Autoscaling = &v1alpha1.Autoscaling{} }
+func scaled(s *v1beta1.ComputeClusterSpec) { s.Autoscaling = &v1beta1.Autoscaling{} }
 
 // withOperator lets the operator reach one port more.
 func withOperator(port int32, more map[string][]int32) map[string][]int32 {
@@ -207,7 +207,7 @@ func everybody(ports ...int32) map[string][]int32 {
 // TestNoIsolation has to be said.
 func TestNoIsolation(t *testing.T) {
 	cluster := testkit.Cluster("demo")
-	cluster.Spec.Network = &v1alpha1.Network{Isolation: v1alpha1.IsolationDisabled}
+	cluster.Spec.Network = &v1beta1.Network{Isolation: v1beta1.IsolationDisabled}
 	if policy := desired.NetworkPolicy(cluster, site); policy != nil {
 		t.Errorf("%+v", policy)
 	}
@@ -217,16 +217,16 @@ func TestNoIsolation(t *testing.T) {
 // cluster itself, DNS, and what it says.
 func TestEgress(t *testing.T) {
 	for name, test := range map[string]struct {
-		allowTo []v1alpha1.EgressRule
+		allowTo []v1beta1.EgressRule
 		rules   int
 	}{
-		"free": {}, "nothing": {[]v1alpha1.EgressRule{}, 2}, "something": {[]v1alpha1.EgressRule{{Ports: []networkingv1.NetworkPolicyPort{tcp(443)}}}, 3},
+		"free": {}, "nothing": {[]v1beta1.EgressRule{}, 2}, "something": {[]v1beta1.EgressRule{{Ports: []networkingv1.NetworkPolicyPort{tcp(443)}}}, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := testkit.Cluster("demo")
-			cluster.Spec.Network = &v1alpha1.Network{AllowTo: test.allowTo}
+			cluster.Spec.Network = &v1beta1.Network{AllowTo: test.allowTo}
 			if test.rules == 0 {
-				cluster.Spec.Network.CloudMetadata = v1alpha1.CloudMetadataEnabled
+				cluster.Spec.Network.CloudMetadata = v1beta1.CloudMetadataEnabled
 			}
 			have := desired.NetworkPolicy(cluster, site).Spec
 			types := []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}
@@ -244,7 +244,7 @@ func TestEgress(t *testing.T) {
 	}
 }
 
-func checkEgress(t *testing.T, have networkingv1.NetworkPolicySpec, allowTo []v1alpha1.EgressRule) {
+func checkEgress(t *testing.T, have networkingv1.NetworkPolicySpec, allowTo []v1beta1.EgressRule) {
 	t.Helper()
 	own, dns := have.Egress[0], have.Egress[1]
 	if len(own.To) != 1 || !reflect.DeepEqual(own.To[0], have.Ingress[0].From[0]) || own.Ports != nil {
@@ -293,29 +293,29 @@ func TestNetworkPolicy_HoldsPodsFromMetadata(t *testing.T) {
 		"8.8.8.8", "10.1.0.7", "169.254.170.23", "168.63.129.17", "100.100.100.201", "2001:db8::1", "fd00:ec2::23",
 	}
 	identities := []string{others[2], others[6]}
-	enabled, block := v1alpha1.CloudMetadataEnabled, func(cidr string) []v1alpha1.EgressRule {
-		return []v1alpha1.EgressRule{{To: []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: cidr}}}}}
+	enabled, block := v1beta1.CloudMetadataEnabled, func(cidr string) []v1beta1.EgressRule {
+		return []v1beta1.EgressRule{{To: []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: cidr}}}}}
 	}
-	atPort80 := &v1alpha1.ControlStore{Redis: &v1alpha1.GivenRedis{Address: "redis://r.example:80"}}
-	none, inTen := []v1alpha1.EgressRule{}, block("10.0.0.0/8")
+	atPort80 := &v1beta1.ControlStore{Redis: &v1beta1.GivenRedis{Address: "redis://r.example:80"}}
+	none, inTen := []v1beta1.EgressRule{}, block("10.0.0.0/8")
 	for name, test := range map[string]struct {
-		network            *v1alpha1.Network
-		store              *v1alpha1.ControlStore
+		network            *v1beta1.Network
+		store              *v1beta1.ControlStore
 		toMetadata, beyond []string
 	}{
 		"nothing said":    {nil, nil, nil, others},
-		"isolation":       {&v1alpha1.Network{Isolation: v1alpha1.IsolationEnabled}, nil, nil, others},
-		"disabled":        {&v1alpha1.Network{CloudMetadata: v1alpha1.CloudMetadataDisabled}, nil, nil, others},
-		"enabled":         {&v1alpha1.Network{CloudMetadata: enabled}, nil, metadata, others},
-		"nothing allowed": {&v1alpha1.Network{AllowTo: none}, nil, nil, nil},
-		"a block":         {&v1alpha1.Network{AllowTo: inTen}, nil, nil, others[1:2]},
-		"a block and enabled": {&v1alpha1.Network{AllowTo: inTen, CloudMetadata: enabled}, nil, metadata,
+		"isolation":       {&v1beta1.Network{Isolation: v1beta1.IsolationEnabled}, nil, nil, others},
+		"disabled":        {&v1beta1.Network{CloudMetadata: v1beta1.CloudMetadataDisabled}, nil, nil, others},
+		"enabled":         {&v1beta1.Network{CloudMetadata: enabled}, nil, metadata, others},
+		"nothing allowed": {&v1beta1.Network{AllowTo: none}, nil, nil, nil},
+		"a block":         {&v1beta1.Network{AllowTo: inTen}, nil, nil, others[1:2]},
+		"a block and enabled": {&v1beta1.Network{AllowTo: inTen, CloudMetadata: enabled}, nil, metadata,
 			append(slices.Clone(identities), others[1])},
-		"an address of metadata":  {&v1alpha1.Network{AllowTo: block("169.254.169.254/32")}, nil, metadata[:1], nil},
+		"an address of metadata":  {&v1beta1.Network{AllowTo: block("169.254.169.254/32")}, nil, metadata[:1], nil},
 		"a store, and no allowTo": {nil, atPort80, nil, others},
-		"a store at their port": {&v1alpha1.Network{AllowTo: none}, atPort80, nil, slices.DeleteFunc(slices.Clone(others),
+		"a store at their port": {&v1beta1.Network{AllowTo: none}, atPort80, nil, slices.DeleteFunc(slices.Clone(others),
 			func(address string) bool { return slices.Contains(identities, address) })},
-		"such a store and enabled": {&v1alpha1.Network{AllowTo: none, CloudMetadata: enabled}, atPort80, metadata, others},
+		"such a store and enabled": {&v1beta1.Network{AllowTo: none, CloudMetadata: enabled}, atPort80, metadata, others},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := testkit.Cluster("demo")

@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
@@ -68,10 +68,10 @@ func isRuntimeDefault(profile *corev1.SeccompProfile) bool {
 // podsOf returns each sort of pod that a site makes, with every container that the operator adds.
 func podsOf(site desired.Site) map[string]*corev1.PodSpec {
 	embedded, stored := testkit.Cluster("embedded"), testkit.Cluster("redis", testkit.Group("cpu", 1))
-	embedded.Spec.ControlStore = &v1alpha1.ControlStore{Embedded: &v1alpha1.EmbeddedStore{}}
-	embedded.Spec.Autoscaling = &v1alpha1.Autoscaling{}
-	stored.Spec.ControlStore = &v1alpha1.ControlStore{ManagedRedis: &v1alpha1.ManagedRedis{}}
-	stored.Spec.Network = &v1alpha1.Network{Encryption: v1alpha1.EncryptionRequired}
+	embedded.Spec.ControlStore = &v1beta1.ControlStore{Embedded: &v1beta1.EmbeddedStore{}}
+	embedded.Spec.Autoscaling = &v1beta1.Autoscaling{}
+	stored.Spec.ControlStore = &v1beta1.ControlStore{ManagedRedis: &v1beta1.ManagedRedis{}}
+	stored.Spec.Network = &v1beta1.Network{Encryption: v1beta1.EncryptionRequired}
 	set := site.StoreSet(stored, true)
 	return map[string]*corev1.PodSpec{
 		"head with an embedded store and an autoscaler": &site.HeadPod(embedded, 1).Spec,
@@ -94,7 +94,7 @@ func TestSite_LeavesUsersToOpenShift(t *testing.T) {
 			containers[container.Name] = true
 		}
 	}
-	for _, name := range []string{"ray", v1alpha1.ContainerAutoscaler, v1alpha1.ContainerCertificates, v1alpha1.ContainerEncryption, "redis"} {
+	for _, name := range []string{"ray", v1beta1.ContainerAutoscaler, v1beta1.ContainerCertificates, v1beta1.ContainerEncryption, "redis"} {
 		if !containers[name] {
 			t.Errorf("no pod has a container %s", name)
 		}

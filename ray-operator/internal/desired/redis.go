@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
@@ -34,14 +34,14 @@ var redisSize = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"
 
 // StoreSecret holds the passwords of a managed Redis: the operator's, and that of the heads,
 // whose user changes with each epoch.
-func StoreSecret(cluster *v1alpha1.ComputeCluster, operatorPassword, headPassword string) *corev1.Secret {
+func StoreSecret(cluster *v1beta1.ComputeCluster, operatorPassword, headPassword string) *corev1.Secret {
 	digest := sha256.Sum256([]byte(operatorPassword))
 	return &corev1.Secret{
 		ObjectMeta: ofStore(cluster, naming.Store(cluster.Name)),
 		Type:       corev1.SecretTypeOpaque,
 		StringData: map[string]string{
-			v1alpha1.StoreOperatorKey: operatorPassword, v1alpha1.StoreHeadKey: headPassword,
-			v1alpha1.StoreDigestKey: hex.EncodeToString(digest[:]),
+			v1beta1.StoreOperatorKey: operatorPassword, v1beta1.StoreHeadKey: headPassword,
+			v1beta1.StoreDigestKey: hex.EncodeToString(digest[:]),
 		},
 	}
 }
@@ -50,7 +50,7 @@ func StoreSecret(cluster *v1alpha1.ComputeCluster, operatorPassword, headPasswor
 // without one is remembered as missing for up to 30 s by the DNS of a Kubernetes cluster;
 // and it leads to a Redis that still reads its data, which can say so. It is nil without a
 // managed store.
-func StoreService(cluster *v1alpha1.ComputeCluster) *corev1.Service {
+func StoreService(cluster *v1beta1.ComputeCluster) *corev1.Service {
 	if managed(cluster) == nil {
 		return nil
 	}
@@ -69,7 +69,7 @@ func StoreService(cluster *v1alpha1.ComputeCluster) *corev1.Service {
 // former is gone, so that no two write to the volume. Pods are managed in parallel because a
 // set that waits for its pods to be ready never replaces one that cannot become so. It is
 // nil without a managed store.
-func StoreSet(cluster *v1alpha1.ComputeCluster) *appsv1.StatefulSet {
+func StoreSet(cluster *v1beta1.ComputeCluster) *appsv1.StatefulSet {
 	redis := managed(cluster)
 	if redis == nil {
 		return nil
@@ -88,17 +88,17 @@ func StoreSet(cluster *v1alpha1.ComputeCluster) *appsv1.StatefulSet {
 			},
 		},
 	}
-	set.Annotations = map[string]string{v1alpha1.AnnotationIntent: redisIntent(cluster, redis)}
+	set.Annotations = map[string]string{v1beta1.AnnotationIntent: redisIntent(cluster, redis)}
 	return set
 }
 
 // StoreBudget keeps evictions from taking a managed Redis. One that is not ready may always be evicted.
-func StoreBudget(cluster *v1alpha1.ComputeCluster) *policyv1.PodDisruptionBudget {
+func StoreBudget(cluster *v1beta1.ComputeCluster) *policyv1.PodDisruptionBudget {
 	return budgetOf(ofStore(cluster, naming.Store(cluster.Name)), storeSelector(cluster))
 }
 
 // redisPod is the pod of a managed Redis. It prefers the node of the head: two nodes could each end the cluster. It meets the pod security level "restricted".
-func redisPod(cluster *v1alpha1.ComputeCluster, redis *v1alpha1.ManagedRedis) corev1.PodSpec {
+func redisPod(cluster *v1beta1.ComputeCluster, redis *v1beta1.ManagedRedis) corev1.PodSpec {
 	where := placement(cluster)
 	return corev1.PodSpec{
 		Containers: []corev1.Container{redisContainer(cluster, redis)},
@@ -117,7 +117,7 @@ func redisPod(cluster *v1alpha1.ComputeCluster, redis *v1alpha1.ManagedRedis) co
 		Tolerations:                   pod.Staying(where.Tolerations),
 		ImagePullSecrets:              where.ImagePullSecrets,
 		PriorityClassName:             where.PriorityClassName,
-		Affinity:                      pod.Beside(nil, naming.RoleSelector(cluster.Name, v1alpha1.RoleHead)),
+		Affinity:                      pod.Beside(nil, naming.RoleSelector(cluster.Name, v1beta1.RoleHead)),
 	}
 }
 
@@ -131,7 +131,7 @@ func EncryptsStore(set *appsv1.StatefulSet) bool {
 
 // EncryptStore has the Redis of a set that StoreSet built listen with TLS alone. A client has to know a password, and
 // needs no certificate. The container that makes the certificate ends before Redis begins, so that it may be as large.
-func EncryptStore(set *appsv1.StatefulSet, cluster *v1alpha1.ComputeCluster, site Site) {
+func EncryptStore(set *appsv1.StatefulSet, cluster *v1beta1.ComputeCluster, site Site) {
 	spec := &set.Spec.Template.Spec
 	spec.Volumes = append(spec.Volumes, pod.CertificateVolumes(cluster)...)
 	redis := &spec.Containers[0]
@@ -147,25 +147,25 @@ func EncryptStore(set *appsv1.StatefulSet, cluster *v1alpha1.ComputeCluster, sit
 // placement is what of podDefaults is about where pods run and how they get there. Labels,
 // annotations, variables and the service account are for pods of Ray: a label may put them
 // into a queue, an account may give them rights.
-func placement(cluster *v1alpha1.ComputeCluster) v1alpha1.PodDefaults {
+func placement(cluster *v1beta1.ComputeCluster) v1beta1.PodDefaults {
 	if cluster.Spec.PodDefaults == nil {
-		return v1alpha1.PodDefaults{}
+		return v1beta1.PodDefaults{}
 	}
 	from := cluster.Spec.PodDefaults.DeepCopy()
-	return v1alpha1.PodDefaults{
+	return v1beta1.PodDefaults{
 		NodeSelector: from.NodeSelector, Tolerations: from.Tolerations,
 		ImagePullSecrets: from.ImagePullSecrets, PriorityClassName: from.PriorityClassName,
 	}
 }
 
-func redisContainer(cluster *v1alpha1.ComputeCluster, redis *v1alpha1.ManagedRedis) corev1.Container {
+func redisContainer(cluster *v1beta1.ComputeCluster, redis *v1beta1.ManagedRedis) corev1.Container {
 	size := pod.Over(redisSize, redis.Size)
 	container := corev1.Container{
 		Name: "redis", Image: redis.Image,
 		Command: []string{"redis-server"}, // itself: an image's entrypoint may do more, and as root
 		Args:    redisArguments(size.Memory().Value()),
 		Env: []corev1.EnvVar{{Name: variableOperatorDigest, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
-			LocalObjectReference: corev1.LocalObjectReference{Name: naming.Store(cluster.Name)}, Key: v1alpha1.StoreDigestKey,
+			LocalObjectReference: corev1.LocalObjectReference{Name: naming.Store(cluster.Name)}, Key: v1beta1.StoreDigestKey,
 		}}}},
 		Ports:                    []corev1.ContainerPort{{Name: "redis", ContainerPort: pod.PortStore, Protocol: corev1.ProtocolTCP}},
 		Resources:                pod.Sized(size),
@@ -203,7 +203,7 @@ func redisArguments(memory int64) []string {
 		"--dir", redisData, "--appendonly", "yes", "--appendfsync", "everysec", "--save", "",
 		"--maxmemory", strconv.FormatInt(memory/4*3, 10), "--maxmemory-policy", "noeviction",
 		"--user", "default", "off",
-		"--user", v1alpha1.StoreOperatorUser, "on", "#$(" + variableOperatorDigest + ")", "~*", "&*", "+@all",
+		"--user", v1beta1.StoreOperatorUser, "on", "#$(" + variableOperatorDigest + ")", "~*", "&*", "+@all",
 	}
 }
 
@@ -236,13 +236,13 @@ func listens(periodSeconds, failures int32) *corev1.Probe {
 // redisIntent is the versioned hash of what the user wants of a managed Redis' pod, and holds
 // none of our defaults, as that of Ray's pods: by it a new operator knows that one that runs
 // need not be replaced.
-func redisIntent(cluster *v1alpha1.ComputeCluster, redis *v1alpha1.ManagedRedis) string {
+func redisIntent(cluster *v1beta1.ComputeCluster, redis *v1beta1.ManagedRedis) string {
 	form := struct {
-		Image string                `json:",omitempty"`
-		Size  corev1.ResourceList   `json:",omitempty"`
-		Where *v1alpha1.PodDefaults `json:",omitempty"`
+		Image string               `json:",omitempty"`
+		Size  corev1.ResourceList  `json:",omitempty"`
+		Where *v1beta1.PodDefaults `json:",omitempty"`
 	}{Image: redis.Image, Size: redis.Size}
-	if where := placement(cluster); !equality.Semantic.DeepEqual(where, v1alpha1.PodDefaults{}) {
+	if where := placement(cluster); !equality.Semantic.DeepEqual(where, v1beta1.PodDefaults{}) {
 		form.Where = &where
 	}
 	hash, _ := naming.IntentHash("v1", form) // API types always marshal: they came from JSON

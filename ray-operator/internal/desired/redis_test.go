@@ -10,14 +10,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
-func redis(t *testing.T, cluster *v1alpha1.ComputeCluster) *corev1.Container {
+func redis(t *testing.T, cluster *v1beta1.ComputeCluster) *corev1.Container {
 	t.Helper()
 	containers := desired.StoreSet(cluster).Spec.Template.Spec.Containers
 	if len(containers) != 1 {
@@ -38,7 +38,7 @@ func TestSizeOfRedis(t *testing.T) {
 		"a limit":    {testkit.Resources("limits.cpu", "1"), testkit.Resources("cpu", "50m", "memory", "256Mi"), testkit.Resources("cpu", "1", "memory", "256Mi"), "201326592"},
 		"both said":  {testkit.Resources("cpu", "1", "memory", "4Gi"), testkit.Resources("cpu", "1", "memory", "4Gi"), testkit.Resources("memory", "4Gi"), "3221225472"},
 	} {
-		container := redis(t, managed(func(m *v1alpha1.ManagedRedis) { m.Size = test.size }))
+		container := redis(t, managed(func(m *v1beta1.ManagedRedis) { m.Size = test.size }))
 		if have := container.Resources; !reflect.DeepEqual(have.Requests, test.requests) || !reflect.DeepEqual(have.Limits, test.limits) {
 			t.Errorf("%s: %+v", name, have)
 		}
@@ -54,10 +54,10 @@ func TestStoreSet_HasTheSizesOfTheInstallation(t *testing.T) {
 	size := testkit.Resources("cpu", "250m", "limits.cpu", "500m", "memory", "128Mi")
 	limits := testkit.Resources("cpu", "500m", "memory", "128Mi")
 	with := desired.Site{Image: pod.OperatorImage{Image: "heliostat"}, Installed: pod.Installed{Sizes: pod.Sizes{ManagedRedis: size}}}
-	plain := managed(func(*v1alpha1.ManagedRedis) {})
+	plain := managed(func(*v1beta1.ManagedRedis) {})
 	sets := map[string]*appsv1.StatefulSet{
 		"of the installation": with.StoreSet(plain, true),
-		"of the cluster":      desired.Site{}.StoreSet(managed(func(m *v1alpha1.ManagedRedis) { m.Size = size }), true),
+		"of the cluster":      desired.Site{}.StoreSet(managed(func(m *v1beta1.ManagedRedis) { m.Size = size }), true),
 	}
 	for name, set := range sets {
 		spec := set.Spec.Template.Spec
@@ -70,7 +70,7 @@ func TestStoreSet_HasTheSizesOfTheInstallation(t *testing.T) {
 			t.Errorf("sizes %s: %d init containers", name, len(spec.InitContainers))
 		}
 	}
-	if have, want := sets["of the installation"].Annotations[v1alpha1.AnnotationIntent], desired.StoreSet(plain).Annotations[v1alpha1.AnnotationIntent]; have != want {
+	if have, want := sets["of the installation"].Annotations[v1beta1.AnnotationIntent], desired.StoreSet(plain).Annotations[v1beta1.AnnotationIntent]; have != want {
 		t.Error("what is wanted of a Redis is of the installation too")
 	}
 }
@@ -78,7 +78,7 @@ func TestStoreSet_HasTheSizesOfTheInstallation(t *testing.T) {
 // TestImageOfRedis is the one that is said.
 func TestImageOfRedis(t *testing.T) {
 	for said, want := range map[string]string{"": "redis:7", "example.com/redis:8": "example.com/redis:8"} {
-		if image := redis(t, managed(func(m *v1alpha1.ManagedRedis) { m.Image = said })).Image; image != want {
+		if image := redis(t, managed(func(m *v1beta1.ManagedRedis) { m.Image = said })).Image; image != want {
 			t.Errorf("the image %q became %s", said, image)
 		}
 	}
@@ -109,7 +109,7 @@ func TestRedisMeetsItsService(t *testing.T) {
 func TestPlacementOfRedis(t *testing.T) {
 	seconds := int64(5)
 	cluster := managed()
-	cluster.Spec.PodDefaults = &v1alpha1.PodDefaults{
+	cluster.Spec.PodDefaults = &v1beta1.PodDefaults{
 		ServiceAccountName: "powerful", Labels: map[string]string{"queue": "a"}, Annotations: map[string]string{"inject": "yes"},
 		Env:              []corev1.EnvVar{{Name: "MINE", Value: "x"}},
 		EnvFrom:          []corev1.EnvFromSource{{Prefix: "x"}},
@@ -152,8 +152,8 @@ func checkAway(t *testing.T, tolerations []corev1.Toleration, count int, want ma
 
 // TestBuildingAStoreIsAFunction of the spec, which it shares nothing with.
 func TestBuildingAStoreIsAFunction(t *testing.T) {
-	build := func() *v1alpha1.ComputeCluster {
-		return managed(func(m *v1alpha1.ManagedRedis) {
+	build := func() *v1beta1.ComputeCluster {
+		return managed(func(m *v1beta1.ManagedRedis) {
 			m.Size, m.Storage, m.StorageClassName = testkit.Resources("cpu", "1", "memory", "1Gi"), storageOf("2Gi"), new("fast")
 		})
 	}
@@ -167,7 +167,7 @@ func TestBuildingAStoreIsAFunction(t *testing.T) {
 	delete(claim.Spec.Resources.Requests, "storage")
 	*claim.Spec.StorageClassName = "x"
 	modes := []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
-	embedded := stored(v1alpha1.ControlStore{Embedded: &v1alpha1.EmbeddedStore{AccessModes: modes}})
+	embedded := stored(v1beta1.ControlStore{Embedded: &v1beta1.EmbeddedStore{AccessModes: modes}})
 	desired.StoreClaim(embedded).Spec.AccessModes[0] = "x"
 	if !reflect.DeepEqual(before, cluster) || modes[0] != corev1.ReadWriteMany {
 		t.Error("what is built shares memory with the spec")
@@ -180,25 +180,25 @@ const keptRedisIntent = "v1-kbuqzazv7afb2"
 
 // TestIntentOfRedis: the user's words about its pod are in it, and no default of ours.
 func TestIntentOfRedis(t *testing.T) {
-	intent := func(cluster *v1alpha1.ComputeCluster) string {
-		return desired.StoreSet(cluster).Annotations[v1alpha1.AnnotationIntent]
+	intent := func(cluster *v1beta1.ComputeCluster) string {
+		return desired.StoreSet(cluster).Annotations[v1beta1.AnnotationIntent]
 	}
 	was := intent(managed())
 	for name, test := range map[string]struct {
-		edit    func(*v1alpha1.ComputeCluster)
+		edit    func(*v1beta1.ComputeCluster)
 		changes bool
 	}{
-		"image": {func(c *v1alpha1.ComputeCluster) { c.Spec.ControlStore.ManagedRedis.Image = "redis:8" }, true},
-		"size": {func(c *v1alpha1.ComputeCluster) {
+		"image": {func(c *v1beta1.ComputeCluster) { c.Spec.ControlStore.ManagedRedis.Image = "redis:8" }, true},
+		"size": {func(c *v1beta1.ComputeCluster) {
 			c.Spec.ControlStore.ManagedRedis.Size = testkit.Resources("cpu", "1")
 		}, true},
-		"place": {func(c *v1alpha1.ComputeCluster) {
-			c.Spec.PodDefaults = &v1alpha1.PodDefaults{NodeSelector: map[string]string{"a": "b"}}
+		"place": {func(c *v1beta1.ComputeCluster) {
+			c.Spec.PodDefaults = &v1beta1.PodDefaults{NodeSelector: map[string]string{"a": "b"}}
 		}, true},
-		"labels": {func(c *v1alpha1.ComputeCluster) {
-			c.Spec.PodDefaults = &v1alpha1.PodDefaults{Labels: map[string]string{"a": "b"}, Tolerations: []corev1.Toleration{}}
+		"labels": {func(c *v1beta1.ComputeCluster) {
+			c.Spec.PodDefaults = &v1beta1.PodDefaults{Labels: map[string]string{"a": "b"}, Tolerations: []corev1.Toleration{}}
 		}, false},
-		"volume": {func(c *v1alpha1.ComputeCluster) {
+		"volume": {func(c *v1beta1.ComputeCluster) {
 			c.Spec.ControlStore.ManagedRedis.Retain, c.Spec.ControlStore.ManagedRedis.Storage = true, storageOf("2Gi")
 		}, false},
 	} {
@@ -233,7 +233,7 @@ func TestKeepPassword_OfAFormerOperatorsSet(t *testing.T) {
 		t.Error("a set of this operator's is changed")
 	}
 	redis := &seen.Spec.Template.Spec.Containers[0]
-	redis.Env[0].Name, redis.Env[0].ValueFrom.SecretKeyRef.Key = "OPERATOR_PASSWORD", v1alpha1.StoreOperatorKey
+	redis.Env[0].Name, redis.Env[0].ValueFrom.SecretKeyRef.Key = "OPERATOR_PASSWORD", v1beta1.StoreOperatorKey
 	desired.KeepPassword(set, seen)
 	kept := set.Spec.Template.Spec.Containers[0]
 	if !slices.Contains(kept.Args, ">$(OPERATOR_PASSWORD)") || strings.Contains(strings.Join(kept.Args, " "), "#$") || !reflect.DeepEqual(kept.Env, redis.Env) {

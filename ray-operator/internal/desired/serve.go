@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/serveconfig"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
@@ -28,7 +28,7 @@ const (
 
 // ServeService is the one address of a service, from its first minute to its end. It selects
 // pods by a label that the operator gives and takes, of whatever cluster they are.
-func ServeService(service *v1alpha1.ClusterService, ports Ports) *corev1.Service {
+func ServeService(service *v1beta1.ClusterService, ports Ports) *corev1.Service {
 	wanted := frontOf(service)
 	made := &corev1.Service{
 		ObjectMeta: OfService(service, service.Name),
@@ -55,7 +55,7 @@ func ServeService(service *v1alpha1.ClusterService, ports Ports) *corev1.Service
 // ServeHead is the Service in front of the head of the version that has the requests, one of a service's own clusters. Its
 // name stays whichever cluster that is. It is for programs inside the Kubernetes cluster, however the cluster's own one is
 // reached.
-func ServeHead(service *v1alpha1.ClusterService, cluster *v1alpha1.ComputeCluster, epoch int64) *corev1.Service {
+func ServeHead(service *v1beta1.ClusterService, cluster *v1beta1.ComputeCluster, epoch int64) *corev1.Service {
 	of := HeadService(cluster, epoch)
 	made := &corev1.Service{
 		ObjectMeta: OfService(service, naming.HeadService(service.Name)),
@@ -71,7 +71,7 @@ func ServeHead(service *v1alpha1.ClusterService, cluster *v1alpha1.ComputeCluste
 }
 
 // ServeURL is where a service's applications answer, inside the Kubernetes cluster.
-func ServeURL(service *v1alpha1.ClusterService, https bool) string {
+func ServeURL(service *v1beta1.ClusterService, https bool) string {
 	scheme := "http"
 	if https {
 		scheme = "https"
@@ -80,14 +80,14 @@ func ServeURL(service *v1alpha1.ClusterService, https bool) string {
 }
 
 // frontOf is what a service says of the Service in front of it.
-func frontOf(service *v1alpha1.ClusterService) v1alpha1.ServeService {
+func frontOf(service *v1beta1.ClusterService) v1beta1.ServeService {
 	if service.Spec.Service == nil {
-		return v1alpha1.ServeService{}
+		return v1beta1.ServeService{}
 	}
 	return *service.Spec.Service
 }
 
-func servePort(wanted v1alpha1.ServeService, name string, number, target int32) corev1.ServicePort {
+func servePort(wanted v1beta1.ServeService, name string, number, target int32) corev1.ServicePort {
 	for _, port := range wanted.Ports {
 		if port.Name == name {
 			number = port.Port
@@ -97,8 +97,8 @@ func servePort(wanted v1alpha1.ServeService, name string, number, target int32) 
 }
 
 // additionalPorts returns the ports of a service that do not lead to Serve's proxies, each with its target port.
-func additionalPorts(front *v1alpha1.ServeService) []v1alpha1.ServePort {
-	var ports []v1alpha1.ServePort
+func additionalPorts(front *v1beta1.ServeService) []v1beta1.ServePort {
+	var ports []v1beta1.ServePort
 	for _, port := range front.Ports {
 		if port.Name != PortHTTP && port.Name != PortGRPC {
 			port.TargetPort = cmp.Or(port.TargetPort, port.Port)
@@ -109,14 +109,14 @@ func additionalPorts(front *v1alpha1.ServeService) []v1alpha1.ServePort {
 }
 
 // ServeSelector selects the pods that take requests for a service.
-func ServeSelector(service *v1alpha1.ClusterService) map[string]string {
-	return map[string]string{naming.ServeLabel(service.Name): v1alpha1.ServeOn}
+func ServeSelector(service *v1beta1.ClusterService) map[string]string {
+	return map[string]string{naming.ServeLabel(service.Name): v1beta1.ServeOn}
 }
 
 // ServePolicy says who reaches the proxies of a service and its additional ports: pods of its own namespace and of its Gateway's, the operator,
 // the server, and allowFrom. Where its Service is for the outside and allowFrom names nobody, it is everybody. Policies
 // add up, and that of a cluster lets nobody in there.
-func ServePolicy(service *v1alpha1.ClusterService, site Site, clusters []string, ports Ports) *networkingv1.NetworkPolicy {
+func ServePolicy(service *v1beta1.ClusterService, site Site, clusters []string, ports Ports) *networkingv1.NetworkPolicy {
 	numbers := []int32{ports.HTTP}
 	if ports.GRPC != 0 {
 		numbers = append(numbers, ports.GRPC)
@@ -138,7 +138,7 @@ func ServePolicy(service *v1alpha1.ClusterService, site Site, clusters []string,
 			// By the cluster and not by the label of those that serve: the operator asks a
 			// proxy before it gets requests.
 			PodSelector: metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
-				{Key: v1alpha1.LabelCluster, Operator: metav1.LabelSelectorOpIn, Values: clusters},
+				{Key: v1beta1.LabelCluster, Operator: metav1.LabelSelectorOpIn, Values: clusters},
 			}},
 			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
 			Ingress:     serveRules(service, site, open),
@@ -147,7 +147,7 @@ func ServePolicy(service *v1alpha1.ClusterService, site Site, clusters []string,
 }
 
 // serveRules returns the rules by which the open ports of a service are reached.
-func serveRules(service *v1alpha1.ClusterService, site Site, open []networkingv1.NetworkPolicyPort) []networkingv1.NetworkPolicyIngressRule {
+func serveRules(service *v1beta1.ClusterService, site Site, open []networkingv1.NetworkPolicyPort) []networkingv1.NetworkPolicyIngressRule {
 	front := frontOf(service)
 	if front.Type != "" && front.Type != corev1.ServiceTypeClusterIP && len(front.AllowFrom) == 0 {
 		return []networkingv1.NetworkPolicyIngressRule{{Ports: open}}
@@ -161,7 +161,7 @@ func serveRules(service *v1alpha1.ClusterService, site Site, open []networkingv1
 
 // serveClients returns the peers that reach a service. A list with the server is complete, but for the Gateway and the
 // operator; one without it adds to the own namespace; and without a list the server is a peer.
-func serveClients(service *v1alpha1.ClusterService, site Site, allowed []v1alpha1.ServePeer) []networkingv1.NetworkPolicyPeer {
+func serveClients(service *v1beta1.ClusterService, site Site, allowed []v1beta1.ServePeer) []networkingv1.NetworkPolicyPeer {
 	var peers []networkingv1.NetworkPolicyPeer
 	if !slices.ContainsFunc(allowed, isServer) {
 		peers = append(peers, networkingv1.NetworkPolicyPeer{PodSelector: &metav1.LabelSelector{}})
@@ -173,7 +173,7 @@ func serveClients(service *v1alpha1.ClusterService, site Site, allowed []v1alpha
 	}
 	peers = append(peers, sitePeers(site, site.OperatorLabels)...)
 	if len(allowed) == 0 {
-		allowed = []v1alpha1.ServePeer{{Server: &v1alpha1.ServerPeer{}}}
+		allowed = []v1beta1.ServePeer{{Server: &v1beta1.ServerPeer{}}}
 	}
 	for i := range allowed {
 		if isServer(allowed[i]) {
@@ -185,11 +185,11 @@ func serveClients(service *v1alpha1.ClusterService, site Site, allowed []v1alpha
 	return peers
 }
 
-func isServer(peer v1alpha1.ServePeer) bool { return peer.Server != nil }
+func isServer(peer v1beta1.ServePeer) bool { return peer.Server != nil }
 
 // ServeBudget lets one pod at a time of those that take requests be evicted; of a single one
 // none, until there is another. pods is how many there are.
-func ServeBudget(service *v1alpha1.ClusterService, pods int) *policyv1.PodDisruptionBudget {
+func ServeBudget(service *v1beta1.ClusterService, pods int) *policyv1.PodDisruptionBudget {
 	least, unready := intstr.FromInt32(int32(max(1, pods-1))), policyv1.AlwaysAllow
 	return &policyv1.PodDisruptionBudget{
 		ObjectMeta: OfService(service, service.Name),
@@ -202,11 +202,11 @@ func ServeBudget(service *v1alpha1.ClusterService, pods int) *policyv1.PodDisrup
 }
 
 // OfService is the metadata of an object that belongs to a service and goes with it.
-func OfService(service *v1alpha1.ClusterService, name string) metav1.ObjectMeta {
+func OfService(service *v1beta1.ClusterService, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name: name, Namespace: service.Namespace, Labels: naming.ServiceLabels(service.Name),
 		OwnerReferences: []metav1.OwnerReference{
-			*metav1.NewControllerRef(service, v1alpha1.GroupVersion.WithKind("ClusterService")),
+			*metav1.NewControllerRef(service, v1beta1.GroupVersion.WithKind("ClusterService")),
 		},
 	}
 }

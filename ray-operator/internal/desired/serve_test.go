@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
@@ -28,9 +28,9 @@ func TestGoldenOfServices(t *testing.T) {
 // configuration says, then the additional ones, and pods by the operator's label alone.
 func TestServeService(t *testing.T) {
 	service := testkit.Service("text")
-	service.Spec.Service = &v1alpha1.ServeService{
-		Type: corev1.ServiceTypeLoadBalancer, Ports: []v1alpha1.ServePort{{Name: "sidecar", Port: 81, TargetPort: 9100}, {Name: "more", Port: 82}, {Name: "http", Port: 80}},
-		Labels: map[string]string{"team": "a", v1alpha1.LabelService: "mine"}, Annotations: map[string]string{"b": "c"},
+	service.Spec.Service = &v1beta1.ServeService{
+		Type: corev1.ServiceTypeLoadBalancer, Ports: []v1beta1.ServePort{{Name: "sidecar", Port: 81, TargetPort: 9100}, {Name: "more", Port: 82}, {Name: "http", Port: 80}},
+		Labels: map[string]string{"team": "a", v1beta1.LabelService: "mine"}, Annotations: map[string]string{"b": "c"},
 	}
 	made := desired.ServeService(service, desired.Ports{HTTP: 8001, GRPC: 9001})
 	h2c := "kubernetes.io/h2c"
@@ -46,7 +46,7 @@ func TestServeService(t *testing.T) {
 	if !maps.Equal(made.Spec.Selector, map[string]string{"serve.heliostat.dev/text": "true"}) || made.Spec.Type != corev1.ServiceTypeLoadBalancer {
 		t.Errorf("it selects %v as a %s", made.Spec.Selector, made.Spec.Type)
 	}
-	if made.Name != "text" || made.Labels["team"] != "a" || made.Labels[v1alpha1.LabelService] != "text" || made.Annotations["b"] != "c" {
+	if made.Name != "text" || made.Labels["team"] != "a" || made.Labels[v1beta1.LabelService] != "text" || made.Annotations["b"] != "c" {
 		t.Errorf("%s has %v and %v", made.Name, made.Labels, made.Annotations)
 	}
 	if plain := desired.ServeService(testkit.Service("text"), desired.Ports{HTTP: 8000}); len(plain.Spec.Ports) != 1 || plain.Spec.Type != corev1.ServiceTypeClusterIP {
@@ -58,12 +58,12 @@ func TestServeService(t *testing.T) {
 // concern.
 func TestServeHead_IsForInside(t *testing.T) {
 	cluster := testkit.Cluster("text-3-abc")
-	cluster.Spec.Head.Service = &v1alpha1.HeadServiceSpec{
-		Type: corev1.ServiceTypeNodePort, Annotations: map[string]string{"b": "c"}, Ports: []v1alpha1.ServicePort{{Name: "more", Port: 9999}},
-		ServiceReach: v1alpha1.ServiceReach{NodePorts: map[string]int32{"more": 30000}},
+	cluster.Spec.Head.Service = &v1beta1.HeadServiceSpec{
+		Type: corev1.ServiceTypeNodePort, Annotations: map[string]string{"b": "c"}, Ports: []v1beta1.ServicePort{{Name: "more", Port: 9999}},
+		ServiceReach: v1beta1.ServiceReach{NodePorts: map[string]int32{"more": 30000}},
 	}
 	made := desired.ServeHead(testkit.Service("text"), cluster, 4)
-	if made.Name != "text-head" || made.Labels[v1alpha1.LabelService] != "text" || len(made.Annotations) != 0 || made.OwnerReferences[0].Kind != "ClusterService" {
+	if made.Name != "text-head" || made.Labels[v1beta1.LabelService] != "text" || len(made.Annotations) != 0 || made.OwnerReferences[0].Kind != "ClusterService" {
 		t.Errorf("%+v", made.ObjectMeta)
 	}
 	of := desired.HeadService(cluster, 4)
@@ -82,7 +82,7 @@ func TestServeURL(t *testing.T) {
 	if have := desired.ServeURL(service, false); have != "http://text.default.svc:8000" {
 		t.Error(have)
 	}
-	service.Spec.Service = &v1alpha1.ServeService{Ports: []v1alpha1.ServePort{{Name: "http", Port: 443}}}
+	service.Spec.Service = &v1beta1.ServeService{Ports: []v1beta1.ServePort{{Name: "http", Port: 443}}}
 	if have := desired.ServeURL(service, true); have != "https://text.default.svc:443" {
 		t.Error(have)
 	}
@@ -91,7 +91,7 @@ func TestServeURL(t *testing.T) {
 // TestServePolicy_OpensTheServePorts and the additional ones of the service's clusters, each once, and nothing else.
 func TestServePolicy_OpensTheServePorts(t *testing.T) {
 	service := testkit.Service("text")
-	service.Spec.Service = &v1alpha1.ServeService{Ports: []v1alpha1.ServePort{
+	service.Spec.Service = &v1beta1.ServeService{Ports: []v1beta1.ServePort{
 		{Name: "http", Port: 80}, {Name: "sidecar", Port: 81, TargetPort: 9100}, {Name: "more", Port: 82}, {Name: "again", Port: 83, TargetPort: 8000},
 	}}
 	policy := desired.ServePolicy(service, site, []string{"a", "b"}, desired.Ports{HTTP: 8000, GRPC: 9000})
@@ -105,7 +105,7 @@ func TestServePolicy_OpensTheServePorts(t *testing.T) {
 		t.Error(diff)
 	}
 	selects := policy.Spec.PodSelector.MatchExpressions
-	if len(selects) != 1 || selects[0].Key != v1alpha1.LabelCluster || cmp.Diff([]string{"a", "b"}, selects[0].Values) != "" {
+	if len(selects) != 1 || selects[0].Key != v1beta1.LabelCluster || cmp.Diff([]string{"a", "b"}, selects[0].Values) != "" {
 		t.Errorf("it is for %+v", selects)
 	}
 	if one := desired.ServePolicy(testkit.Service("text"), site, []string{"a"}, desired.Ports{HTTP: 8000}); len(one.Spec.Ingress[0].Ports) != 1 {
@@ -126,12 +126,12 @@ func describePeer(peer networkingv1.NetworkPolicyPeer) string {
 }
 
 // letIn returns whom the policy of a service lets in on a site; nobody at all is one text, and everybody none.
-func letIn(front *v1alpha1.ServeService, gateway string, on desired.Site) []string {
+func letIn(front *v1beta1.ServeService, gateway string, on desired.Site) []string {
 	service := testkit.OwnService("text")
 	service.Spec.Service = front
 	if gateway != "" {
-		service.Spec.Upgrade = &v1alpha1.Upgrade{Gateway: &v1alpha1.ServiceGateway{
-			ParentRef: v1alpha1.GatewayReference{Name: "public", Namespace: gateway},
+		service.Spec.Upgrade = &v1beta1.Upgrade{Gateway: &v1beta1.ServiceGateway{
+			ParentRef: v1beta1.GatewayReference{Name: "public", Namespace: gateway},
 		}}
 	}
 	rules := desired.ServePolicy(service, on, []string{"a"}, desired.Ports{HTTP: 8000}).Spec.Ingress
@@ -153,13 +153,13 @@ func TestServePolicy_LetsInWhomTheSpecNames(t *testing.T) {
 		own, edge        = "own namespace <none>", "kubernetes.io/metadata.name=edge <none>"
 		operator, server = "kubernetes.io/metadata.name=system app=operator", "kubernetes.io/metadata.name=system app=server"
 	)
-	block := v1alpha1.ServePeer{NetworkPolicyPeer: networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: "10.0.0.0/8"}}}
-	theServer := v1alpha1.ServePeer{Server: &v1alpha1.ServerPeer{}}
-	named := func(kind corev1.ServiceType, peers ...v1alpha1.ServePeer) *v1alpha1.ServeService {
-		return &v1alpha1.ServeService{Type: kind, AllowFrom: peers}
+	block := v1beta1.ServePeer{NetworkPolicyPeer: networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: "10.0.0.0/8"}}}
+	theServer := v1beta1.ServePeer{Server: &v1beta1.ServerPeer{}}
+	named := func(kind corev1.ServiceType, peers ...v1beta1.ServePeer) *v1beta1.ServeService {
+		return &v1beta1.ServeService{Type: kind, AllowFrom: peers}
 	}
 	for name, test := range map[string]struct {
-		front   *v1alpha1.ServeService
+		front   *v1beta1.ServeService
 		gateway string
 		site    *desired.Site
 		// want is empty where everybody reaches it.

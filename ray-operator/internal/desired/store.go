@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
@@ -18,8 +18,8 @@ var defaultStorage = resource.MustParse("1Gi")
 
 // StoreClaim is the claim of a store that has a volume of its own, nil where there is none.
 // A volume that is retained has no owner: nothing takes it along.
-func StoreClaim(cluster *v1alpha1.ComputeCluster) *corev1.PersistentVolumeClaim {
-	volume, modes := v1alpha1.EmbeddedStore{}, []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}
+func StoreClaim(cluster *v1beta1.ComputeCluster) *corev1.PersistentVolumeClaim {
+	volume, modes := v1beta1.EmbeddedStore{}, []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}
 	switch given := cluster.Spec.ControlStore; {
 	case given == nil:
 		return nil
@@ -59,12 +59,12 @@ func StoreClaim(cluster *v1alpha1.ComputeCluster) *corev1.PersistentVolumeClaim 
 // Redis itself reaches nobody. It is there without network isolation too, which is about
 // what people do with a cluster: with its memory nobody else has any business. It is nil
 // without a managed store.
-func StorePolicy(cluster *v1alpha1.ComputeCluster, site Site) *networkingv1.NetworkPolicy {
+func StorePolicy(cluster *v1beta1.ComputeCluster, site Site) *networkingv1.NetworkPolicy {
 	if managed(cluster) == nil {
 		return nil
 	}
 	heads := networkingv1.NetworkPolicyPeer{
-		PodSelector: &metav1.LabelSelector{MatchLabels: naming.RoleSelector(cluster.Name, v1alpha1.RoleHead)},
+		PodSelector: &metav1.LabelSelector{MatchLabels: naming.RoleSelector(cluster.Name, v1beta1.RoleHead)},
 	}
 	return &networkingv1.NetworkPolicy{
 		ObjectMeta: ofStore(cluster, naming.Store(cluster.Name)),
@@ -82,7 +82,7 @@ func StorePolicy(cluster *v1alpha1.ComputeCluster, site Site) *networkingv1.Netw
 // toStore lets a cluster whose reach is limited go to its store. No policy can name the host
 // of one that is given, so its port is open to everything but the cloud's metadata. Servers
 // that a Sentinel leads to, on other ports, are for allowTo to name.
-func toStore(cluster *v1alpha1.ComputeCluster) []networkingv1.NetworkPolicyEgressRule {
+func toStore(cluster *v1beta1.ComputeCluster) []networkingv1.NetworkPolicyEgressRule {
 	given := cluster.Spec.ControlStore
 	switch {
 	case managed(cluster) != nil:
@@ -106,7 +106,7 @@ func toStore(cluster *v1alpha1.ComputeCluster) []networkingv1.NetworkPolicyEgres
 }
 
 // managed is what the spec says of a managed Redis, nil where there is none.
-func managed(cluster *v1alpha1.ComputeCluster) *v1alpha1.ManagedRedis {
+func managed(cluster *v1beta1.ComputeCluster) *v1beta1.ManagedRedis {
 	if cluster.Spec.ControlStore == nil {
 		return nil
 	}
@@ -115,13 +115,13 @@ func managed(cluster *v1alpha1.ComputeCluster) *v1alpha1.ManagedRedis {
 
 // ofStore is what every object of a store has: it belongs to the cluster as all others do,
 // and is found by the store's label too.
-func ofStore(cluster *v1alpha1.ComputeCluster, name string) metav1.ObjectMeta {
+func ofStore(cluster *v1beta1.ComputeCluster, name string) metav1.ObjectMeta {
 	meta := owned(cluster, name)
-	meta.Labels[v1alpha1.LabelStore] = cluster.Name
+	meta.Labels[v1beta1.LabelStore] = cluster.Name
 	return meta
 }
 
 // storeSelector selects the pod of a managed Redis. A StatefulSet can never change its own.
-func storeSelector(cluster *v1alpha1.ComputeCluster) map[string]string {
-	return map[string]string{v1alpha1.LabelStore: cluster.Name}
+func storeSelector(cluster *v1beta1.ComputeCluster) map[string]string {
+	return map[string]string{v1beta1.LabelStore: cluster.Name}
 }

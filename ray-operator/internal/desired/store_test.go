@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
@@ -21,29 +21,29 @@ import (
 )
 
 // stored is a cluster with a control store.
-func stored(store v1alpha1.ControlStore) *v1alpha1.ComputeCluster {
+func stored(store v1beta1.ControlStore) *v1beta1.ComputeCluster {
 	cluster := testkit.Cluster("demo", testkit.Group("cpu", 1))
 	cluster.Spec.ControlStore = &store
 	return cluster
 }
 
 // managed is a cluster with a managed Redis, and what the edits make of it.
-func managed(edits ...func(*v1alpha1.ManagedRedis)) *v1alpha1.ComputeCluster {
-	redis := &v1alpha1.ManagedRedis{}
+func managed(edits ...func(*v1beta1.ManagedRedis)) *v1beta1.ComputeCluster {
+	redis := &v1beta1.ManagedRedis{}
 	for _, edit := range edits {
 		edit(redis)
 	}
-	return stored(v1alpha1.ControlStore{ManagedRedis: redis})
+	return stored(v1beta1.ControlStore{ManagedRedis: redis})
 }
 
 func storageOf(size string) *resource.Quantity { return new(resource.MustParse(size)) }
 
 // withoutManaged are clusters that have no managed Redis.
-func withoutManaged() map[string]*v1alpha1.ComputeCluster {
-	return map[string]*v1alpha1.ComputeCluster{
-		"no store": testkit.Cluster("demo"), "nothing said": stored(v1alpha1.ControlStore{}),
-		"redis":    stored(v1alpha1.ControlStore{Redis: &v1alpha1.GivenRedis{Address: "redis://r:6379"}}),
-		"embedded": stored(v1alpha1.ControlStore{Embedded: &v1alpha1.EmbeddedStore{}}),
+func withoutManaged() map[string]*v1beta1.ComputeCluster {
+	return map[string]*v1beta1.ComputeCluster{
+		"no store": testkit.Cluster("demo"), "nothing said": stored(v1beta1.ControlStore{}),
+		"redis":    stored(v1beta1.ControlStore{Redis: &v1beta1.GivenRedis{Address: "redis://r:6379"}}),
+		"embedded": stored(v1beta1.ControlStore{Embedded: &v1beta1.EmbeddedStore{}}),
 	}
 }
 
@@ -55,7 +55,7 @@ func TestGoldenOfStores(t *testing.T) {
 	testkit.Golden(t, "store-set", desired.StoreSet(cluster))
 	testkit.Golden(t, "store-budget", desired.StoreBudget(cluster))
 	testkit.Golden(t, "store-policy", desired.StorePolicy(cluster, site))
-	testkit.Golden(t, "store-claim-embedded", desired.StoreClaim(stored(v1alpha1.ControlStore{Embedded: &v1alpha1.EmbeddedStore{
+	testkit.Golden(t, "store-claim-embedded", desired.StoreClaim(stored(v1beta1.ControlStore{Embedded: &v1beta1.EmbeddedStore{
 		Storage: storageOf("3Gi"), StorageClassName: new("fast"), AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}, Retain: true,
 	}})))
 }
@@ -64,19 +64,19 @@ func TestGoldenOfStores(t *testing.T) {
 func TestStoreClaim(t *testing.T) {
 	once, alone := []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}
 	for name, test := range map[string]struct {
-		store   v1alpha1.ControlStore
+		store   v1beta1.ControlStore
 		modes   []corev1.PersistentVolumeAccessMode
 		storage string
 		class   *string
 		owned   bool
 	}{
-		"managed": {v1alpha1.ControlStore{ManagedRedis: &v1alpha1.ManagedRedis{}}, once, "1Gi", nil, true},
+		"managed": {v1beta1.ControlStore{ManagedRedis: &v1beta1.ManagedRedis{}}, once, "1Gi", nil, true},
 		"managed, all said": {
-			v1alpha1.ControlStore{ManagedRedis: &v1alpha1.ManagedRedis{Storage: storageOf("2Gi"), StorageClassName: new(""), Retain: true}}, once, "2Gi", new(""), false,
+			v1beta1.ControlStore{ManagedRedis: &v1beta1.ManagedRedis{Storage: storageOf("2Gi"), StorageClassName: new(""), Retain: true}}, once, "2Gi", new(""), false,
 		},
-		"embedded": {v1alpha1.ControlStore{Embedded: &v1alpha1.EmbeddedStore{}}, alone, "1Gi", nil, true},
+		"embedded": {v1beta1.ControlStore{Embedded: &v1beta1.EmbeddedStore{}}, alone, "1Gi", nil, true},
 		"embedded, all said": {
-			v1alpha1.ControlStore{Embedded: &v1alpha1.EmbeddedStore{Storage: storageOf("2Gi"), StorageClassName: new("fast"), AccessModes: once, Retain: true}}, once, "2Gi", new("fast"), false,
+			v1beta1.ControlStore{Embedded: &v1beta1.EmbeddedStore{Storage: storageOf("2Gi"), StorageClassName: new("fast"), AccessModes: once, Retain: true}}, once, "2Gi", new("fast"), false,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -102,7 +102,7 @@ func checkStoreClaim(t *testing.T, claim *corev1.PersistentVolumeClaim, name str
 	if claim.Name != name || claim.Namespace != testkit.Namespace {
 		t.Errorf("%s/%s is not the claim that pods use", claim.Namespace, claim.Name)
 	}
-	if claim.Labels[v1alpha1.LabelCluster] != "demo" || claim.Labels[v1alpha1.LabelStore] != "demo" {
+	if claim.Labels[v1beta1.LabelCluster] != "demo" || claim.Labels[v1beta1.LabelStore] != "demo" {
 		t.Errorf("labels %v", claim.Labels)
 	}
 }
@@ -110,7 +110,7 @@ func checkStoreClaim(t *testing.T, claim *corev1.PersistentVolumeClaim, name str
 // TestNoStoreClaim where the store has no volume, or one that is the user's.
 func TestNoStoreClaim(t *testing.T) {
 	without := withoutManaged()
-	without["embedded"] = stored(v1alpha1.ControlStore{Embedded: &v1alpha1.EmbeddedStore{ExistingClaim: "mine"}})
+	without["embedded"] = stored(v1beta1.ControlStore{Embedded: &v1beta1.EmbeddedStore{ExistingClaim: "mine"}})
 	for name, cluster := range without {
 		if claim := desired.StoreClaim(cluster); claim != nil {
 			t.Errorf("%s: a claim %s", name, claim.Name)
@@ -137,13 +137,13 @@ func TestStoreIsOwnedAndLabelled(t *testing.T) {
 		if object.GetName() != naming.Store("demo") || object.GetNamespace() != testkit.Namespace || !metav1.IsControlledBy(object, cluster) {
 			t.Errorf("the %s %s/%s is not the cluster's", kind, object.GetNamespace(), object.GetName())
 		}
-		if have := object.GetLabels(); have[v1alpha1.LabelCluster] != "demo" || have[v1alpha1.LabelStore] != "demo" {
+		if have := object.GetLabels(); have[v1beta1.LabelCluster] != "demo" || have[v1beta1.LabelStore] != "demo" {
 			t.Errorf("the %s has the labels %v", kind, have)
 		}
 	}
 	secret := desired.StoreSecret(cluster, "a", "b")
 	digest := "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb" // printf a | sha256sum
-	want := map[string]string{v1alpha1.StoreOperatorKey: "a", v1alpha1.StoreHeadKey: "b", v1alpha1.StoreDigestKey: digest}
+	want := map[string]string{v1beta1.StoreOperatorKey: "a", v1beta1.StoreHeadKey: "b", v1beta1.StoreDigestKey: digest}
 	if !reflect.DeepEqual(secret.StringData, want) {
 		t.Errorf("the Secret holds %v", secret.StringData)
 	}
@@ -197,13 +197,13 @@ func TestReachOfAStore(t *testing.T) {
 		from[who] = places[who]
 	}
 	for name, test := range map[string]struct {
-		network *v1alpha1.Network
+		network *v1beta1.Network
 		at      desired.Site
 		in      []string
 	}{
 		"by default":           {nil, site, []string{"head", "next head", "operator"}},
-		"without isolation":    {&v1alpha1.Network{Isolation: v1alpha1.IsolationDisabled}, site, []string{"head", "next head", "operator"}},
-		"with others let in":   {&v1alpha1.Network{AllowFrom: []v1alpha1.IngressRule{{Ports: []v1alpha1.Port{v1alpha1.PortGCS}}}}, site, []string{"head", "next head", "operator"}},
+		"without isolation":    {&v1beta1.Network{Isolation: v1beta1.IsolationDisabled}, site, []string{"head", "next head", "operator"}},
+		"with others let in":   {&v1beta1.Network{AllowFrom: []v1beta1.IngressRule{{Ports: []v1beta1.Port{v1beta1.PortGCS}}}}, site, []string{"head", "next head", "operator"}},
 		"a site without names": {nil, desired.Site{}, []string{"head", "next head"}},
 	} {
 		cluster := managed()
@@ -224,22 +224,22 @@ func TestReachOfAStore(t *testing.T) {
 
 // TestReachToTheStore: where allowTo limits what pods reach, the store is added to it.
 func TestReachToTheStore(t *testing.T) {
-	redis := networkingv1.NetworkPolicyPeer{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.LabelStore: "demo"}}}
-	to := func(address string) *v1alpha1.ControlStore {
-		return &v1alpha1.ControlStore{Redis: &v1alpha1.GivenRedis{Address: address}}
+	redis := networkingv1.NetworkPolicyPeer{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{v1beta1.LabelStore: "demo"}}}
+	to := func(address string) *v1beta1.ControlStore {
+		return &v1beta1.ControlStore{Redis: &v1beta1.GivenRedis{Address: address}}
 	}
 	anywhere := desired.NetworkPolicy(testkit.Cluster("demo"), site).Spec.Egress[2].To
 	ports := func(number int32) []networkingv1.NetworkPolicyPort {
 		return []networkingv1.NetworkPolicyPort{tcp(number)}
 	}
 	for name, test := range map[string]struct {
-		store *v1alpha1.ControlStore
+		store *v1beta1.ControlStore
 		want  []networkingv1.NetworkPolicyEgressRule
 	}{
 		"no store":     {nil, nil},
-		"nothing said": {&v1alpha1.ControlStore{}, nil},
-		"embedded":     {&v1alpha1.ControlStore{Embedded: &v1alpha1.EmbeddedStore{}}, nil},
-		"managed": {&v1alpha1.ControlStore{ManagedRedis: &v1alpha1.ManagedRedis{}}, []networkingv1.NetworkPolicyEgressRule{
+		"nothing said": {&v1beta1.ControlStore{}, nil},
+		"embedded":     {&v1beta1.ControlStore{Embedded: &v1beta1.EmbeddedStore{}}, nil},
+		"managed": {&v1beta1.ControlStore{ManagedRedis: &v1beta1.ManagedRedis{}}, []networkingv1.NetworkPolicyEgressRule{
 			{To: []networkingv1.NetworkPolicyPeer{redis}, Ports: ports(6379)},
 		}},
 		"redis": {to("redis://r.example:6390"), []networkingv1.NetworkPolicyEgressRule{
@@ -254,7 +254,7 @@ func TestReachToTheStore(t *testing.T) {
 	} {
 		cluster := testkit.Cluster("demo")
 		cluster.Spec.ControlStore = test.store
-		cluster.Spec.Network = &v1alpha1.Network{AllowTo: []v1alpha1.EgressRule{{Ports: ports(443)}}}
+		cluster.Spec.Network = &v1beta1.Network{AllowTo: []v1beta1.EgressRule{{Ports: ports(443)}}}
 		rules := desired.NetworkPolicy(cluster, site).Spec.Egress
 		if diff := cmp.Diff(test.want, rules[2:len(rules)-1], cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s (- want):\n%s", name, diff)

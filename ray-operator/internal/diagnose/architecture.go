@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -75,5 +75,5 @@ func architectureOf(image, wanted string) (its, other string) {
 
 // runsBeside reports whether a container is one that the operator has run beside Ray.
 func runsBeside(name string) bool {
-	return slices.Contains([]string{v1alpha1.ContainerAutoscaler, v1alpha1.ContainerEncryption}, name)
+	return slices.Contains([]string{v1beta1.ContainerAutoscaler, v1beta1.ContainerEncryption}, name)
 }

@@ -9,7 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -129,7 +129,7 @@ func (c container) reason() reason.Reason {
 	switch {
 	case c.init:
 		return reason.InitFailed
-	case c.spec.Name != v1alpha1.ContainerRay:
+	case c.spec.Name != v1beta1.ContainerRay:
 		return reason.SidecarFailed
 	default:
 		return reason.CrashLoop
@@ -156,7 +156,7 @@ func (c container) ended(how *corev1.ContainerStateTerminated) reason.Finding {
 // lacksRay reports whether the image has no Ray: the shell that the Ray container begins with did not find the program.
 func (c container) lacksRay(how *corev1.ContainerStateTerminated) bool {
 	const notFound = 127
-	return c.spec.Name == v1alpha1.ContainerRay && how.ExitCode == notFound && strings.Contains(how.Message, "ray: not found")
+	return c.spec.Name == v1beta1.ContainerRay && how.ExitCode == notFound && strings.Contains(how.Message, "ray: not found")
 }
 
 func (c container) outOfMemory() reason.Finding {
@@ -164,7 +164,7 @@ func (c container) outOfMemory() reason.Finding {
 	switch {
 	case !ok:
 		return reason.OutOfMemory.In("node").Of(c.spec.Name, " on its node", c.restarts())
-	case c.spec.Name != v1alpha1.ContainerRay:
+	case c.spec.Name != v1beta1.ContainerRay:
 		return reason.OutOfMemory.In("template").Of(c.spec.Name, " at its limit of "+limit.String(), c.restarts())
 	default:
 		return reason.OutOfMemory.Of(c.spec.Name, " at its limit of "+limit.String(), c.restarts())

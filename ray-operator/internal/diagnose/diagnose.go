@@ -17,7 +17,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -188,7 +188,7 @@ func isTrue(pod *corev1.Pod, kind corev1.PodConditionType) bool {
 // RayStatus is the status of a pod's Ray container, nil before the kubelet told of it.
 func RayStatus(pod *corev1.Pod) *corev1.ContainerStatus {
 	for i := range pod.Status.ContainerStatuses {
-		if pod.Status.ContainerStatuses[i].Name == v1alpha1.ContainerRay {
+		if pod.Status.ContainerStatuses[i].Name == v1beta1.ContainerRay {
 			return &pod.Status.ContainerStatuses[i]
 		}
 	}

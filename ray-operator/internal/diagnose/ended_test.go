@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 )
 
@@ -31,13 +31,13 @@ func TestRayEnded_IsOfTheRayContainer(t *testing.T) {
 		pod := &corev1.Pod{}
 		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, beside)
 		for _, status := range c.ray {
-			status.Name = v1alpha1.ContainerRay
+			status.Name = v1beta1.ContainerRay
 			pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, status)
 		}
 		if have := diagnose.RayEnded(pod); !have.Equal(c.want) {
 			t.Errorf("%s: it ended at %v, want %v", name, have, c.want)
 		}
-		if status := diagnose.RayStatus(pod); (status == nil) != (len(c.ray) == 0) || status != nil && status.Name != v1alpha1.ContainerRay {
+		if status := diagnose.RayStatus(pod); (status == nil) != (len(c.ray) == 0) || status != nil && status.Name != v1beta1.ContainerRay {
 			t.Errorf("%s: the status is %+v", name, status)
 		}
 	}

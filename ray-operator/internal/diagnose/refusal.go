@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -211,7 +211,7 @@ func lastPart(chain string) string {
 
 // privilegesForm is what the chart's policy of pods answers the operator.
 var privilegesForm = regexp.MustCompile(`^ValidatingAdmissionPolicy '[^']+' (?:with binding '[^']*' )?denied request: ` +
-	`namespace (\S+) needs the label ` + regexp.QuoteMeta(v1alpha1.LabelPrivileged+"="+v1alpha1.PrivilegedAllowed) + ` for pods with (.*)$`)
+	`namespace (\S+) needs the label ` + regexp.QuoteMeta(v1beta1.LabelPrivileged+"="+v1beta1.PrivilegedAllowed) + ` for pods with (.*)$`)
 
 func parsePrivileges(message string) (reason.Finding, bool) {
 	form := privilegesForm.FindStringSubmatch(message)
@@ -219,7 +219,7 @@ func parsePrivileges(message string) (reason.Finding, bool) {
 		return reason.Finding{}, false
 	}
 	namespace := clean(form[1], nameLength)
-	command := fmt.Sprintf("kubectl label namespace %s %s=%s", namespace, v1alpha1.LabelPrivileged, v1alpha1.PrivilegedAllowed)
+	command := fmt.Sprintf("kubectl label namespace %s %s=%s", namespace, v1beta1.LabelPrivileged, v1beta1.PrivilegedAllowed)
 	return reason.PrivilegesDenied.Of(namespace, clean(form[2], wordLength), reason.Command(command)), true
 }
 

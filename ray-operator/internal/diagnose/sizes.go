@@ -10,7 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -27,15 +27,15 @@ const (
 // fieldOf returns the field that sets the size of a container, in a pod of Ray or of a managed Redis.
 func fieldOf(container string, ofRedis bool) string {
 	switch container {
-	case v1alpha1.ContainerRay:
+	case v1beta1.ContainerRay:
 		return rayField
 	case containerRedis:
 		if ofRedis {
 			return redisField
 		}
-	case v1alpha1.ContainerAutoscaler:
+	case v1beta1.ContainerAutoscaler:
 		return "autoscaling.size"
-	case v1alpha1.ContainerCertificates, v1alpha1.ContainerEncryption:
+	case v1beta1.ContainerCertificates, v1beta1.ContainerEncryption:
 		if ofRedis {
 			return redisField
 		}
@@ -65,7 +65,7 @@ func boolOrder(last bool) int {
 
 // isOfRedis reports whether a pod is a managed Redis'.
 func isOfRedis(about *corev1.Pod) bool {
-	return about != nil && !slices.ContainsFunc(about.Spec.Containers, func(c corev1.Container) bool { return c.Name == v1alpha1.ContainerRay })
+	return about != nil && !slices.ContainsFunc(about.Spec.Containers, func(c corev1.Container) bool { return c.Name == v1beta1.ContainerRay })
 }
 
 // keyOf returns the key by which a field has a resource that a ResourceQuota names: limits.cpu as it is, memory for

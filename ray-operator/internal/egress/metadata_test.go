@@ -9,19 +9,19 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/metadata"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/rights"
 )
 
 // clusterTo returns a cluster whose allowTo has an address, or none where that is empty.
-func clusterTo(address string) *v1alpha1.ComputeCluster {
-	cluster := &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "demo"}}
+func clusterTo(address string) *v1beta1.ComputeCluster {
+	cluster := &v1beta1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "demo"}}
 	if address != "" {
 		block := networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: netip.PrefixFrom(netip.MustParseAddr(address),
 			netip.MustParseAddr(address).BitLen()).String()}}
-		cluster.Spec.Network = &v1alpha1.Network{AllowTo: []v1alpha1.EgressRule{{To: []networkingv1.NetworkPolicyPeer{block}}}}
+		cluster.Spec.Network = &v1beta1.Network{AllowTo: []v1beta1.EgressRule{{To: []networkingv1.NetworkPolicyPeer{block}}}}
 	}
 	return cluster
 }

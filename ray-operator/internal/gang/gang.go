@@ -15,14 +15,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // Gang is the pods of a cluster that are placed together.
 type Gang struct {
-	Cluster *v1alpha1.ComputeCluster
+	Cluster *v1beta1.ComputeCluster
 	// Members are how many workers of each group there are at least; the head is always a member.
 	Members map[string]int
 }
@@ -58,7 +58,7 @@ type Kind struct {
 }
 
 // KindOf returns the kind for a cluster's scheduler, and false where the cluster has none or its scheduler needs no object.
-func KindOf(cluster *v1alpha1.ComputeCluster) (Kind, bool) {
+func KindOf(cluster *v1beta1.ComputeCluster) (Kind, bool) {
 	asked := cluster.Spec.Scheduler
 	if asked == nil {
 		return Kind{}, false
@@ -86,7 +86,7 @@ func (g Gang) Object(version string) *unstructured.Unstructured {
 	object.SetNamespace(g.Cluster.Namespace)
 	object.SetName(naming.Gang(g.Cluster.Name))
 	object.SetLabels(naming.ClusterLabels(g.Cluster.Name))
-	object.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(g.Cluster, v1alpha1.GroupVersion.WithKind("ComputeCluster"))})
+	object.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(g.Cluster, v1beta1.GroupVersion.WithKind("ComputeCluster"))})
 	object.Object["spec"] = to.spec(g)
 	return object
 }

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
@@ -29,21 +29,21 @@ type scheduler struct {
 var kubernetes = schema.GroupKind{Group: "scheduling.k8s.io", Kind: "PodGroup"}
 
 // schedulers is every scheduler that is known.
-var schedulers = map[v1alpha1.SchedulerKind]scheduler{
-	v1alpha1.SchedulerVolcano: {
+var schedulers = map[v1beta1.SchedulerKind]scheduler{
+	v1beta1.SchedulerVolcano: {
 		runs: "volcano", join: joinVolcano, spec: ofVolcano,
 		kind: Kind{schema.GroupKind{Group: "scheduling.volcano.sh", Kind: "PodGroup"}, []string{"v1beta1"}},
 	},
-	v1alpha1.SchedulerYuniKorn: {runs: "yunikorn", join: joinYuniKorn},
-	v1alpha1.SchedulerKAI: {
+	v1beta1.SchedulerYuniKorn: {runs: "yunikorn", join: joinYuniKorn},
+	v1beta1.SchedulerKAI: {
 		runs: "kai-scheduler", join: joinKAI, spec: ofKAI,
 		kind: Kind{schema.GroupKind{Group: "scheduling.run.ai", Kind: "PodGroup"}, []string{"v2alpha2"}},
 	},
-	v1alpha1.SchedulerPlugins: {
+	v1beta1.SchedulerPlugins: {
 		runs: "scheduler-plugins-scheduler", join: joinPlugins, spec: ofPlugins,
 		kind: Kind{schema.GroupKind{Group: "scheduling.x-k8s.io", Kind: "PodGroup"}, []string{"v1alpha1"}},
 	},
-	v1alpha1.SchedulerKubernetes: {
+	v1beta1.SchedulerKubernetes: {
 		runs: corev1.DefaultSchedulerName, join: joinKubernetes, spec: ofKubernetes,
 		kind: Kind{kubernetes, []string{"v1beta1", "v1alpha3", "v1alpha2"}},
 	},
@@ -54,7 +54,7 @@ const headTask = "ray.head"
 
 // taskOf names the group of a pod.
 func taskOf(made *corev1.Pod) string {
-	if group := made.Labels[v1alpha1.LabelGroup]; group != "" {
+	if group := made.Labels[v1beta1.LabelGroup]; group != "" {
 		return group
 	}
 	return headTask
@@ -148,7 +148,7 @@ func joinYuniKorn(g Gang, made *corev1.Pod) {
 	}
 	groups, _ := json.Marshal(g.taskGroups()) // API types always marshal: they came from JSON
 	made.Annotations[yuniKorn+"task-groups"] = string(groups)
-	if group := made.Labels[v1alpha1.LabelGroup]; group == "" || g.Members[group] > 0 {
+	if group := made.Labels[v1beta1.LabelGroup]; group == "" || g.Members[group] > 0 {
 		made.Annotations[yuniKorn+"task-group-name"] = taskOf(made)
 	}
 }
@@ -166,7 +166,7 @@ func (g Gang) taskGroups() []taskGroup {
 // taskGroup describes a group by one of its pods.
 func (g Gang) taskGroup(name string, count int, like *corev1.Pod) taskGroup {
 	return taskGroup{
-		Name: name, MinMember: count, MinResource: asText(pod.Requests(g.Cluster, like.Labels[v1alpha1.LabelGroup])),
+		Name: name, MinMember: count, MinResource: asText(pod.Requests(g.Cluster, like.Labels[v1beta1.LabelGroup])),
 		NodeSelector: like.Spec.NodeSelector, Tolerations: like.Spec.Tolerations, Affinity: like.Spec.Affinity,
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
@@ -18,7 +18,7 @@ import (
 func TokenFrom(live client.Reader, name types.NamespacedName) headclient.Token {
 	return func(ctx context.Context) (string, error) {
 		secret, err := readSecret(ctx, live, name)
-		return string(secret.Data[v1alpha1.TokenKey]), err
+		return string(secret.Data[v1beta1.TokenKey]), err
 	}
 }
 
@@ -29,7 +29,7 @@ func TokenOwnedBy(live client.Reader, name types.NamespacedName, owner types.UID
 		if err == nil && !naming.IsOwned(&secret, owner) {
 			return "", fmt.Errorf("read the token in Secret %s: its owner is another", name)
 		}
-		return string(secret.Data[v1alpha1.TokenKey]), err
+		return string(secret.Data[v1beta1.TokenKey]), err
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/pki"
@@ -45,7 +45,7 @@ func (a authority) Config(ctx context.Context) (*tls.Config, error) {
 	if !naming.IsOwned(&secret, a.owner) {
 		return nil, fmt.Errorf("read the certificate authority in Secret %s: its owner is another", a.name)
 	}
-	read, err := pki.Read(secret.Data[v1alpha1.AuthorityCertificateKey], secret.Data[v1alpha1.AuthorityKeyKey])
+	read, err := pki.Read(secret.Data[v1beta1.AuthorityCertificateKey], secret.Data[v1beta1.AuthorityKeyKey])
 	if err != nil {
 		return nil, fmt.Errorf("read the certificate authority in Secret %s: %w", a.name, err)
 	}

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/pki"
 )
@@ -31,7 +31,7 @@ func (o oneSecret) Get(_ context.Context, name client.ObjectKey, into client.Obj
 func ownedBy(uid types.UID) metav1.ObjectMeta {
 	isController := true
 	return metav1.ObjectMeta{Namespace: "team", OwnerReferences: []metav1.OwnerReference{
-		{APIVersion: v1alpha1.GroupVersion.String(), Kind: "ComputeCluster", Name: "demo", UID: uid, Controller: &isController},
+		{APIVersion: v1beta1.GroupVersion.String(), Kind: "ComputeCluster", Name: "demo", UID: uid, Controller: &isController},
 	}}
 }
 
@@ -44,7 +44,7 @@ func TestTrustOf_IsOfTheHeadsOwner(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole := map[string][]byte{v1alpha1.AuthorityCertificateKey: certificate, v1alpha1.AuthorityKeyKey: key}
+	whole := map[string][]byte{v1beta1.AuthorityCertificateKey: certificate, v1beta1.AuthorityKeyKey: key}
 	for name, c := range map[string]struct {
 		owner types.UID
 		data  map[string][]byte
@@ -52,10 +52,10 @@ func TestTrustOf_IsOfTheHeadsOwner(t *testing.T) {
 	}{
 		"of the head's cluster":      {"uid", whole, true},
 		"of another one of its name": {"former", whole, false},
-		"without a certificate":      {"uid", map[string][]byte{v1alpha1.AuthorityKeyKey: key}, false},
+		"without a certificate":      {"uid", map[string][]byte{v1beta1.AuthorityKeyKey: key}, false},
 	} {
 		head := &corev1.Pod{ObjectMeta: ownedBy("uid")}
-		head.Annotations = map[string]string{v1alpha1.AnnotationEncryption: v1alpha1.EncryptionRequired}
+		head.Annotations = map[string]string{v1beta1.AnnotationEncryption: v1beta1.EncryptionRequired}
 		trust := headwatch.TrustOf(oneSecret{secret: &corev1.Secret{ObjectMeta: ownedBy(c.owner), Data: c.data}}, head)
 		config, err := trust.Config(t.Context())
 		if (err == nil) != c.is || c.is && (config.RootCAs == nil || len(config.Certificates) != 1) {

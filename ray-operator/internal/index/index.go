@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
@@ -54,12 +54,12 @@ func Fields() []Field {
 		{&corev1.Pod{}, Stray, strayOf},
 		{&corev1.Pod{}, Node, nodeOf},
 		{&corev1.Pod{}, Serve, servedBy},
-		{&v1alpha1.ComputeCluster{}, Owner, ownerUID},
+		{&v1beta1.ComputeCluster{}, Owner, ownerUID},
 		{&appsv1.ControllerRevision{}, Owner, ownerUID},
 		{&corev1.Service{}, Owner, ownerUID},
-		{&v1alpha1.ClusterJob{}, Unended, unendedOn},
-		{&v1alpha1.ClusterJob{}, Owner, ownerUID},
-		{&v1alpha1.ClusterService{}, Cluster, clusterOf},
+		{&v1beta1.ClusterJob{}, Unended, unendedOn},
+		{&v1beta1.ClusterJob{}, Owner, ownerUID},
+		{&v1beta1.ClusterService{}, Cluster, clusterOf},
 		{&networkingv1.NetworkPolicy{}, Egress, egressOf},
 		{&discoveryv1.EndpointSlice{}, Address, addressOf},
 	}
@@ -73,7 +73,7 @@ func ownerUID(obj client.Object) []string {
 }
 
 func strayOf(obj client.Object) []string {
-	if name := obj.GetLabels()[v1alpha1.LabelCluster]; name != "" && metav1.GetControllerOfNoCopy(obj) == nil {
+	if name := obj.GetLabels()[v1beta1.LabelCluster]; name != "" && metav1.GetControllerOfNoCopy(obj) == nil {
 		return []string{name}
 	}
 	return nil
@@ -88,7 +88,7 @@ func nodeOf(obj client.Object) []string {
 
 func servedBy(obj client.Object) (services []string) {
 	for key := range obj.GetLabels() {
-		if service, serves := strings.CutPrefix(key, v1alpha1.LabelServePrefix); serves {
+		if service, serves := strings.CutPrefix(key, v1beta1.LabelServePrefix); serves {
 			services = append(services, service)
 		}
 	}
@@ -96,14 +96,14 @@ func servedBy(obj client.Object) (services []string) {
 }
 
 func clusterOf(obj client.Object) []string {
-	if service, ok := obj.(*v1alpha1.ClusterService); ok && service.Spec.ClusterRef != nil {
+	if service, ok := obj.(*v1beta1.ClusterService); ok && service.Spec.ClusterRef != nil {
 		return []string{service.Spec.ClusterRef.Name}
 	}
 	return nil
 }
 
 func unendedOn(obj client.Object) []string {
-	if job, ok := obj.(*v1alpha1.ClusterJob); ok && job.Spec.ClusterRef != nil && job.Status.EndTime == nil {
+	if job, ok := obj.(*v1beta1.ClusterJob); ok && job.Spec.ClusterRef != nil && job.Status.EndTime == nil {
 		return []string{job.Spec.ClusterRef.Name}
 	}
 	return nil

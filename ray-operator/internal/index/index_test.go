@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
@@ -20,24 +20,24 @@ import (
 func TestFields(t *testing.T) {
 	yes := true
 	owned := metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{
-		{APIVersion: "heliostat.dev/v1alpha1", UID: "other"}, {APIVersion: "heliostat.dev/v1alpha1", UID: "u", Controller: &yes},
+		{APIVersion: "heliostat.dev/v1beta1", UID: "other"}, {APIVersion: "heliostat.dev/v1beta1", UID: "u", Controller: &yes},
 	}}
 	forged := metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", UID: "u", Controller: &yes}}}
 	objects := []client.Object{
 		&corev1.Pod{ObjectMeta: owned, Spec: corev1.PodSpec{NodeName: "n1"}},
 		&corev1.Pod{},
-		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{v1alpha1.LabelServePrefix + "echo": v1alpha1.ServeOn}}},
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{v1beta1.LabelServePrefix + "echo": v1beta1.ServeOn}}},
 		&corev1.PersistentVolumeClaim{ObjectMeta: owned},
-		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{v1alpha1.LabelCluster: "lost"}}},
-		&v1alpha1.ComputeCluster{ObjectMeta: owned},
-		&v1alpha1.ClusterJob{Spec: v1alpha1.ClusterJobSpec{ClusterRef: &v1alpha1.ClusterReference{Name: "demo"}}},
-		&v1alpha1.ClusterJob{
-			Spec:   v1alpha1.ClusterJobSpec{ClusterRef: &v1alpha1.ClusterReference{Name: "demo"}},
-			Status: v1alpha1.ClusterJobStatus{EndTime: &metav1.Time{}},
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{v1beta1.LabelCluster: "lost"}}},
+		&v1beta1.ComputeCluster{ObjectMeta: owned},
+		&v1beta1.ClusterJob{Spec: v1beta1.ClusterJobSpec{ClusterRef: &v1beta1.ClusterReference{Name: "demo"}}},
+		&v1beta1.ClusterJob{
+			Spec:   v1beta1.ClusterJobSpec{ClusterRef: &v1beta1.ClusterReference{Name: "demo"}},
+			Status: v1beta1.ClusterJobStatus{EndTime: &metav1.Time{}},
 		},
-		&v1alpha1.ClusterJob{ObjectMeta: owned}, &v1alpha1.ClusterJob{ObjectMeta: forged},
-		&v1alpha1.ClusterService{Spec: v1alpha1.ClusterServiceSpec{ClusterRef: &v1alpha1.ClusterReference{Name: "shared"}}},
-		&v1alpha1.ClusterService{},
+		&v1beta1.ClusterJob{ObjectMeta: owned}, &v1beta1.ClusterJob{ObjectMeta: forged},
+		&v1beta1.ClusterService{Spec: v1beta1.ClusterServiceSpec{ClusterRef: &v1beta1.ClusterReference{Name: "shared"}}},
+		&v1beta1.ClusterService{},
 		&appsv1.ControllerRevision{ObjectMeta: owned},
 		&networkingv1.NetworkPolicy{Spec: networkingv1.NetworkPolicySpec{PolicyTypes: []networkingv1.PolicyType{"Egress"}}},
 		&networkingv1.NetworkPolicy{},

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/runs"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
@@ -25,7 +25,7 @@ func Abandoned(cache, live client.Reader) runs.Abandoned {
 			return false, nil
 		}
 		for _, reader := range []client.Reader{cache, live} {
-			var job v1alpha1.ClusterJob
+			var job v1beta1.ClusterJob
 			err := reader.Get(ctx, types.NamespacedName{Namespace: cluster.Namespace, Name: name}, &job)
 			if client.IgnoreNotFound(err) != nil {
 				return false, fmt.Errorf("read ClusterJob %s/%s: %w", cluster.Namespace, name, err)

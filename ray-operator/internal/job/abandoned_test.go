@@ -9,14 +9,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // TestAbandoned_IsOfAJobThatIsGone: in the cache and past it, by UID; and what is not ours is left alone.
 func TestAbandoned_IsOfAJobThatIsGone(t *testing.T) {
-	there := &v1alpha1.ClusterJob{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "train", UID: "uid-1"}}
+	there := &v1beta1.ClusterJob{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "train", UID: "uid-1"}}
 	another := there.DeepCopy()
 	another.UID = "uid-2"
 	mine := func() headclient.Job {
@@ -25,7 +25,7 @@ func TestAbandoned_IsOfAJobThatIsGone(t *testing.T) {
 		}}
 	}
 	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
+	if err := v1beta1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
 	for name, test := range map[string]struct {

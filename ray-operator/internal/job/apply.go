@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
@@ -29,7 +29,7 @@ import (
 
 // applyPlan carries a plan out. What is written first decides what may follow: a failure ends
 // it.
-func (r *Reconciler) applyPlan(ctx context.Context, job *v1alpha1.ClusterJob, seen kueue.Seen, plan Plan, holders []types.UID) error {
+func (r *Reconciler) applyPlan(ctx context.Context, job *v1beta1.ClusterJob, seen kueue.Seen, plan Plan, holders []types.UID) error {
 	if plan.Empty() {
 		return nil
 	}
@@ -61,7 +61,7 @@ func (r *Reconciler) applyPlan(ctx context.Context, job *v1alpha1.ClusterJob, se
 		errs = append(errs, r.suspendWorkers(ctx, plan.Shrink))
 	}
 	if plan.Keep != nil {
-		errs = append(errs, r.Writer.Note(ctx, plan.Keep.Cluster, v1alpha1.AnnotationRetainedBy, plan.Keep.Note))
+		errs = append(errs, r.Writer.Note(ctx, plan.Keep.Cluster, v1beta1.AnnotationRetainedBy, plan.Keep.Note))
 	}
 	errs = append(errs, r.Queue.Do(ctx, seen, plan.Queue))
 	if plan.End {
@@ -71,7 +71,7 @@ func (r *Reconciler) applyPlan(ctx context.Context, job *v1alpha1.ClusterJob, se
 }
 
 // confirmLoss looks past the cache for a head that is taken for gone.
-func (r *Reconciler) confirmLoss(ctx context.Context, job *v1alpha1.ClusterJob, lost Bound) error {
+func (r *Reconciler) confirmLoss(ctx context.Context, job *v1beta1.ClusterJob, lost Bound) error {
 	if lost.Pod == "" {
 		return nil
 	}
@@ -89,7 +89,7 @@ func (r *Reconciler) confirmLoss(ctx context.Context, job *v1alpha1.ClusterJob, 
 }
 
 // writeRecord writes the record and the finalizer. It takes the place on the cluster first.
-func (r *Reconciler) writeRecord(ctx context.Context, job *v1alpha1.ClusterJob, plan Plan, holders []types.UID) error {
+func (r *Reconciler) writeRecord(ctx context.Context, job *v1beta1.ClusterJob, plan Plan, holders []types.UID) error {
 	if plan.Record == nil {
 		return nil
 	}
@@ -100,7 +100,7 @@ func (r *Reconciler) writeRecord(ctx context.Context, job *v1alpha1.ClusterJob, 
 	record := *plan.Record
 	record.Of = job.UID
 	began := r.Clock.Now()
-	err := reconcile.WriteRecord(ctx, r.Writer, job, record.String(), func(wanted *v1alpha1.ClusterJob) { setFinalizer(wanted, plan.Finalizer) })
+	err := reconcile.WriteRecord(ctx, r.Writer, job, record.String(), func(wanted *v1beta1.ClusterJob) { setFinalizer(wanted, plan.Finalizer) })
 	if err != nil {
 		if plan.Enter > 0 {
 			r.Places.Leave(cluster, job.UID)
@@ -115,17 +115,17 @@ func (r *Reconciler) writeRecord(ctx context.Context, job *v1alpha1.ClusterJob, 
 }
 
 // suspendCluster suspends a cluster of the job's own, and notes since when.
-func (r *Reconciler) suspendCluster(ctx context.Context, cluster *v1alpha1.ComputeCluster) error {
+func (r *Reconciler) suspendCluster(ctx context.Context, cluster *v1beta1.ComputeCluster) error {
 	wanted := cluster.DeepCopy()
 	wanted.Spec.Suspend = true
 	if wanted.Annotations == nil {
 		wanted.Annotations = map[string]string{}
 	}
-	wanted.Annotations[v1alpha1.AnnotationReleasedAt] = reconcile.Stamp(r.Clock.Now())
+	wanted.Annotations[v1beta1.AnnotationReleasedAt] = reconcile.Stamp(r.Clock.Now())
 	return r.Writer.Edit(ctx, cluster, wanted)
 }
 
-func (r *Reconciler) suspendWorkers(ctx context.Context, cluster *v1alpha1.ComputeCluster) error {
+func (r *Reconciler) suspendWorkers(ctx context.Context, cluster *v1beta1.ComputeCluster) error {
 	wanted := cluster.DeepCopy()
 	for i := range wanted.Spec.WorkerGroups {
 		wanted.Spec.WorkerGroups[i].Suspend = true
@@ -147,14 +147,14 @@ const permitFor = 5 * time.Second
 
 // askHead says what is wanted of the head from now on. A submission is permitted only by what
 // was just written, or read past the cache.
-func (r *Reconciler) askHead(ctx context.Context, job *v1alpha1.ClusterJob, seen Seen, plan Plan) error {
+func (r *Reconciler) askHead(ctx context.Context, job *v1beta1.ClusterJob, seen Seen, plan Plan) error {
 	name := client.ObjectKeyFromObject(job)
 	if plan.Ask == nil || plan.Ask.Head.Status.PodIP == "" {
 		r.Runs.Forget(name)
 		return nil
 	}
 	ask, head := plan.Ask, plan.Ask.Head
-	cluster := types.NamespacedName{Namespace: job.Namespace, Name: head.Labels[v1alpha1.LabelCluster]}
+	cluster := types.NamespacedName{Namespace: job.Namespace, Name: head.Labels[v1beta1.LabelCluster]}
 	want := runs.Want{
 		At: runs.Place{
 			Cluster: cluster, Head: head.UID,
@@ -181,7 +181,7 @@ func (r *Reconciler) askHead(ctx context.Context, job *v1alpha1.ClusterJob, seen
 // tokenOf returns what reads the token of a head's cluster. Its Secret is never found by a name that somebody else
 // could have written: either the cluster is there and is the head's owner, or the Secret has the same owner as the
 // head.
-func (r *Reconciler) tokenOf(head *corev1.Pod, cluster *v1alpha1.ComputeCluster) headclient.Token {
+func (r *Reconciler) tokenOf(head *corev1.Pod, cluster *v1beta1.ComputeCluster) headclient.Token {
 	if cluster != nil && naming.IsOwned(head, cluster.UID) {
 		secret := pod.TokenSecret(cluster)
 		if secret == "" {
@@ -198,16 +198,16 @@ func (r *Reconciler) tokenOf(head *corev1.Pod, cluster *v1alpha1.ComputeCluster)
 
 // renewPermit gives the time up to which the job's attempt may be submitted, and its clusters may go. Where the one
 // given last is nearly over, the job is read past the cache: if it is not as it was seen, this pass is none to go by.
-func (r *Reconciler) renewPermit(ctx context.Context, job *v1alpha1.ClusterJob) (time.Time, error) {
+func (r *Reconciler) renewPermit(ctx context.Context, job *v1beta1.ClusterJob) (time.Time, error) {
 	now := r.Clock.Now()
 	if until := r.permits.lastUntil(job.UID); until.Sub(now) > permitFor/2 {
 		return until, nil
 	}
-	var there v1alpha1.ClusterJob
+	var there v1beta1.ClusterJob
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(job), &there); err != nil {
 		return time.Time{}, fmt.Errorf("read ClusterJob %s past the cache: %w", job.Name, err)
 	}
-	same := there.UID == job.UID && there.Annotations[v1alpha1.AnnotationRecord] == job.Annotations[v1alpha1.AnnotationRecord] &&
+	same := there.UID == job.UID && there.Annotations[v1beta1.AnnotationRecord] == job.Annotations[v1beta1.AnnotationRecord] &&
 		there.Spec.Suspend == job.Spec.Suspend && isStopAsked(&there) == isStopAsked(job) && there.DeletionTimestamp.IsZero() == job.DeletionTimestamp.IsZero()
 	if !same {
 		return time.Time{}, &fault.Wait{For: "the cache to know what became of ClusterJob " + job.Name}

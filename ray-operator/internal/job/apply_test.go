@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
@@ -51,7 +51,7 @@ func TestConfirm_LooksPastTheCache(t *testing.T) {
 // TestApply_RecordsBeforeItMakes: a cluster that no record knows would be nobody's after a crash.
 func TestApply_RecordsBeforeItMakes(t *testing.T) {
 	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
+	if err := v1beta1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
 	var written []string
@@ -82,25 +82,25 @@ func TestApply_RecordsBeforeItMakes(t *testing.T) {
 func TestTokenOf_IsOfTheHeadsOwner(t *testing.T) {
 	own, other := demo(), demo()
 	own.UID, other.UID, other.Name = "own-uid", "other-uid", "other"
-	kind := v1alpha1.GroupVersion.WithKind("ComputeCluster")
-	ownedBy := func(cluster *v1alpha1.ComputeCluster) *corev1.Pod {
+	kind := v1beta1.GroupVersion.WithKind("ComputeCluster")
+	ownedBy := func(cluster *v1beta1.ComputeCluster) *corev1.Pod {
 		pod := head()
 		pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(cluster, kind)}
 		return pod
 	}
-	secret := func(of, owner *v1alpha1.ComputeCluster) *corev1.Secret {
+	secret := func(of, owner *v1beta1.ComputeCluster) *corev1.Secret {
 		return &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: "default", Name: naming.TokenSecret(of.Name), OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(owner, kind)},
 			},
-			Data: map[string][]byte{v1alpha1.TokenKey: []byte("token of " + owner.Name)},
+			Data: map[string][]byte{v1beta1.TokenKey: []byte("token of " + owner.Name)},
 		}
 	}
 	renamed := other.DeepCopy()
 	renamed.Name = own.Name
 	for name, c := range map[string]struct {
 		head    *corev1.Pod
-		cluster *v1alpha1.ComputeCluster
+		cluster *v1beta1.ComputeCluster
 		secrets []client.Object
 		want    string
 		fails   bool
@@ -132,7 +132,7 @@ func TestTokenOf_IsOfTheHeadsOwner(t *testing.T) {
 // TestSeeClusters_AreOfTheRecordsUID: a cluster under the name that a record gives is not the one that it means.
 func TestSeeClusters_AreOfTheRecordsUID(t *testing.T) {
 	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
+	if err := v1beta1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
 	there := demo()

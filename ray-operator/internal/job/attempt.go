@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
@@ -24,7 +24,7 @@ func runAttempt(p *planner) bool {
 	switch leaving := releaseFormer(p); {
 	case len(p.record.Past) > 0 && left > 0:
 		last := p.record.Past[len(p.record.Past)-1]
-		p.setPhase(v1alpha1.PhaseRetrying, reason.Retrying.Of(last.Number, last.Reason, reconcile.Stamp(p.now.Add(left))))
+		p.setPhase(v1beta1.PhaseRetrying, reason.Retrying.Of(last.Number, last.Reason, reconcile.Stamp(p.now.Add(left))))
 		p.wakeIn(left)
 	case leaving:
 		p.setPhase(p.waitingPhase(), reason.ClusterEnding.Of(p.endingCluster()))
@@ -41,13 +41,13 @@ func ensureHead(p *planner) bool {
 	case cluster == nil && p.hasOwnCluster():
 		p.Make = ownCluster(p.job, p.record.Own)
 		reportStranded(p)
-		p.setPhase(v1alpha1.PhaseProvisioning, reason.ClusterStarting.Of(name, "it is being made"))
+		p.setPhase(v1beta1.PhaseProvisioning, reason.ClusterStarting.Of(name, "it is being made"))
 	case cluster == nil:
-		p.setPhase(v1alpha1.PhasePending, reason.ClusterMissing.Of(name))
+		p.setPhase(v1beta1.PhasePending, reason.ClusterMissing.Of(name))
 	case cluster.DeletionTimestamp != nil:
-		p.setPhase(v1alpha1.PhasePending, reason.ClusterDeleting.Of(name))
+		p.setPhase(v1beta1.PhasePending, reason.ClusterDeleting.Of(name))
 	case !reconcile.IsOurs(cluster.Spec.ManagedBy):
-		p.setPhase(v1alpha1.PhasePending, reason.ClusterForeign.Of(name, cluster.Spec.ManagedBy))
+		p.setPhase(v1beta1.PhasePending, reason.ClusterForeign.Of(name, cluster.Spec.ManagedBy))
 	case cluster.Spec.Suspend:
 		p.setPhase(p.waitingPhase(), reason.ClusterSuspended.Of(name))
 	case p.seen.Head == nil || p.seen.Head.Status.PodIP == "":
@@ -59,9 +59,9 @@ func ensureHead(p *planner) bool {
 }
 
 // explainStarting returns why a cluster has no head yet, in the words of its status.
-func explainStarting(cluster *v1alpha1.ComputeCluster) reason.Finding {
+func explainStarting(cluster *v1beta1.ComputeCluster) reason.Finding {
 	why := "it has just been made"
-	ready := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionReady)
+	ready := meta.FindStatusCondition(cluster.Status.Conditions, v1beta1.ConditionReady)
 	if ready != nil && ready.ObservedGeneration > 0 {
 		why = ready.Message
 		told := reason.Finding{Code: ready.Reason, Text: ready.Message}
@@ -132,7 +132,7 @@ func bindAttempt(p *planner) {
 	p.Enter = p.seen.Line.Most
 	p.Finalizer = !p.hasOwnCluster()
 	p.Ask = &Ask{Head: p.seen.Head, ID: p.submissionID(), Session: p.record.Bound.Session, Submit: true}
-	p.setPhase(v1alpha1.PhaseSubmitting, reason.Submitting.Of(p.record.Attempt, p.clusterName()))
+	p.setPhase(v1beta1.PhaseSubmitting, reason.Submitting.Of(p.record.Attempt, p.clusterName()))
 	p.addEvent(reason.JobSubmitted.Of(p.record.Attempt, p.clusterName(), p.submissionID()), "Submit")
 	p.wakeIn(permitFor - time.Second)
 }
@@ -152,7 +152,7 @@ func watchAttempt(p *planner) {
 		p.setPhase(phase, explainStarting(p.seen.Cluster))
 	case checkSilence(p):
 		p.setPhase(phase, explainSilence(p))
-	case phase == v1alpha1.PhaseRunning:
+	case phase == v1beta1.PhaseRunning:
 		p.setPhase(phase, reason.JobRunning.Of(p.record.Attempt, p.clusterName()))
 	case known:
 		p.setPhase(phase, reason.JobPending.Of(cutText(answer.Job.Message)))

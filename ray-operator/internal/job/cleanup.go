@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -42,42 +42,42 @@ func planCleanup(p *planner) {
 }
 
 // applyCleanupRules plans what the rules of the outcome want of the job's own cluster.
-func applyCleanupRules(p *planner, cluster *v1alpha1.ComputeCluster, end time.Time) {
+func applyCleanupRules(p *planner, cluster *v1beta1.ComputeCluster, end time.Time) {
 	until := "as long as the ClusterJob is there"
 	for _, rule := range cleanupRulesOf(p.situation) {
 		due := end.Add(time.Duration(rule.AfterSeconds) * time.Second)
 		left := due.Sub(p.now)
 		p.wakeIn(left)
 		switch {
-		case rule.Action == v1alpha1.CleanupDeleteCluster && left <= 0:
+		case rule.Action == v1beta1.CleanupDeleteCluster && left <= 0:
 			releaseCluster(p, cluster)
 			return
-		case rule.Action == v1alpha1.CleanupDeleteCluster:
+		case rule.Action == v1beta1.CleanupDeleteCluster:
 			until = "until " + reconcile.Stamp(due)
 		case left <= 0 && hasWorkers(cluster):
 			p.Shrink = cluster
 		}
 	}
 	note := fmt.Sprintf("ClusterJob %s keeps it %s", p.job.Name, until)
-	if cluster.Annotations[v1alpha1.AnnotationRetainedBy] != note {
+	if cluster.Annotations[v1beta1.AnnotationRetainedBy] != note {
 		p.Keep = &Keeping{Cluster: cluster, Note: note}
 	}
 }
 
 // cleanupRulesOf returns the rules of the outcome, DeleteCluster first.
-func cleanupRulesOf(s situation) []v1alpha1.CleanupRule {
-	on := v1alpha1.OutcomeFailure
-	if s.record.Outcome.Phase == v1alpha1.PhaseSucceeded {
-		on = v1alpha1.OutcomeSuccess
+func cleanupRulesOf(s situation) []v1beta1.CleanupRule {
+	on := v1beta1.OutcomeFailure
+	if s.record.Outcome.Phase == v1beta1.PhaseSucceeded {
+		on = v1beta1.OutcomeSuccess
 	}
 	if len(s.job.Spec.Cleanup) == 0 {
-		return []v1alpha1.CleanupRule{{Outcome: on, Action: v1alpha1.CleanupDeleteCluster}}
+		return []v1beta1.CleanupRule{{Outcome: on, Action: v1beta1.CleanupDeleteCluster}}
 	}
-	var first, rest []v1alpha1.CleanupRule
+	var first, rest []v1beta1.CleanupRule
 	for _, rule := range s.job.Spec.Cleanup {
 		switch {
 		case rule.Outcome != on:
-		case rule.Action == v1alpha1.CleanupDeleteCluster:
+		case rule.Action == v1beta1.CleanupDeleteCluster:
 			first = append(first, rule)
 		default:
 			rest = append(rest, rule)
@@ -87,7 +87,7 @@ func cleanupRulesOf(s situation) []v1alpha1.CleanupRule {
 }
 
 // hasWorkers reports whether a group of the cluster is not suspended yet.
-func hasWorkers(cluster *v1alpha1.ComputeCluster) bool {
+func hasWorkers(cluster *v1beta1.ComputeCluster) bool {
 	for i := range cluster.Spec.WorkerGroups {
 		if !cluster.Spec.WorkerGroups[i].Suspend {
 			return true

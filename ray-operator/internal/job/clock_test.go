@@ -4,13 +4,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 )
 
 // TestBackoff_IsByOurOwnClock, whatever the head's clock says.
 func TestBackoff_IsByOurOwnClock(t *testing.T) {
-	retry := func(j *v1alpha1.ClusterJob) { j.Spec.Retry = &v1alpha1.Retry{Limit: 3, BackoffSeconds: number(60)} }
+	retry := func(j *v1beta1.ClusterJob) { j.Spec.Retry = &v1beta1.Retry{Limit: 3, BackoffSeconds: number(60)} }
 	for name, ahead := range map[string]time.Duration{"right": 0, "ahead": 2 * time.Hour, "far ahead": 1 << 40 * time.Microsecond, "behind": -2 * time.Hour} {
 		s := seen(bound(), says(headclient.JobFailed, exits(1)))
 		s.Answer.Job.Start, s.Answer.Job.End = s.Answer.Job.Start.Add(ahead), s.Answer.Job.End.Add(ahead)
@@ -22,11 +22,11 @@ func TestBackoff_IsByOurOwnClock(t *testing.T) {
 			t.Errorf("%s: it first ran at %s", name, ran)
 		}
 		record := *plan.Record
-		for after, want := range map[time.Duration]string{59 * time.Second: v1alpha1.PhaseRetrying, 60 * time.Second: v1alpha1.PhaseSubmitting} {
+		for after, want := range map[time.Duration]string{59 * time.Second: v1beta1.PhaseRetrying, 60 * time.Second: v1beta1.PhaseSubmitting} {
 			if next := Decide(train(retry, toldOf(1)), seen(record), now.Add(after)); next.Phase != want {
 				t.Errorf("%s: after %s it is %s: %s", name, after, next.Phase, next.Finding.Text)
 			}
-			if have := standingOf(train(retry, toldOf(1), note(v1alpha1.AnnotationRecord, record.String()))).isWaiting(now.Add(after)); have != (want == v1alpha1.PhaseSubmitting) {
+			if have := standingOf(train(retry, toldOf(1), note(v1beta1.AnnotationRecord, record.String()))).isWaiting(now.Add(after)); have != (want == v1beta1.PhaseSubmitting) {
 				t.Errorf("%s: after %s it waits for a place: %t", name, after, have)
 			}
 		}

@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/runs"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -19,10 +19,10 @@ type Seen struct {
 	RecordError error
 	// Cluster is the one that the job runs on, or is to: the one it refers to, or its own of
 	// the record's number. Nil if there is none.
-	Cluster *v1alpha1.ComputeCluster
+	Cluster *v1beta1.ComputeCluster
 	// Former are the job's own clusters of other numbers; Remains is how many pods there are
 	// of clusters that the job has no more use for, but those that are Stranded on lost nodes.
-	Former   []*v1alpha1.ComputeCluster
+	Former   []*v1beta1.ComputeCluster
 	Remains  int
 	Stranded []*corev1.Pod
 	// Head is the pod that the attempt is bound to, or where none is bound the cluster's
@@ -68,7 +68,7 @@ var steps = []func(*planner) bool{
 }
 
 // Decide returns what to do about a job and what to say of it: the queue first, then the steps. It is pure and total.
-func Decide(job *v1alpha1.ClusterJob, seen Seen, now time.Time) Plan {
+func Decide(job *v1beta1.ClusterJob, seen Seen, now time.Time) Plan {
 	p := planner{situation: situation{job: job, seen: seen, record: seen.Record, now: now}}
 	p.Finalizer = isKept(job)
 	planQueue(&p)
@@ -86,7 +86,7 @@ func Decide(job *v1alpha1.ClusterJob, seen Seen, now time.Time) Plan {
 
 // recordedText returns the record that the annotation has. A record that was removed is written again, unless the
 // job has not begun: else the next to lose its status would have lost everything.
-func recordedText(job *v1alpha1.ClusterJob, seen *Seen) string {
+func recordedText(job *v1beta1.ClusterJob, seen *Seen) string {
 	if there, _ := writtenRecord(job); there == nil && seen.RecordError == nil {
 		blank := newRecord()
 		return blank.String()
@@ -116,7 +116,7 @@ func rejectInvalidSpec(p *planner) bool {
 	if p.Queue.Held && p.job.Spec.ClusterRef == nil {
 		vacateCluster(p) // an error keeps no quota from others
 	}
-	p.setPhase(v1alpha1.PhasePending, reason.InvalidSpec.Of(errs.ToAggregate()))
+	p.setPhase(v1beta1.PhasePending, reason.InvalidSpec.Of(errs.ToAggregate()))
 	p.Stalled = true
 	return true
 }

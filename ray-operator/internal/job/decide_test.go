@@ -9,7 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -45,17 +45,17 @@ func gist(p Plan) string {
 }
 
 // decide is a pass over a job whose record stands written as it was seen.
-func decide(job *v1alpha1.ClusterJob, seen Seen) Plan {
+func decide(job *v1beta1.ClusterJob, seen Seen) Plan {
 	if seen.RecordError == nil {
-		note(v1alpha1.AnnotationRecord, seen.Record.String())(job)
+		note(v1beta1.AnnotationRecord, seen.Record.String())(job)
 	}
 	return Decide(job, seen, now)
 }
 
 func deleted(seconds int64) edit {
-	return func(job *v1alpha1.ClusterJob) {
+	return func(job *v1beta1.ClusterJob) {
 		at := metav1.Unix(ago(seconds), 0)
-		job.DeletionTimestamp, job.Finalizers = &at, []string{v1alpha1.FinalizerRun}
+		job.DeletionTimestamp, job.Finalizers = &at, []string{v1beta1.FinalizerRun}
 	}
 }
 
@@ -64,19 +64,19 @@ func freed(seconds int64, empty bool) func(*Seen) {
 	return func(s *Seen) {
 		s.Cluster = demo()
 		s.Cluster.Spec.Suspend = true
-		s.Cluster.Annotations = map[string]string{v1alpha1.AnnotationReleasedAt: reconcile.Stamp(time.Unix(ago(seconds), 0))}
+		s.Cluster.Annotations = map[string]string{v1beta1.AnnotationReleasedAt: reconcile.Stamp(time.Unix(ago(seconds), 0))}
 		if empty {
-			s.Cluster.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionSuspended, Status: metav1.ConditionTrue}}
+			s.Cluster.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionSuspended, Status: metav1.ConditionTrue}}
 		}
 	}
 }
 
-func suspend(job *v1alpha1.ClusterJob) { job.Spec.Suspend = true }
+func suspend(job *v1beta1.ClusterJob) { job.Spec.Suspend = true }
 
 func outcome(r *Record) {
 	r.Bound, r.Past = Bound{}, []Past{past(1, "EntrypointFailed", 100)}
 	r.Last = binding(200)
-	r.Outcome = Outcome{Phase: v1alpha1.PhaseFailed, Reason: "EntrypointFailed", Text: "oh no", At: ago(100)}
+	r.Outcome = Outcome{Phase: v1beta1.PhaseFailed, Reason: "EntrypointFailed", Text: "oh no", At: ago(100)}
 }
 
 func ending(code reason.Reason, seconds int64) func(*Record) {
@@ -85,7 +85,7 @@ func ending(code reason.Reason, seconds int64) func(*Record) {
 
 // guarded is a job, what is seen of it, and the gist of what is done.
 type guarded struct {
-	job  *v1alpha1.ClusterJob
+	job  *v1beta1.ClusterJob
 	seen Seen
 	want string
 }
@@ -108,7 +108,7 @@ func TestGuards(t *testing.T) {
 			train(deleted(0)), seen(newRecord()), " Stopping record(1 own 1 bound \"\" ending \"\" outcome \"\")",
 		},
 		"going, it runs":      {train(deleted(10)), seen(bound(), running), " Stopping finalizer ask stop"},
-		"going, it runs, bad": {train(deleted(10), func(j *v1alpha1.ClusterJob) { j.Spec.Entrypoint = "" }), seen(bound(), running), " Stopping finalizer ask stop"},
+		"going, it runs, bad": {train(deleted(10), func(j *v1beta1.ClusterJob) { j.Spec.Entrypoint = "" }), seen(bound(), running), " Stopping finalizer ask stop"},
 		"finished, and its own cluster": {
 			train(own, toldOf(1)), seen(bound(outcome)), "Failed EntrypointFailed free",
 		},
@@ -125,9 +125,9 @@ func TestGuards(t *testing.T) {
 			train(own), seen(bound(outcome), func(s *Seen) { s.LastHead, s.Heard = head(), false }), "Failed EntrypointFailed ask",
 		},
 		"finished, suspended": {train(suspend, toldOf(1)), seen(bound(outcome)), "Failed EntrypointFailed"},
-		"invalid":             {train(func(j *v1alpha1.ClusterJob) { j.Spec.Entrypoint = "" }), seen(newRecord()), "Pending InvalidSpec stalled"},
+		"invalid":             {train(func(j *v1beta1.ClusterJob) { j.Spec.Entrypoint = "" }), seen(newRecord()), "Pending InvalidSpec stalled"},
 		"invalid, but it runs": {
-			train(func(j *v1alpha1.ClusterJob) { j.Spec.Entrypoint = "" }), seen(bound(), running), "Running JobRunning ask",
+			train(func(j *v1beta1.ClusterJob) { j.Spec.Entrypoint = "" }), seen(bound(), running), "Running JobRunning ask",
 		},
 		"ending":            {train(), seen(bound(ending(reason.DeadlineExceeded, 10)), running), "Running Stopping ask stop"},
 		"ending, suspended": {train(suspend), seen(bound(ending(reason.DeadlineExceeded, 10)), running), "Running Stopping ask stop"},
@@ -137,15 +137,15 @@ func TestGuards(t *testing.T) {
 			train(), seen(bound(), noHead), "Failed HeadLost record(1 own 1 bound \"\" ending \"\" outcome \"Failed\") confirm",
 		},
 		"own cluster gone, retried on another": {
-			train(own, func(j *v1alpha1.ClusterJob) { j.Spec.Retry = &v1alpha1.Retry{Limit: 1} }), seen(bound(), noCluster),
+			train(own, func(j *v1beta1.ClusterJob) { j.Spec.Retry = &v1beta1.Retry{Limit: 1} }), seen(bound(), noCluster),
 			"Retrying Retrying record(2 own 2 bound \"\" ending \"\" outcome \"\") confirm",
 		},
 		"own head lost, retried there": {
-			train(own, func(j *v1alpha1.ClusterJob) { j.Spec.Retry = &v1alpha1.Retry{Limit: 1} }), seen(bound(), noHead),
+			train(own, func(j *v1beta1.ClusterJob) { j.Spec.Retry = &v1beta1.Retry{Limit: 1} }), seen(bound(), noHead),
 			"Retrying Retrying record(2 own 1 bound \"\" ending \"\" outcome \"\") confirm",
 		},
 		"bound, and a former cluster came back": {
-			train(own), seen(bound(), running, func(s *Seen) { s.Former = []*v1alpha1.ComputeCluster{demo()} }), "Running JobRunning free ask",
+			train(own), seen(bound(), running, func(s *Seen) { s.Former = []*v1beta1.ComputeCluster{demo()} }), "Running JobRunning free ask",
 		},
 		"suspended, it runs": {
 			train(suspend), seen(bound(), running), "Suspending Stopping record(1 own 1 bound \"session_1\" ending \"JobSuspended\" outcome \"\") ask stop",
@@ -155,7 +155,7 @@ func TestGuards(t *testing.T) {
 			train(own, suspend), seen(newRecord()), "Suspending ClusterEnding record(1 own 2 bound \"\" ending \"\" outcome \"\") free",
 		},
 		"late to start": {
-			train(func(j *v1alpha1.ClusterJob) { j.Spec.StartDeadlineSeconds = number(60) }), seen(newRecord(), noCluster),
+			train(func(j *v1beta1.ClusterJob) { j.Spec.StartDeadlineSeconds = number(60) }), seen(newRecord(), noCluster),
 			"Failed StartDeadlineExceeded record(1 own 1 bound \"\" ending \"\" outcome \"Failed\")",
 		},
 	})
@@ -166,10 +166,10 @@ func TestGuards_LookAtWhatWas(t *testing.T) {
 	running := says(headclient.JobRunning)
 	hold(t, map[string]guarded{
 		"finished, and invalid by now": {
-			train(toldOf(1), func(j *v1alpha1.ClusterJob) { j.Spec.Entrypoint = "" }), seen(bound(outcome)), "Failed EntrypointFailed",
+			train(toldOf(1), func(j *v1beta1.ClusterJob) { j.Spec.Entrypoint = "" }), seen(bound(outcome)), "Failed EntrypointFailed",
 		},
 		"too long, counted from the first attempt": {
-			train(func(j *v1alpha1.ClusterJob) { j.Spec.ActiveDeadlineSeconds = number(60) }),
+			train(func(j *v1beta1.ClusterJob) { j.Spec.ActiveDeadlineSeconds = number(60) }),
 			seen(bound(func(r *Record) { r.Attempt, r.Ran = 2, ago(61) }), running), "Running Stopping record(2 own 1 bound \"session_1\" ending \"DeadlineExceeded\" outcome \"\") ask stop",
 		},
 	})
@@ -212,7 +212,7 @@ func line(most, running, place int) func(*Seen) {
 
 // TestOldRay: a label selector that the cluster's Ray would ignore is refused.
 func TestOldRay(t *testing.T) {
-	selects := func(j *v1alpha1.ClusterJob) { j.Spec.EntrypointLabelSelector = map[string]string{"zone": "a"} }
+	selects := func(j *v1beta1.ClusterJob) { j.Spec.EntrypointLabelSelector = map[string]string{"zone": "a"} }
 	for version, want := range map[string]string{"2.53.0": "Failed SubmissionRefused", "2.54.0": "Submitting Submitting", "2.60.0": "Submitting Submitting", "3.0": "Submitting Submitting", "": "Submitting Submitting"} {
 		have := gist(decide(train(selects), seen(newRecord(), func(s *Seen) { s.Answer.Session.Version = version })))
 		if !strings.HasPrefix(have, want) {
@@ -225,7 +225,7 @@ func TestOldRay(t *testing.T) {
 func TestPatience(t *testing.T) {
 	unheard := func(s *Seen) { silent(200)(s) }
 	for name, test := range map[string]struct {
-		job    *v1alpha1.ClusterJob
+		job    *v1beta1.ClusterJob
 		ending reason.Reason
 		since  int64
 		want   string
@@ -260,19 +260,19 @@ func TestDeletionGivesUp(t *testing.T) {
 
 // TestWakes: a job that waits for a time is looked at then.
 func TestWakes(t *testing.T) {
-	retry := func(j *v1alpha1.ClusterJob) { j.Spec.Retry = &v1alpha1.Retry{Limit: 3, BackoffSeconds: number(30)} }
+	retry := func(j *v1beta1.ClusterJob) { j.Spec.Retry = &v1beta1.Retry{Limit: 3, BackoffSeconds: number(30)} }
 	failed := func(r *Record) {
 		r.Bound, r.Attempt, r.Failures, r.Past, r.Last = Bound{}, 2, 1, []Past{past(1, "EntrypointFailed", 10)}, binding(60)
 	}
 	for name, test := range map[string]struct {
-		job  *v1alpha1.ClusterJob
+		job  *v1beta1.ClusterJob
 		seen Seen
 		want time.Duration
 	}{
 		"back-off":        {train(retry, toldOf(1)), seen(bound(failed)), 20 * time.Second},
-		"start deadline":  {train(func(j *v1alpha1.ClusterJob) { j.Spec.StartDeadlineSeconds = number(90) }), seen(newRecord(), noCluster), 30 * time.Second},
-		"active deadline": {train(runsSince(10), func(j *v1alpha1.ClusterJob) { j.Spec.ActiveDeadlineSeconds = number(60) }), seen(bound(), says(headclient.JobRunning)), 50 * time.Second},
-		"ttl":             {train(toldOf(1), func(j *v1alpha1.ClusterJob) { j.Spec.TTLSecondsAfterFinished = number(110) }), seen(bound(outcome)), 10 * time.Second},
+		"start deadline":  {train(func(j *v1beta1.ClusterJob) { j.Spec.StartDeadlineSeconds = number(90) }), seen(newRecord(), noCluster), 30 * time.Second},
+		"active deadline": {train(runsSince(10), func(j *v1beta1.ClusterJob) { j.Spec.ActiveDeadlineSeconds = number(60) }), seen(bound(), says(headclient.JobRunning)), 50 * time.Second},
+		"ttl":             {train(toldOf(1), func(j *v1beta1.ClusterJob) { j.Spec.TTLSecondsAfterFinished = number(110) }), seen(bound(outcome)), 10 * time.Second},
 		"a permit":        {train(), seen(bound()), 4 * time.Second},
 		"silent so far":   {train(), seen(bound(), says(headclient.JobRunning), silent(12)), 18 * time.Second},
 		"nothing":         {train(), seen(newRecord(), noCluster), 0},
@@ -286,7 +286,7 @@ func TestWakes(t *testing.T) {
 // TestPlansInWords: a plan's line for the log names each write.
 func TestPlansInWords(t *testing.T) {
 	record := newRecord()
-	plan := Plan{Record: &record, Make: demo(), Discard: []*v1alpha1.ComputeCluster{demo()}, Shrink: demo(), Keep: &Keeping{Cluster: demo()}, End: true}
+	plan := Plan{Record: &record, Make: demo(), Discard: []*v1beta1.ComputeCluster{demo()}, Shrink: demo(), Keep: &Keeping{Cluster: demo()}, End: true}
 	want := "record " + record.String() + ", create ComputeCluster demo, delete ComputeCluster demo, suspend the workers of ComputeCluster demo, " +
 		"note on ComputeCluster demo that it is kept, delete the job"
 	if have := plan.String(); have != want {

@@ -11,68 +11,68 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
-type specEdit = func(*v1alpha1.ClusterJobSpec)
+type specEdit = func(*v1beta1.ClusterJobSpec)
 
 // effects has, for each field of the spec, an edit that sets it to something else.
 var effects = map[string]specEdit{
-	"clusterRef.name":                      func(s *v1alpha1.ClusterJobSpec) { s.ClusterRef = &v1alpha1.ClusterReference{Name: "b"} },
-	"clusterTemplate.metadata.labels":      func(s *v1alpha1.ClusterJobSpec) { s.ClusterTemplate.Metadata.Labels = text("b") },
-	"clusterTemplate.metadata.annotations": func(s *v1alpha1.ClusterJobSpec) { s.ClusterTemplate.Metadata.Annotations = text("b") },
-	"clusterTemplate.spec":                 func(s *v1alpha1.ClusterJobSpec) { s.ClusterTemplate.Spec.Image = "mine" },
-	"entrypoint":                           func(s *v1alpha1.ClusterJobSpec) { s.Entrypoint = "python other.py" },
-	"command":                              func(s *v1alpha1.ClusterJobSpec) { s.Entrypoint, s.Command = "", []string{"python", "train.py"} },
-	"runtimeEnv":                           func(s *v1alpha1.ClusterJobSpec) { s.RuntimeEnv = raw(`{"pip":["a"]}`) },
-	"env":                                  func(s *v1alpha1.ClusterJobSpec) { s.Env = []corev1.EnvVar{{Name: "A", Value: "b"}} },
-	"entrypointResources": func(s *v1alpha1.ClusterJobSpec) {
+	"clusterRef.name":                      func(s *v1beta1.ClusterJobSpec) { s.ClusterRef = &v1beta1.ClusterReference{Name: "b"} },
+	"clusterTemplate.metadata.labels":      func(s *v1beta1.ClusterJobSpec) { s.ClusterTemplate.Metadata.Labels = text("b") },
+	"clusterTemplate.metadata.annotations": func(s *v1beta1.ClusterJobSpec) { s.ClusterTemplate.Metadata.Annotations = text("b") },
+	"clusterTemplate.spec":                 func(s *v1beta1.ClusterJobSpec) { s.ClusterTemplate.Spec.Image = "mine" },
+	"entrypoint":                           func(s *v1beta1.ClusterJobSpec) { s.Entrypoint = "python other.py" },
+	"command":                              func(s *v1beta1.ClusterJobSpec) { s.Entrypoint, s.Command = "", []string{"python", "train.py"} },
+	"runtimeEnv":                           func(s *v1beta1.ClusterJobSpec) { s.RuntimeEnv = raw(`{"pip":["a"]}`) },
+	"env":                                  func(s *v1beta1.ClusterJobSpec) { s.Env = []corev1.EnvVar{{Name: "A", Value: "b"}} },
+	"entrypointResources": func(s *v1beta1.ClusterJobSpec) {
 		s.EntrypointResources = map[string]resource.Quantity{"CPU": resource.MustParse("1")}
 	},
-	"entrypointLabelSelector":      func(s *v1alpha1.ClusterJobSpec) { s.EntrypointLabelSelector = text("b") },
-	"metadata":                     func(s *v1alpha1.ClusterJobSpec) { s.Metadata = text("b") },
-	"retry.limit":                  retry(func(r *v1alpha1.Retry) { r.Limit = 0 }),
-	"retry.scope":                  retry(func(r *v1alpha1.Retry) { r.Scope = v1alpha1.RetryCluster }),
-	"retry.backoffSeconds":         retry(func(r *v1alpha1.Retry) { r.BackoffSeconds = number(1) }),
-	"retry.maxBackoffSeconds":      retry(func(r *v1alpha1.Retry) { r.MaxBackoffSeconds = number(11) }),
-	"retry.onExitCodes.in":         retry(func(r *v1alpha1.Retry) { r.OnExitCodes = &v1alpha1.ExitCodes{In: []int32{9}} }),
-	"retry.onExitCodes.notIn":      retry(func(r *v1alpha1.Retry) { r.OnExitCodes = &v1alpha1.ExitCodes{NotIn: []int32{3}} }),
-	"retry.infrastructureLimit":    retry(func(r *v1alpha1.Retry) { r.InfrastructureLimit = number(0) }),
-	"retry.attemptDeadlineSeconds": retry(func(r *v1alpha1.Retry) { r.AttemptDeadlineSeconds = number(30) }),
-	"startDeadlineSeconds":         func(s *v1alpha1.ClusterJobSpec) { s.StartDeadlineSeconds = number(30) },
-	"activeDeadlineSeconds":        func(s *v1alpha1.ClusterJobSpec) { s.ActiveDeadlineSeconds = number(30) },
-	"cleanup.outcome":              cleanup(func(r *v1alpha1.CleanupRule) { r.Outcome = v1alpha1.OutcomeSuccess }),
-	"cleanup.action":               cleanup(func(r *v1alpha1.CleanupRule) { r.Action = v1alpha1.CleanupDeleteWorkers }),
-	"cleanup.afterSeconds":         cleanup(func(r *v1alpha1.CleanupRule) { r.AfterSeconds = 500 }),
-	"ttlSecondsAfterFinished":      func(s *v1alpha1.ClusterJobSpec) { s.TTLSecondsAfterFinished = number(50) },
-	"suspend":                      func(s *v1alpha1.ClusterJobSpec) { s.Suspend = true },
-	"managedBy":                    func(s *v1alpha1.ClusterJobSpec) { s.ManagedBy = "kueue.x-k8s.io/multikueue" },
+	"entrypointLabelSelector":      func(s *v1beta1.ClusterJobSpec) { s.EntrypointLabelSelector = text("b") },
+	"metadata":                     func(s *v1beta1.ClusterJobSpec) { s.Metadata = text("b") },
+	"retry.limit":                  retry(func(r *v1beta1.Retry) { r.Limit = 0 }),
+	"retry.scope":                  retry(func(r *v1beta1.Retry) { r.Scope = v1beta1.RetryCluster }),
+	"retry.backoffSeconds":         retry(func(r *v1beta1.Retry) { r.BackoffSeconds = number(1) }),
+	"retry.maxBackoffSeconds":      retry(func(r *v1beta1.Retry) { r.MaxBackoffSeconds = number(11) }),
+	"retry.onExitCodes.in":         retry(func(r *v1beta1.Retry) { r.OnExitCodes = &v1beta1.ExitCodes{In: []int32{9}} }),
+	"retry.onExitCodes.notIn":      retry(func(r *v1beta1.Retry) { r.OnExitCodes = &v1beta1.ExitCodes{NotIn: []int32{3}} }),
+	"retry.infrastructureLimit":    retry(func(r *v1beta1.Retry) { r.InfrastructureLimit = number(0) }),
+	"retry.attemptDeadlineSeconds": retry(func(r *v1beta1.Retry) { r.AttemptDeadlineSeconds = number(30) }),
+	"startDeadlineSeconds":         func(s *v1beta1.ClusterJobSpec) { s.StartDeadlineSeconds = number(30) },
+	"activeDeadlineSeconds":        func(s *v1beta1.ClusterJobSpec) { s.ActiveDeadlineSeconds = number(30) },
+	"cleanup.outcome":              cleanup(func(r *v1beta1.CleanupRule) { r.Outcome = v1beta1.OutcomeSuccess }),
+	"cleanup.action":               cleanup(func(r *v1beta1.CleanupRule) { r.Action = v1beta1.CleanupDeleteWorkers }),
+	"cleanup.afterSeconds":         cleanup(func(r *v1beta1.CleanupRule) { r.AfterSeconds = 500 }),
+	"ttlSecondsAfterFinished":      func(s *v1beta1.ClusterJobSpec) { s.TTLSecondsAfterFinished = number(50) },
+	"suspend":                      func(s *v1beta1.ClusterJobSpec) { s.Suspend = true },
+	"managedBy":                    func(s *v1beta1.ClusterJobSpec) { s.ManagedBy = "kueue.x-k8s.io/multikueue" },
 }
 
 func text(value string) map[string]string { return map[string]string{"a": value} }
 
-func retry(edit func(*v1alpha1.Retry)) specEdit {
-	return func(s *v1alpha1.ClusterJobSpec) { edit(s.Retry) }
+func retry(edit func(*v1beta1.Retry)) specEdit {
+	return func(s *v1beta1.ClusterJobSpec) { edit(s.Retry) }
 }
 
-func cleanup(edit func(*v1alpha1.CleanupRule)) specEdit {
-	return func(s *v1alpha1.ClusterJobSpec) { edit(&s.Cleanup[0]) }
+func cleanup(edit func(*v1beta1.CleanupRule)) specEdit {
+	return func(s *v1beta1.ClusterJobSpec) { edit(&s.Cleanup[0]) }
 }
 
 // opened is a job with a cluster of its own and something in each part that may be left out.
-func opened() *v1alpha1.ClusterJob {
+func opened() *v1beta1.ClusterJob {
 	job := train(own)
-	job.Spec.Retry = &v1alpha1.Retry{Limit: 9, Scope: v1alpha1.RetryDriver, BackoffSeconds: number(10), MaxBackoffSeconds: number(360)}
-	job.Spec.Cleanup = []v1alpha1.CleanupRule{{Outcome: v1alpha1.OutcomeFailure, Action: v1alpha1.CleanupDeleteCluster}}
+	job.Spec.Retry = &v1beta1.Retry{Limit: 9, Scope: v1beta1.RetryDriver, BackoffSeconds: number(10), MaxBackoffSeconds: number(360)}
+	job.Spec.Cleanup = []v1beta1.CleanupRule{{Outcome: v1beta1.OutcomeFailure, Action: v1beta1.CleanupDeleteCluster}}
 	return job
 }
 
 // TestEveryFieldHasAnEffect walks the schema: a field without a row fails, and so does one
 // whose edit changes nothing that the operator does, asks for or refuses.
 func TestEveryFieldHasAnEffect(t *testing.T) {
-	fields := leaves(reflect.TypeFor[v1alpha1.ClusterJobSpec](), "")
+	fields := leaves(reflect.TypeFor[v1beta1.ClusterJobSpec](), "")
 	before := done(t, opened())
 	for _, path := range fields {
 		edit, ok := effects[path]
@@ -99,7 +99,7 @@ func leaves(of reflect.Type, path string) []string {
 	for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
 		of = of.Elem()
 	}
-	if of.Kind() != reflect.Struct || of.PkgPath() != reflect.TypeFor[v1alpha1.ClusterJob]().PkgPath() || of == reflect.TypeFor[v1alpha1.ComputeClusterSpec]() {
+	if of.Kind() != reflect.Struct || of.PkgPath() != reflect.TypeFor[v1beta1.ClusterJob]().PkgPath() || of == reflect.TypeFor[v1beta1.ComputeClusterSpec]() {
 		return []string{path}
 	}
 	var all []string
@@ -112,7 +112,7 @@ func leaves(of reflect.Type, path string) []string {
 
 // done is what the operator does about a job, or has against it: what it makes and submits, and
 // how it goes on at the points where it has a choice.
-func done(t *testing.T, job *v1alpha1.ClusterJob) []string {
+func done(t *testing.T, job *v1beta1.ClusterJob) []string {
 	t.Helper()
 	all := []string{fmt.Sprint(validate.Job(job)), fmt.Sprint(IsManaged(job))}
 	asked, err := submission(job, 1)

@@ -1,7 +1,7 @@
 package job
 
 import (
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -18,7 +18,7 @@ func followFate(p *planner, f fate) {
 		closeJob(p, reason.Stopped.Of())
 	case suspended:
 		p.record.Attempt++
-		p.setPhase(v1alpha1.PhaseSuspending, f.Finding)
+		p.setPhase(v1beta1.PhaseSuspending, f.Finding)
 	case again:
 		planRetry(p, f)
 	default:
@@ -54,12 +54,12 @@ func recordEnd(p *planner, f fate) {
 
 // closeJob ends the job for good.
 func closeJob(p *planner, finding reason.Finding) {
-	phase := v1alpha1.PhaseFailed
+	phase := v1beta1.PhaseFailed
 	switch finding.Code {
 	case reason.JobSucceeded.Code:
-		phase = v1alpha1.PhaseSucceeded
+		phase = v1beta1.PhaseSucceeded
 	case reason.Stopped.Code, reason.StoppedInRay.Code:
-		phase = v1alpha1.PhaseStopped
+		phase = v1beta1.PhaseStopped
 	}
 	p.record.Outcome = Outcome{Phase: phase, Reason: finding.Code, Text: finding.Text, At: p.now.Unix()}
 	p.Finalizer, p.Ask = false, nil

@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -53,7 +53,7 @@ type fate struct {
 	exit  *int32
 	end   time.Time
 	lines []string
-	log   v1alpha1.LogState
+	log   v1beta1.LogState
 	// gone: it is judged by the absence of its head.
 	gone bool
 }
@@ -90,9 +90,9 @@ func judgeAttempt(s situation) (fate, bool) {
 func judgeRejected(s situation) (fate, bool) {
 	switch answer := &s.seen.Answer; {
 	case answer.Foreign:
-		return fate{Finding: reason.SubmissionForeign.Of(s.submissionID()), log: v1alpha1.LogComplete}, true
+		return fate{Finding: reason.SubmissionForeign.Of(s.submissionID()), log: v1beta1.LogComplete}, true
 	case answer.Refused != "":
-		return fate{Finding: reason.SubmissionRefused.Of(answer.Refused), log: v1alpha1.LogComplete}, true
+		return fate{Finding: reason.SubmissionRefused.Of(answer.Refused), log: v1beta1.LogComplete}, true
 	default:
 		return fate{}, false
 	}
@@ -104,7 +104,7 @@ func judgeAbsent(s situation) (fate, bool) {
 	unknown := s.hasSession() && !answer.Known && !answer.Asked.IsZero()
 	switch {
 	case s.seen.Cluster == nil || s.seen.Cluster.UID != bound.UID:
-		return fate{Finding: reason.ClusterGone.Of(bound.Cluster, s.record.Attempt), gone: true, log: v1alpha1.LogLost}, s.seen.Head == nil
+		return fate{Finding: reason.ClusterGone.Of(bound.Cluster, s.record.Attempt), gone: true, log: v1beta1.LogLost}, s.seen.Head == nil
 	case s.seen.Head == nil:
 		return judgeLostHead(s, "it is not there any more"), !canComeBack(s)
 	case !canComeBack(s) && hasSessionEnded(s):
@@ -122,11 +122,11 @@ func judgeUnknown(s situation) (fate, bool) {
 	answer, started := &s.seen.Answer, s.startedAt()
 	switch {
 	case !answer.Submitted.IsZero() || !started.IsZero() && answer.Asked.After(started.Add(time.Second)): // the status has whole seconds
-		return fate{Finding: reason.RunNotFound.Of(s.submissionID()), log: v1alpha1.LogLost}, true
+		return fate{Finding: reason.RunNotFound.Of(s.submissionID()), log: v1beta1.LogLost}, true
 	case !started.IsZero():
 		return fate{}, false
 	}
-	return fate{Finding: explainStop(s), log: v1alpha1.LogLost}, answer.Asked.After(settledAt(s)) // it never got there
+	return fate{Finding: explainStop(s), log: v1beta1.LogLost}, answer.Asked.After(settledAt(s)) // it never got there
 }
 
 // canComeBack reports whether the cluster's memory outlives its head: another one will know the
@@ -134,7 +134,7 @@ func judgeUnknown(s situation) (fate, bool) {
 func canComeBack(s situation) bool {
 	cluster := s.seen.Cluster
 	return cluster.Spec.ControlStore != nil && !cluster.Spec.Suspend && cluster.DeletionTimestamp == nil &&
-		!meta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionSuspended)
+		!meta.IsStatusConditionTrue(cluster.Status.Conditions, v1beta1.ConditionSuspended)
 }
 
 // hasSessionEnded reports whether the head's Ray container ended after the attempt was bound to its
@@ -160,19 +160,19 @@ func settledAt(s situation) time.Time {
 // judgeLostHead returns the fate of an attempt whose head is lost.
 func judgeLostHead(s situation, why string) fate {
 	return fate{
-		Finding: reason.HeadLost.Of(s.record.Bound.Pod, why), gone: s.seen.Head == nil, log: v1alpha1.LogLost,
+		Finding: reason.HeadLost.Of(s.record.Bound.Pod, why), gone: s.seen.Head == nil, log: v1beta1.LogLost,
 	}
 }
 
 // judgeEnded returns the fate of a run that Ray says is over.
 func judgeEnded(s situation, job headclient.Job) fate {
 	f := fate{exit: exitCode(job), end: job.End, Finding: nameEnd(s, job)}
-	f.lines, f.log = lastOf(s.seen.Answer.Tail.Lines), v1alpha1.LogComplete
+	f.lines, f.log = lastOf(s.seen.Answer.Tail.Lines), v1beta1.LogComplete
 	switch {
 	case !s.seen.Answer.Tailed || s.seen.Answer.LogLost:
-		f.lines, f.log = nil, v1alpha1.LogLost
+		f.lines, f.log = nil, v1beta1.LogLost
 	case s.seen.Answer.Tail.Truncated:
-		f.log = v1alpha1.LogTruncated
+		f.log = v1beta1.LogTruncated
 	}
 	return f
 }

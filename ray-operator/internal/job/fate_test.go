@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -83,9 +83,9 @@ func TestDecide_LooksAgainBeforeRunNotFound(t *testing.T) {
 
 // ranBefore has the status tell that an attempt began to run.
 func ranBefore(number int32) edit {
-	return func(job *v1alpha1.ClusterJob) {
+	return func(job *v1beta1.ClusterJob) {
 		at := metav1.Unix(ago(50), 0)
-		job.Status.Attempts = []v1alpha1.JobAttempt{{Number: number, StartTime: &at}}
+		job.Status.Attempts = []v1beta1.JobAttempt{{Number: number, StartTime: &at}}
 	}
 }
 
@@ -95,7 +95,7 @@ func ended(seconds int64) func(*Seen) {
 	return func(s *Seen) {
 		head := s.Head.DeepCopy()
 		head.Status.ContainerStatuses = []corev1.ContainerStatus{{
-			Name:                 v1alpha1.ContainerRay,
+			Name:                 v1beta1.ContainerRay,
 			State:                corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
 			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: metav1.Unix(ago(seconds), 0)}},
 		}}
@@ -195,19 +195,19 @@ func TestCut(t *testing.T) {
 func TestExitCodes(t *testing.T) {
 	one, two := int32(1), int32(2)
 	for name, test := range map[string]struct {
-		codes *v1alpha1.ExitCodes
+		codes *v1beta1.ExitCodes
 		exit  *int32
 		want  bool
 	}{
 		"any":                  {nil, &one, true},
 		"any, none":            {nil, nil, true},
-		"named":                {&v1alpha1.ExitCodes{In: []int32{1, 3}}, &one, true},
-		"not named":            {&v1alpha1.ExitCodes{In: []int32{1, 3}}, &two, false},
-		"named, none":          {&v1alpha1.ExitCodes{In: []int32{1, 3}}, nil, false},
-		"excluded":             {&v1alpha1.ExitCodes{NotIn: []int32{1, 3}}, &one, false},
-		"not excluded":         {&v1alpha1.ExitCodes{NotIn: []int32{1, 3}}, &two, true},
-		"cannot be excluded":   {&v1alpha1.ExitCodes{NotIn: []int32{1, 3}}, nil, true},
-		"neither names a code": {&v1alpha1.ExitCodes{}, &one, true},
+		"named":                {&v1beta1.ExitCodes{In: []int32{1, 3}}, &one, true},
+		"not named":            {&v1beta1.ExitCodes{In: []int32{1, 3}}, &two, false},
+		"named, none":          {&v1beta1.ExitCodes{In: []int32{1, 3}}, nil, false},
+		"excluded":             {&v1beta1.ExitCodes{NotIn: []int32{1, 3}}, &one, false},
+		"not excluded":         {&v1beta1.ExitCodes{NotIn: []int32{1, 3}}, &two, true},
+		"cannot be excluded":   {&v1beta1.ExitCodes{NotIn: []int32{1, 3}}, nil, true},
+		"neither names a code": {&v1beta1.ExitCodes{}, &one, true},
 	} {
 		if have := isRetriedExit(test.codes, test.exit); have != test.want {
 			t.Errorf("%s: %v", name, have)
@@ -218,22 +218,22 @@ func TestExitCodes(t *testing.T) {
 // TestCounts: which ends are followed by another attempt.
 func TestCounts(t *testing.T) {
 	for name, test := range map[string]struct {
-		retry            *v1alpha1.Retry
+		retry            *v1beta1.Retry
 		failures, losses int32 // before
 		kind             kind
 		want             bool
 	}{
 		"without retry":                {nil, 0, 0, failure, false},
-		"within the limit":             {&v1alpha1.Retry{Limit: 2}, 1, 0, failure, true},
-		"over the limit":               {&v1alpha1.Retry{Limit: 2}, 2, 0, failure, false},
-		"losses count too":             {&v1alpha1.Retry{Limit: 2}, 1, 1, failure, false},
-		"a loss counts":                {&v1alpha1.Retry{Limit: 2}, 2, 0, loss, false},
-		"a loss, counted apart":        {&v1alpha1.Retry{Limit: 0, InfrastructureLimit: number(1)}, 5, 0, loss, true},
-		"a loss too many":              {&v1alpha1.Retry{Limit: 5, InfrastructureLimit: number(1)}, 0, 1, loss, false},
-		"a failure, losses apart":      {&v1alpha1.Retry{Limit: 1, InfrastructureLimit: number(1)}, 0, 9, failure, true},
-		"no losses":                    {&v1alpha1.Retry{Limit: 5, InfrastructureLimit: number(0)}, 0, 0, loss, false},
-		"of another exit code":         {&v1alpha1.Retry{Limit: 5, OnExitCodes: &v1alpha1.ExitCodes{In: []int32{7}}}, 0, 0, failure, false},
-		"a loss has no code to select": {&v1alpha1.Retry{Limit: 5, OnExitCodes: &v1alpha1.ExitCodes{In: []int32{7}}}, 0, 0, loss, true},
+		"within the limit":             {&v1beta1.Retry{Limit: 2}, 1, 0, failure, true},
+		"over the limit":               {&v1beta1.Retry{Limit: 2}, 2, 0, failure, false},
+		"losses count too":             {&v1beta1.Retry{Limit: 2}, 1, 1, failure, false},
+		"a loss counts":                {&v1beta1.Retry{Limit: 2}, 2, 0, loss, false},
+		"a loss, counted apart":        {&v1beta1.Retry{Limit: 0, InfrastructureLimit: number(1)}, 5, 0, loss, true},
+		"a loss too many":              {&v1beta1.Retry{Limit: 5, InfrastructureLimit: number(1)}, 0, 1, loss, false},
+		"a failure, losses apart":      {&v1beta1.Retry{Limit: 1, InfrastructureLimit: number(1)}, 0, 9, failure, true},
+		"no losses":                    {&v1beta1.Retry{Limit: 5, InfrastructureLimit: number(0)}, 0, 0, loss, false},
+		"of another exit code":         {&v1beta1.Retry{Limit: 5, OnExitCodes: &v1beta1.ExitCodes{In: []int32{7}}}, 0, 0, failure, false},
+		"a loss has no code to select": {&v1beta1.Retry{Limit: 5, OnExitCodes: &v1beta1.ExitCodes{In: []int32{7}}}, 0, 0, loss, true},
 	} {
 		job := train()
 		job.Spec.Retry = test.retry
@@ -251,22 +251,22 @@ func TestCounts(t *testing.T) {
 func TestBackoff(t *testing.T) {
 	seconds := func(n int32) time.Duration { return time.Duration(n) * time.Second }
 	for name, test := range map[string]struct {
-		retry *v1alpha1.Retry
+		retry *v1beta1.Retry
 		count int32
 		last  string
 		want  time.Duration
 	}{
 		"without retry":      {nil, 1, "EntrypointFailed", 0},
-		"first":              {&v1alpha1.Retry{}, 1, "EntrypointFailed", seconds(10)},
-		"second":             {&v1alpha1.Retry{}, 2, "HeadLost", seconds(20)},
-		"sixth":              {&v1alpha1.Retry{}, 6, "EntrypointFailed", seconds(320)},
-		"seventh":            {&v1alpha1.Retry{}, 7, "EntrypointFailed", seconds(360)},
-		"thousandth":         {&v1alpha1.Retry{MaxBackoffSeconds: number(86400)}, 1000, "EntrypointFailed", seconds(86400)},
-		"none":               {&v1alpha1.Retry{BackoffSeconds: number(0)}, 9, "EntrypointFailed", 0},
-		"given":              {&v1alpha1.Retry{BackoffSeconds: number(3), MaxBackoffSeconds: number(7)}, 2, "EntrypointFailed", seconds(6)},
-		"given, at most":     {&v1alpha1.Retry{BackoffSeconds: number(3), MaxBackoffSeconds: number(7)}, 3, "EntrypointFailed", seconds(7)},
-		"after a suspension": {&v1alpha1.Retry{}, 3, "JobSuspended", 0},
-		"nothing has ended":  {&v1alpha1.Retry{}, 0, "", 0},
+		"first":              {&v1beta1.Retry{}, 1, "EntrypointFailed", seconds(10)},
+		"second":             {&v1beta1.Retry{}, 2, "HeadLost", seconds(20)},
+		"sixth":              {&v1beta1.Retry{}, 6, "EntrypointFailed", seconds(320)},
+		"seventh":            {&v1beta1.Retry{}, 7, "EntrypointFailed", seconds(360)},
+		"thousandth":         {&v1beta1.Retry{MaxBackoffSeconds: number(86400)}, 1000, "EntrypointFailed", seconds(86400)},
+		"none":               {&v1beta1.Retry{BackoffSeconds: number(0)}, 9, "EntrypointFailed", 0},
+		"given":              {&v1beta1.Retry{BackoffSeconds: number(3), MaxBackoffSeconds: number(7)}, 2, "EntrypointFailed", seconds(6)},
+		"given, at most":     {&v1beta1.Retry{BackoffSeconds: number(3), MaxBackoffSeconds: number(7)}, 3, "EntrypointFailed", seconds(7)},
+		"after a suspension": {&v1beta1.Retry{}, 3, "JobSuspended", 0},
+		"nothing has ended":  {&v1beta1.Retry{}, 0, "", 0},
 	} {
 		job := train()
 		job.Spec.Retry = test.retry

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 )
 
@@ -16,12 +16,12 @@ func TestKeep_KnowsBothNames(t *testing.T) {
 		is   bool
 		want []string
 	}{
-		"added":             {[]string{theirs}, true, []string{theirs, v1alpha1.FinalizerRun}},
-		"kept":              {[]string{v1alpha1.FinalizerRun}, true, []string{v1alpha1.FinalizerRun}},
-		"former, kept":      {[]string{v1alpha1.FinalizerFormerRun}, true, []string{v1alpha1.FinalizerFormerRun}},
-		"removed":           {[]string{v1alpha1.FinalizerRun, theirs}, false, []string{theirs}},
-		"former, removed":   {[]string{theirs, v1alpha1.FinalizerFormerRun}, false, []string{theirs}},
-		"both, removed":     {[]string{v1alpha1.FinalizerFormerRun, v1alpha1.FinalizerRun}, false, nil},
+		"added":             {[]string{theirs}, true, []string{theirs, v1beta1.FinalizerRun}},
+		"kept":              {[]string{v1beta1.FinalizerRun}, true, []string{v1beta1.FinalizerRun}},
+		"former, kept":      {[]string{v1beta1.FinalizerFormerRun}, true, []string{v1beta1.FinalizerFormerRun}},
+		"removed":           {[]string{v1beta1.FinalizerRun, theirs}, false, []string{theirs}},
+		"former, removed":   {[]string{theirs, v1beta1.FinalizerFormerRun}, false, []string{theirs}},
+		"both, removed":     {[]string{v1beta1.FinalizerFormerRun, v1beta1.FinalizerRun}, false, nil},
 		"nothing to remove": {nil, false, nil},
 	} {
 		job := train()
@@ -31,7 +31,7 @@ func TestKeep_KnowsBothNames(t *testing.T) {
 		}
 	}
 	job := train(deleted(10))
-	job.Finalizers = []string{v1alpha1.FinalizerFormerRun}
+	job.Finalizers = []string{v1beta1.FinalizerFormerRun}
 	if have := gist(decide(job, seen(bound(), says(headclient.JobRunning)))); have != " Stopping finalizer ask stop" {
 		t.Errorf("a deletion that the former name keeps: %s", have)
 	}

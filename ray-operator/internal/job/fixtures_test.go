@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/runs"
 )
@@ -17,15 +17,15 @@ var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 // ago is so many seconds before now, in Unix time.
 func ago(seconds int64) int64 { return now.Unix() - seconds }
 
-type edit = func(*v1alpha1.ClusterJob)
+type edit = func(*v1beta1.ClusterJob)
 
 // train is a job on the cluster demo, made a minute ago.
-func train(edits ...edit) *v1alpha1.ClusterJob {
-	job := &v1alpha1.ClusterJob{
+func train(edits ...edit) *v1beta1.ClusterJob {
+	job := &v1beta1.ClusterJob{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "train", Namespace: "default", UID: "job-uid", Generation: 1, CreationTimestamp: metav1.Unix(ago(60), 0),
 		},
-		Spec: v1alpha1.ClusterJobSpec{ClusterRef: &v1alpha1.ClusterReference{Name: "demo"}, Entrypoint: "python train.py"},
+		Spec: v1beta1.ClusterJobSpec{ClusterRef: &v1beta1.ClusterReference{Name: "demo"}, Entrypoint: "python train.py"},
 	}
 	for _, edit := range edits {
 		edit(job)
@@ -35,7 +35,7 @@ func train(edits ...edit) *v1alpha1.ClusterJob {
 
 // note annotates a job.
 func note(key, value string) edit {
-	return func(job *v1alpha1.ClusterJob) {
+	return func(job *v1beta1.ClusterJob) {
 		if job.Annotations == nil {
 			job.Annotations = map[string]string{}
 		}
@@ -44,10 +44,10 @@ func note(key, value string) edit {
 }
 
 // own gives a job a cluster of its own.
-func own(job *v1alpha1.ClusterJob) {
+func own(job *v1beta1.ClusterJob) {
 	job.Spec.ClusterRef = nil
-	job.Spec.ClusterTemplate = &v1alpha1.ClusterTemplate{Spec: v1alpha1.ComputeClusterSpec{
-		RayVersion: "2.60.0", WorkerGroups: []v1alpha1.WorkerGroup{{Name: "cpu", Replicas: number(1)}},
+	job.Spec.ClusterTemplate = &v1beta1.ClusterTemplate{Spec: v1beta1.ComputeClusterSpec{
+		RayVersion: "2.60.0", WorkerGroups: []v1beta1.WorkerGroup{{Name: "cpu", Replicas: number(1)}},
 	}}
 }
 
@@ -79,7 +79,7 @@ func past(number int32, reason string, seconds int64) Past {
 // head is the head pod of demo, ready.
 func head() *corev1.Pod {
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "demo-head", Namespace: "default", UID: "head-uid", Labels: map[string]string{v1alpha1.LabelRole: v1alpha1.RoleHead, v1alpha1.LabelCluster: "demo"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "demo-head", Namespace: "default", UID: "head-uid", Labels: map[string]string{v1beta1.LabelRole: v1beta1.RoleHead, v1beta1.LabelCluster: "demo"}},
 		Status: corev1.PodStatus{
 			Phase: corev1.PodRunning, PodIP: "10.0.0.1", Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
 		},
@@ -87,10 +87,10 @@ func head() *corev1.Pod {
 }
 
 // demo is the cluster.
-func demo() *v1alpha1.ComputeCluster {
-	return &v1alpha1.ComputeCluster{
+func demo() *v1beta1.ComputeCluster {
+	return &v1beta1.ComputeCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: "demo", Namespace: "default", UID: "demo-uid"},
-		Spec:       v1alpha1.ComputeClusterSpec{WorkerGroups: []v1alpha1.WorkerGroup{{Name: "cpu"}}},
+		Spec:       v1beta1.ComputeClusterSpec{WorkerGroups: []v1beta1.WorkerGroup{{Name: "cpu"}}},
 	}
 }
 
@@ -140,17 +140,17 @@ func noCluster(s *Seen) { noHead(s); s.Cluster = nil }
 
 // runsSince has the status tell that the bound attempt began to run so many seconds ago.
 func runsSince(seconds int64) edit {
-	return func(job *v1alpha1.ClusterJob) {
+	return func(job *v1beta1.ClusterJob) {
 		at := metav1.Unix(ago(seconds), 0)
-		job.Status.Attempts = append(job.Status.Attempts, v1alpha1.JobAttempt{Number: 1, StartTime: &at})
+		job.Status.Attempts = append(job.Status.Attempts, v1beta1.JobAttempt{Number: 1, StartTime: &at})
 	}
 }
 
 // toldOf has the status tell of attempts that ended, with their lines.
 func toldOf(numbers ...int32) edit {
-	return func(job *v1alpha1.ClusterJob) {
+	return func(job *v1beta1.ClusterJob) {
 		for _, n := range numbers {
-			job.Status.Attempts = append(job.Status.Attempts, v1alpha1.JobAttempt{Number: n, LogState: v1alpha1.LogComplete})
+			job.Status.Attempts = append(job.Status.Attempts, v1beta1.JobAttempt{Number: n, LogState: v1beta1.LogComplete})
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/runs"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/queue"
@@ -56,11 +56,11 @@ type Reconciler struct {
 const progressWait = time.Second
 
 // IsManaged reports whether a job is this operator's to manage.
-func IsManaged(job *v1alpha1.ClusterJob) bool { return reconcile.IsOurs(job.Spec.ManagedBy) }
+func IsManaged(job *v1beta1.ClusterJob) bool { return reconcile.IsOurs(job.Spec.ManagedBy) }
 
 // Reconcile does one pass over one job.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	var job v1alpha1.ClusterJob
+	var job v1beta1.ClusterJob
 	err := r.Client.Get(ctx, request.NamespacedName, &job)
 	if client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, fmt.Errorf("read ClusterJob %s: %w", request, err)
@@ -94,7 +94,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 // writeStatus writes the status if it differs in meaning from the one there is, or says after how
 // long it must be written.
-func (r *Reconciler) writeStatus(ctx context.Context, job *v1alpha1.ClusterJob, status v1alpha1.ClusterJobStatus, now time.Time) (time.Duration, error) {
+func (r *Reconciler) writeStatus(ctx context.Context, job *v1beta1.ClusterJob, status v1beta1.ClusterJobStatus, now time.Time) (time.Duration, error) {
 	change := reconcile.StatusChange{Seen: withoutSpec(job, job.Status), Wanted: withoutSpec(job, status)}
 	change.Patience = func() time.Duration {
 		if isUrgent(&job.Status, &status) {
@@ -111,11 +111,11 @@ func (r *Reconciler) writeStatus(ctx context.Context, job *v1alpha1.ClusterJob, 
 }
 
 // isUrgent reports whether a status says more than that there is progress.
-func isUrgent(former, latter *v1alpha1.ClusterJobStatus) bool {
+func isUrgent(former, latter *v1beta1.ClusterJobStatus) bool {
 	switch {
 	case former.ObservedGeneration == 0, len(former.Attempts) != len(latter.Attempts), len(former.Conditions) != len(latter.Conditions):
 		return true
-	case former.Phase != latter.Phase && (isEndPhase(latter.Phase) || latter.Phase == v1alpha1.PhaseSuspended):
+	case former.Phase != latter.Phase && (isEndPhase(latter.Phase) || latter.Phase == v1beta1.PhaseSuspended):
 		return true
 	}
 	for i := range latter.Attempts {
@@ -132,6 +132,6 @@ func isUrgent(former, latter *v1alpha1.ClusterJobStatus) bool {
 	return false
 }
 
-func withoutSpec(job *v1alpha1.ClusterJob, status v1alpha1.ClusterJobStatus) *v1alpha1.ClusterJob {
-	return &v1alpha1.ClusterJob{ObjectMeta: reconcile.StatusMeta(job), Status: status}
+func withoutSpec(job *v1beta1.ClusterJob, status v1beta1.ClusterJobStatus) *v1beta1.ClusterJob {
+	return &v1beta1.ClusterJob{ObjectMeta: reconcile.StatusMeta(job), Status: status}
 }

@@ -3,7 +3,7 @@ package job
 import (
 	"time"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -19,7 +19,7 @@ func collectLastLines(p *planner) bool {
 }
 
 // isTold reports whether the status shows the last attempt with its lines.
-func isTold(job *v1alpha1.ClusterJob, record *Record) bool {
+func isTold(job *v1beta1.ClusterJob, record *Record) bool {
 	if len(record.Past) == 0 {
 		return true
 	}
@@ -36,9 +36,9 @@ func readLastLines(p *planner) {
 		entry.Message = former.Message
 	}
 	p.Done = &entry
-	p.setPhase(v1alpha1.PhaseRetrying, reason.Collecting.Of(past.Number))
+	p.setPhase(v1beta1.PhaseRetrying, reason.Collecting.Of(past.Number))
 	if p.isHeld() {
-		p.Phase = v1alpha1.PhaseSuspending
+		p.Phase = v1beta1.PhaseSuspending
 	}
 	if p.seen.LastHead != nil && !isUntaken(past) { // until the status has them: what nobody asks for is forgotten
 		p.Ask = &Ask{Head: p.seen.LastHead, ID: naming.Submission(p.job.Name, p.job.UID, past.Number), Session: p.record.Last.Session}
@@ -58,22 +58,22 @@ func isUntaken(past Past) bool {
 
 // lastLinesOf returns what there is of the last lines of an attempt that is over, with no state while they are being
 // read.
-func lastLinesOf(s situation, past Past, silent bool) ([]string, v1alpha1.LogState) {
+func lastLinesOf(s situation, past Past, silent bool) ([]string, v1beta1.LogState) {
 	answer := &s.seen.Answer
 	switch {
 	case isUntaken(past):
-		return nil, v1alpha1.LogComplete
+		return nil, v1beta1.LogComplete
 	case s.seen.LastHead == nil:
-		return nil, v1alpha1.LogLost
+		return nil, v1beta1.LogLost
 	case !s.seen.Heard:
 		return nil, ""
 	case answer.Tailed:
 		f := judgeEnded(s, answer.Job)
 		return f.lines, f.log
 	case silent, answer.Session.Name != "" && answer.Session.Name != s.record.Last.Session:
-		return nil, v1alpha1.LogLost
+		return nil, v1beta1.LogLost
 	case !answer.Asked.IsZero() && !answer.Job.Status.Over(): // it is not there, or was given up
-		return nil, v1alpha1.LogLost
+		return nil, v1beta1.LogLost
 	default:
 		return nil, ""
 	}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/lru"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
@@ -67,7 +67,7 @@ func (p *Places) Leave(cluster types.NamespacedName, job types.UID) {
 }
 
 // Holds reports whether a job has a place on its cluster: an attempt of it is bound.
-func Holds(job *v1alpha1.ClusterJob) bool {
+func Holds(job *v1beta1.ClusterJob) bool {
 	record, err := recallRecord(job)
 	return err == nil && record.Bound.Head != "" && record.Outcome.Phase == ""
 }
@@ -96,7 +96,7 @@ type standing struct {
 
 // standingOf reads a job. One that is invalid, as under the rules of a later operator, cannot go, and keeps nobody
 // behind it.
-func standingOf(job *v1alpha1.ClusterJob) *standing {
+func standingOf(job *v1beta1.ClusterJob) *standing {
 	s := &standing{
 		name: types.NamespacedName{Namespace: job.Namespace, Name: job.Name}, uid: job.UID, version: job.ResourceVersion, created: job.CreationTimestamp,
 	}
@@ -116,7 +116,7 @@ func (s *standing) isWaiting(now time.Time) bool {
 }
 
 // readStanding returns what a job's place in the line depends on.
-func (l *Lines) readStanding(job *v1alpha1.ClusterJob) *standing {
+func (l *Lines) readStanding(job *v1beta1.ClusterJob) *standing {
 	l.once.Do(func() { l.known = lru.New(mostKnown) })
 	if known, ok := l.known.Get(job.UID); ok {
 		if s, is := known.(*standing); is && s.version == job.ResourceVersion {
@@ -129,7 +129,7 @@ func (l *Lines) readStanding(job *v1alpha1.ClusterJob) *standing {
 }
 
 // sortWaiting returns the jobs of a cluster that wait, in the order of their creation, and those that have a place.
-func (l *Lines) sortWaiting(jobs []v1alpha1.ClusterJob, now time.Time) (waiting []*standing, holders []types.UID) {
+func (l *Lines) sortWaiting(jobs []v1beta1.ClusterJob, now time.Time) (waiting []*standing, holders []types.UID) {
 	for i := range jobs {
 		switch s := l.readStanding(&jobs[i]); {
 		case s.holds:
@@ -145,7 +145,7 @@ func (l *Lines) sortWaiting(jobs []v1alpha1.ClusterJob, now time.Time) (waiting 
 }
 
 // Next are the first of those that wait for a place on a cluster, of all its jobs that have not ended.
-func (l *Lines) Next(jobs []v1alpha1.ClusterJob, now time.Time) []types.NamespacedName {
+func (l *Lines) Next(jobs []v1beta1.ClusterJob, now time.Time) []types.NamespacedName {
 	waiting, _ := l.sortWaiting(jobs, now)
 	var names []types.NamespacedName
 	for _, s := range waiting[:min(len(waiting), nextAtOnce)] {

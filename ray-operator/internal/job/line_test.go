@@ -13,7 +13,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
 )
 
@@ -81,24 +81,24 @@ func TestPlacesAreForgotten(t *testing.T) {
 }
 
 func TestOrderOfTheLine(t *testing.T) {
-	retry := func(j *v1alpha1.ClusterJob) { j.Spec.Retry = &v1alpha1.Retry{Limit: 5, BackoffSeconds: number(60)} }
+	retry := func(j *v1beta1.ClusterJob) { j.Spec.Retry = &v1beta1.Retry{Limit: 5, BackoffSeconds: number(60)} }
 	with := func(record Record) edit {
-		return func(j *v1alpha1.ClusterJob) {
-			j.Annotations = map[string]string{v1alpha1.AnnotationRecord: record.String()}
+		return func(j *v1beta1.ClusterJob) {
+			j.Annotations = map[string]string{v1beta1.AnnotationRecord: record.String()}
 		}
 	}
 	failed := func(r *Record) {
 		r.Bound, r.Attempt, r.Failures, r.Past = Bound{}, 2, 1, []Past{past(1, "EntrypointFailed", 30)}
 	}
-	all := map[string]*v1alpha1.ClusterJob{
+	all := map[string]*v1beta1.ClusterJob{
 		"oldest": train(), "old": train(), "twin-a": train(), "twin-b": train(),
 		"runs": train(with(bound())), "over": train(with(bound(outcome))), "suspended": train(suspend), "going": train(deleted(1)),
-		"others": train(func(j *v1alpha1.ClusterJob) { j.Spec.ManagedBy = "example.com/other" }), "damaged": train(with(Record{})),
-		"invalid":   train(func(j *v1alpha1.ClusterJob) { j.Spec.Entrypoint = "" }),
+		"others": train(func(j *v1beta1.ClusterJob) { j.Spec.ManagedBy = "example.com/other" }), "damaged": train(with(Record{})),
+		"invalid":   train(func(j *v1beta1.ClusterJob) { j.Spec.Entrypoint = "" }),
 		"backs-off": train(retry, with(bound(failed))), "backed-off": train(retry, with(bound(failed, func(r *Record) { r.Past[0].End = ago(60) }))),
 	}
 	created := map[string]int64{"oldest": 100, "old": 99, "twin-a": 50, "twin-b": 50, "backed-off": 10}
-	var jobs []v1alpha1.ClusterJob
+	var jobs []v1beta1.ClusterJob
 	for name, job := range all {
 		job.Name, job.UID = name, types.UID(name)
 		if seconds, ok := created[name]; ok {
@@ -128,7 +128,7 @@ func TestOrderOfTheLine(t *testing.T) {
 
 // TestNext: only so many are looked at for one place.
 func TestNext(t *testing.T) {
-	var jobs []v1alpha1.ClusterJob
+	var jobs []v1beta1.ClusterJob
 	for i := range 100 {
 		job := train()
 		job.Name, job.UID = fmt.Sprintf("job-%02d", i), types.UID(fmt.Sprintf("job-%02d", i))
@@ -146,12 +146,12 @@ func TestNext(t *testing.T) {
 // jobCache is a cache that holds the cluster demo and jobs, and counts the jobs that it gives.
 type jobCache struct {
 	client.Client
-	jobs  []v1alpha1.ClusterJob
+	jobs  []v1beta1.ClusterJob
 	given int
 }
 
 func (s *jobCache) List(_ context.Context, into client.ObjectList, by ...client.ListOption) error {
-	list, ok := into.(*v1alpha1.ClusterJobList)
+	list, ok := into.(*v1beta1.ClusterJobList)
 	if !ok {
 		return fmt.Errorf("a list of %T is not expected", into)
 	}
@@ -161,7 +161,7 @@ func (s *jobCache) List(_ context.Context, into client.ObjectList, by ...client.
 	for i := range s.jobs {
 		for _, field := range fields {
 			value, asked := options.FieldSelector.RequiresExactMatch(field.Name)
-			if _, is := field.Kind.(*v1alpha1.ClusterJob); is && asked && slices.Contains(field.Value(&s.jobs[i]), value) {
+			if _, is := field.Kind.(*v1beta1.ClusterJob); is && asked && slices.Contains(field.Value(&s.jobs[i]), value) {
 				list.Items = append(list.Items, s.jobs[i])
 			}
 		}
@@ -181,8 +181,8 @@ func longLine() (*jobCache, Seen) {
 		}
 	}
 	over := bound(outcome)
-	add("ended-%d", 5000, note(v1alpha1.AnnotationRecord, over.String()), func(j *v1alpha1.ClusterJob) { j.Status.EndTime = &metav1.Time{Time: now} })
-	add("runs-%d", 2, note(v1alpha1.AnnotationRecord, bound().String()))
+	add("ended-%d", 5000, note(v1beta1.AnnotationRecord, over.String()), func(j *v1beta1.ClusterJob) { j.Status.EndTime = &metav1.Time{Time: now} })
+	add("runs-%d", 2, note(v1beta1.AnnotationRecord, bound().String()))
 	add("waits-%03d", 200)
 	cluster := demo()
 	cluster.Spec.MaxConcurrentJobs = number(2)

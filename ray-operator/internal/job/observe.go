@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
@@ -18,7 +18,7 @@ import (
 )
 
 // observeJob reads the world; it writes nothing.
-func (r *Reconciler) observeJob(ctx context.Context, job *v1alpha1.ClusterJob) (Seen, []types.UID, error) {
+func (r *Reconciler) observeJob(ctx context.Context, job *v1beta1.ClusterJob) (Seen, []types.UID, error) {
 	var seen Seen
 	if seen.Record, seen.RecordError = recallRecord(job); seen.RecordError != nil {
 		return seen, nil, nil
@@ -52,17 +52,17 @@ func (r *Reconciler) observeJob(ctx context.Context, job *v1alpha1.ClusterJob) (
 }
 
 // seeClusters finds the cluster that the job runs on and those it has no more use for.
-func (r *Reconciler) seeClusters(ctx context.Context, job *v1alpha1.ClusterJob, seen *Seen) error {
+func (r *Reconciler) seeClusters(ctx context.Context, job *v1beta1.ClusterJob, seen *Seen) error {
 	name := clusterNameOf(job, seen.Record)
 	if job.Spec.ClusterRef != nil {
-		var cluster v1alpha1.ComputeCluster
+		var cluster v1beta1.ComputeCluster
 		err := r.Client.Get(ctx, types.NamespacedName{Namespace: job.Namespace, Name: name}, &cluster)
 		if bound := seen.Record.Bound; err == nil && (bound.Head == "" || bound.UID == cluster.UID) {
 			seen.Cluster = &cluster // a record names a cluster by its UID as well: another under the name is not meant
 		}
 		return fault.Wrap(client.IgnoreNotFound(err), "read ComputeCluster %s", name)
 	}
-	var list v1alpha1.ComputeClusterList
+	var list v1beta1.ComputeClusterList
 	err := r.Client.List(ctx, &list, client.InNamespace(job.Namespace), client.MatchingFields{index.Owner: string(job.UID)})
 	if err != nil {
 		return fmt.Errorf("list the job's clusters: %w", err)
@@ -76,7 +76,7 @@ func (r *Reconciler) seeClusters(ctx context.Context, job *v1alpha1.ClusterJob, 
 		return nil
 	}
 	var pods corev1.PodList
-	err = r.Client.List(ctx, &pods, client.InNamespace(job.Namespace), client.MatchingLabels{v1alpha1.LabelCluster: last}, client.UnsafeDisableDeepCopy)
+	err = r.Client.List(ctx, &pods, client.InNamespace(job.Namespace), client.MatchingLabels{v1beta1.LabelCluster: last}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return fmt.Errorf("list the pods of ComputeCluster %s: %w", last, err)
 	}
@@ -90,10 +90,10 @@ func (r *Reconciler) seeClusters(ctx context.Context, job *v1alpha1.ClusterJob, 
 }
 
 // addOwnClusters adds the clusters that the operator made for a job: the one with a name, and the former ones.
-func (s *Seen) addOwnClusters(job, name string, clusters []v1alpha1.ComputeCluster) {
+func (s *Seen) addOwnClusters(job, name string, clusters []v1beta1.ComputeCluster) {
 	for i := range clusters {
 		switch cluster := &clusters[i]; {
-		case cluster.Labels[v1alpha1.LabelJob] != job: // somebody else put the job's reference there
+		case cluster.Labels[v1beta1.LabelJob] != job: // somebody else put the job's reference there
 		case cluster.Name == name:
 			s.Cluster = cluster
 		default:
@@ -103,7 +103,7 @@ func (s *Seen) addOwnClusters(job, name string, clusters []v1alpha1.ComputeClust
 }
 
 // seeHeads finds the head that the attempt is bound to, or the one that it could be.
-func (r *Reconciler) seeHeads(ctx context.Context, job *v1alpha1.ClusterJob, seen *Seen) error {
+func (r *Reconciler) seeHeads(ctx context.Context, job *v1beta1.ClusterJob, seen *Seen) error {
 	record := &seen.Record
 	wanted := []types.UID{record.Bound.UID}
 	if record.Bound.Head == "" {
@@ -130,7 +130,7 @@ func (r *Reconciler) seeHeads(ctx context.Context, job *v1alpha1.ClusterJob, see
 
 // noteHead takes a pod of the cluster for what it is to the job.
 func (s *Seen) noteHead(pod *corev1.Pod) {
-	if pod.Labels[v1alpha1.LabelRole] != v1alpha1.RoleHead || pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
+	if pod.Labels[v1beta1.LabelRole] != v1beta1.RoleHead || pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
 		return
 	}
 	if pod.UID == s.Record.Last.Head {
@@ -153,12 +153,12 @@ func (s *Seen) canBeHead(pod *corev1.Pod) bool {
 
 // seeLine finds where the job stands among those that wait for the cluster, and who runs
 // there.
-func (r *Reconciler) seeLine(ctx context.Context, job *v1alpha1.ClusterJob, seen *Seen) ([]types.UID, error) {
+func (r *Reconciler) seeLine(ctx context.Context, job *v1beta1.ClusterJob, seen *Seen) ([]types.UID, error) {
 	now := r.Clock.Now()
 	if seen.Cluster == nil || seen.Cluster.Spec.MaxConcurrentJobs == nil || job.Spec.ClusterRef == nil || !r.Lines.readStanding(job).isWaiting(now) {
 		return nil, nil
 	}
-	var jobs v1alpha1.ClusterJobList
+	var jobs v1beta1.ClusterJobList
 	err := r.Client.List(ctx, &jobs, client.InNamespace(job.Namespace), client.MatchingFields{index.Unended: seen.Cluster.Name}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, fmt.Errorf("list the jobs of ComputeCluster %s: %w", seen.Cluster.Name, err)

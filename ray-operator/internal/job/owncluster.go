@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/stranded"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
@@ -19,23 +19,23 @@ import (
 const freeFor = 15 * time.Second
 
 // ownCluster returns the job's own cluster of a number. It belongs to the job and goes with it.
-func ownCluster(job *v1alpha1.ClusterJob, number int32) *v1alpha1.ComputeCluster {
+func ownCluster(job *v1beta1.ClusterJob, number int32) *v1beta1.ComputeCluster {
 	template := job.Spec.ClusterTemplate.DeepCopy()
 	labels := maps.Clone(template.Metadata.Labels)
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	labels[v1alpha1.LabelJob] = job.Name
+	labels[v1beta1.LabelJob] = job.Name
 	delete(labels, kueue.LabelQueue)
 	if queue := kueue.QueueOf(job); queue != "" {
 		labels[kueue.LabelQueue] = queue
 	}
-	cluster := &v1alpha1.ComputeCluster{
+	cluster := &v1beta1.ComputeCluster{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: job.Namespace, Name: naming.JobCluster(job.Name, job.UID, number),
 			Labels: labels, Annotations: template.Metadata.Annotations,
 			OwnerReferences: []metav1.OwnerReference{
-				*metav1.NewControllerRef(job, v1alpha1.GroupVersion.WithKind("ClusterJob")),
+				*metav1.NewControllerRef(job, v1beta1.GroupVersion.WithKind("ClusterJob")),
 			},
 		},
 		Spec: template.Spec,
@@ -48,7 +48,7 @@ func ownCluster(job *v1alpha1.ClusterJob, number int32) *v1alpha1.ComputeCluster
 	}
 	if len(secret) > 0 {
 		if cluster.Spec.PodDefaults == nil {
-			cluster.Spec.PodDefaults = &v1alpha1.PodDefaults{}
+			cluster.Spec.PodDefaults = &v1beta1.PodDefaults{}
 		}
 		cluster.Spec.PodDefaults.Env = append(cluster.Spec.PodDefaults.Env, secret...)
 	}
@@ -76,16 +76,16 @@ func reportStranded(p *planner) {
 // releaseCluster suspends a cluster of the job's own, and deletes it once it has no pods: the
 // garbage collector would give its workers their full grace, a suspension gives them a short
 // one. One whose suspension does not come to its end is deleted all the same.
-func releaseCluster(p *planner, cluster *v1alpha1.ComputeCluster) {
+func releaseCluster(p *planner, cluster *v1beta1.ComputeCluster) {
 	if cluster.DeletionTimestamp != nil {
 		return
 	}
-	since, err := time.Parse(time.RFC3339, cluster.Annotations[v1alpha1.AnnotationReleasedAt])
+	since, err := time.Parse(time.RFC3339, cluster.Annotations[v1beta1.AnnotationReleasedAt])
 	left := since.Add(freeFor).Sub(p.now)
 	switch {
 	case err != nil || !cluster.Spec.Suspend:
 		p.Free = append(p.Free, cluster)
-	case left > 0 && !meta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionSuspended):
+	case left > 0 && !meta.IsStatusConditionTrue(cluster.Status.Conditions, v1beta1.ConditionSuspended):
 		p.wakeIn(left)
 	default:
 		p.Discard = append(p.Discard, cluster)

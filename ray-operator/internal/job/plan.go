@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
@@ -27,12 +27,12 @@ type Plan struct {
 	Finalizer bool
 	// Make is the job's own cluster to create. Free are clusters of its own to suspend before
 	// they go, Discard those to delete.
-	Make    *v1alpha1.ComputeCluster
-	Free    []*v1alpha1.ComputeCluster
-	Discard []*v1alpha1.ComputeCluster
+	Make    *v1beta1.ComputeCluster
+	Free    []*v1beta1.ComputeCluster
+	Discard []*v1beta1.ComputeCluster
 	// Shrink is the own cluster whose workers are to go; Keep is what to note on it about
 	// why it is still there.
-	Shrink *v1alpha1.ComputeCluster
+	Shrink *v1beta1.ComputeCluster
 	Keep   *Keeping
 	// Queue is what the job's place in a queue means for it, and the write to its Workload.
 	Queue kueue.Answer
@@ -48,7 +48,7 @@ type Plan struct {
 	Stalled bool
 	// Done is the bound attempt as it ended in this pass, or the last one with the lines
 	// that were still to be read.
-	Done *v1alpha1.JobAttempt
+	Done *v1beta1.JobAttempt
 	// Events are told once all is done.
 	Events []telemetry.Event
 	// Wake is after how long to look again though nothing happened; 0 is never.
@@ -66,7 +66,7 @@ type Ask struct {
 
 // Keeping is a note on a cluster that is kept on purpose.
 type Keeping struct {
-	Cluster *v1alpha1.ComputeCluster
+	Cluster *v1beta1.ComputeCluster
 	Note    string
 }
 

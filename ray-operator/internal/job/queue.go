@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
@@ -21,8 +21,8 @@ import (
 )
 
 // seeQueue finds the job's place in a queue, and where it has one whether anything of the job is there.
-func (r *Reconciler) seeQueue(ctx context.Context, job *v1alpha1.ClusterJob, seen *Seen) (err error) {
-	var own *v1alpha1.ComputeCluster
+func (r *Reconciler) seeQueue(ctx context.Context, job *v1beta1.ClusterJob, seen *Seen) (err error) {
+	var own *v1beta1.ComputeCluster
 	if job.Spec.ClusterTemplate != nil {
 		own = ownCluster(job, seen.Record.Own)
 	}
@@ -42,7 +42,7 @@ func (r *Reconciler) seeQueue(ctx context.Context, job *v1alpha1.ClusterJob, see
 	}
 	for _, name := range seen.Queue.Clusters {
 		var pods corev1.PodList
-		err := r.Client.List(ctx, &pods, client.InNamespace(job.Namespace), client.MatchingLabels{v1alpha1.LabelCluster: name}, client.UnsafeDisableDeepCopy)
+		err := r.Client.List(ctx, &pods, client.InNamespace(job.Namespace), client.MatchingLabels{v1beta1.LabelCluster: name}, client.UnsafeDisableDeepCopy)
 		if err != nil {
 			return fault.Wrap(err, "list the pods of ComputeCluster %s", name)
 		}
@@ -56,10 +56,10 @@ func planQueue(p *planner) {
 	outcome := p.record.Outcome
 	now := kueue.Standing{
 		Wants: isRunnable(p.situation), Runs: p.seen.Alive,
-		Ready: p.seen.Cluster != nil && meta.IsStatusConditionTrue(p.seen.Cluster.Status.Conditions, v1alpha1.ConditionReady),
+		Ready: p.seen.Cluster != nil && meta.IsStatusConditionTrue(p.seen.Cluster.Status.Conditions, v1beta1.ConditionReady),
 	}
 	if outcome.Phase != "" {
-		now.Ended, now.Failed = cmp.Or(outcome.Text, outcome.Reason), outcome.Phase != v1alpha1.PhaseSucceeded
+		now.Ended, now.Failed = cmp.Or(outcome.Text, outcome.Reason), outcome.Phase != v1beta1.PhaseSucceeded
 	}
 	p.Queue = kueue.Decide(p.seen.Queue, now, metav1.NewTime(p.now))
 	switch {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/queue"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -65,14 +65,14 @@ func admissions() map[string]queueing {
 		},
 		"one that its user suspended leaves the queue": {
 			seen(bound(preempted, func(r *Record) { r.Bound = Bound{} }), noCluster, inQueue(false, "Admitted", "QuotaReserved")),
-			func(j *v1alpha1.ClusterJob) { own(j); j.Spec.Suspend = true }, "Suspended JobSuspended and delete Workload",
+			func(j *v1beta1.ClusterJob) { own(j); j.Spec.Suspend = true }, "Suspended JobSuspended and delete Workload",
 		},
 		"one that runs on a cluster that exists goes on": {
-			seen(bound(), func(s *Seen) { s.Queue = kueue.Seen{Queue: "team", Problem: "the cluster holds the quota"} }), func(*v1alpha1.ClusterJob) {},
+			seen(bound(), func(s *Seen) { s.Queue = kueue.Seen{Queue: "team", Problem: "the cluster holds the quota"} }), func(*v1beta1.ClusterJob) {},
 			"Submitting Submitting ask submit and leave Workload",
 		},
 		"one on a cluster that exists cannot be queued": {
-			seen(rested, func(s *Seen) { s.Queue = kueue.Seen{Queue: "team", Problem: "the cluster holds the quota"} }), func(*v1alpha1.ClusterJob) {},
+			seen(rested, func(s *Seen) { s.Queue = kueue.Seen{Queue: "team", Problem: "the cluster holds the quota"} }), func(*v1beta1.ClusterJob) {},
 			"Pending QueueBlocked and leave Workload",
 		},
 	}
@@ -82,12 +82,12 @@ func admissions() map[string]queueing {
 func endings() map[string]queueing {
 	done := func(r *Record) {
 		r.Bound = Bound{}
-		r.Outcome = Outcome{Phase: v1alpha1.PhaseSucceeded, Reason: reason.JobSucceeded.Code, Text: "it is done", At: ago(5)}
+		r.Outcome = Outcome{Phase: v1beta1.PhaseSucceeded, Reason: reason.JobSucceeded.Code, Text: "it is done", At: ago(5)}
 	}
-	invalid := func(j *v1alpha1.ClusterJob) { own(j); j.Spec.Entrypoint = "" }
-	keeps := func(j *v1alpha1.ClusterJob) {
+	invalid := func(j *v1beta1.ClusterJob) { own(j); j.Spec.Entrypoint = "" }
+	keeps := func(j *v1beta1.ClusterJob) {
 		own(j)
-		j.Spec.Cleanup = []v1alpha1.CleanupRule{{Outcome: v1alpha1.OutcomeFailure, Action: v1alpha1.CleanupDeleteCluster}}
+		j.Spec.Cleanup = []v1beta1.CleanupRule{{Outcome: v1beta1.OutcomeFailure, Action: v1beta1.CleanupDeleteCluster}}
 	}
 	rested := newRecord()
 	rested.Suspended = true
@@ -152,7 +152,7 @@ func TestOwnCluster_IsInTheQueueOfItsJob(t *testing.T) {
 func TestSeeQueue_AsksForTheClusterThatRuns(t *testing.T) {
 	two, five, job := int32(2), int32(5), train(own)
 	job.Labels = map[string]string{kueue.LabelQueue: "team"}
-	job.Spec.ClusterTemplate.Spec.WorkerGroups = []v1alpha1.WorkerGroup{{Name: "cpu", Replicas: &two}}
+	job.Spec.ClusterTemplate.Spec.WorkerGroups = []v1beta1.WorkerGroup{{Name: "cpu", Replicas: &two}}
 	there := ownCluster(job, 1)
 	job.Spec.ClusterTemplate.Spec.WorkerGroups[0].Replicas = &five
 	scheme := runtime.NewScheme()
@@ -163,7 +163,7 @@ func TestSeeQueue_AsksForTheClusterThatRuns(t *testing.T) {
 	}
 	reader := fake.NewClientBuilder().WithScheme(scheme).Build()
 	r := &Reconciler{Client: reader, Queue: &queue.Keeper{Client: reader}}
-	for want, cluster := range map[int32]*v1alpha1.ComputeCluster{2: there, 5: nil} {
+	for want, cluster := range map[int32]*v1beta1.ComputeCluster{2: there, 5: nil} {
 		seen := Seen{Record: newRecord(), Cluster: cluster}
 		if err := r.seeQueue(t.Context(), job, &seen); err != nil {
 			t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 )
 
@@ -115,8 +115,8 @@ func ParseRecord(text string) (Record, error) {
 }
 
 // writtenRecord is what the annotation says of the job, nil where it says nothing, or was copied from another.
-func writtenRecord(job *v1alpha1.ClusterJob) (*Record, error) {
-	text, ok := job.Annotations[v1alpha1.AnnotationRecord]
+func writtenRecord(job *v1beta1.ClusterJob) (*Record, error) {
+	text, ok := job.Annotations[v1beta1.AnnotationRecord]
 	if !ok {
 		return nil, nil //nolint:nilnil // there is none, which is no error
 	}
@@ -128,7 +128,7 @@ func writtenRecord(job *v1alpha1.ClusterJob) (*Record, error) {
 }
 
 // recallRecord gives the job's record: the annotation, else what the status mirrors.
-func recallRecord(job *v1alpha1.ClusterJob) (Record, error) {
+func recallRecord(job *v1beta1.ClusterJob) (Record, error) {
 	if record, err := writtenRecord(job); record != nil {
 		return *record, err
 	}
@@ -139,7 +139,7 @@ func recallRecord(job *v1alpha1.ClusterJob) (Record, error) {
 	}
 	record.Own = max(1, status.OwnCluster)
 	record.Ran = unixSeconds(status.StartTime)
-	if told := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionSuspended); told != nil {
+	if told := meta.FindStatusCondition(status.Conditions, v1beta1.ConditionSuspended); told != nil {
 		record.Suspended = told.Status == metav1.ConditionTrue
 		record.Began = unixSeconds(&told.LastTransitionTime)
 	}
@@ -147,7 +147,7 @@ func recallRecord(job *v1alpha1.ClusterJob) (Record, error) {
 		record.Attempt = record.Past[last].Number + 1 // one that has ended is never bound again
 	}
 	if isEndPhase(status.Phase) {
-		ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
+		ready := meta.FindStatusCondition(status.Conditions, v1beta1.ConditionReady)
 		if ready != nil {
 			record.Outcome = Outcome{Phase: status.Phase, Reason: ready.Reason, Text: ready.Message, At: unixSeconds(status.EndTime)}
 		}
@@ -156,7 +156,7 @@ func recallRecord(job *v1alpha1.ClusterJob) (Record, error) {
 }
 
 // restoreAttempt takes an attempt over from the status.
-func (r *Record) restoreAttempt(told *v1alpha1.JobAttempt) {
+func (r *Record) restoreAttempt(told *v1beta1.JobAttempt) {
 	bound := Bound{
 		Cluster: told.ClusterName, UID: types.UID(told.ClusterUID), Pod: told.HeadName, Head: types.UID(told.HeadUID), Session: told.Session,
 		At: unixSeconds(told.SubmitTime),

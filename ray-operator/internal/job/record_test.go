@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -30,15 +30,15 @@ func records() map[string]struct {
 		r.Bound, r.Last, r.Attempt, r.Failures, r.Past, r.Ran = Bound{}, binding(60), 2, 1, []Past{failed}, failed.Start
 	}
 	return map[string]told{
-		"fresh":     {v1alpha1.PhasePending, newRecord()},
-		"bound":     {v1alpha1.PhaseSubmitting, bound()},
-		"retrying":  {v1alpha1.PhaseRetrying, bound(retried)},
-		"again":     {v1alpha1.PhaseSubmitting, bound(retried, func(r *Record) { r.Bound = binding(5) })},
-		"lost":      {v1alpha1.PhaseRetrying, bound(retried, func(r *Record) { r.Failures, r.Losses, r.Past[0].Reason = 0, 1, "HeadLost" })},
-		"another":   {v1alpha1.PhaseProvisioning, bound(retried, func(r *Record) { r.Own = 2 })},
-		"ending":    {v1alpha1.PhaseSubmitting, bound(ending(reason.DeadlineExceeded, 60))},
-		"suspended": {v1alpha1.PhaseSuspended, bound(retried, func(r *Record) { r.Suspended, r.Failures, r.Past[0].Reason = true, 0, "JobSuspended" })},
-		"over":      {v1alpha1.PhaseFailed, bound(retried, func(r *Record) { r.Attempt = 1; r.Outcome = Outcome{"Failed", "EntrypointFailed", "oh no", ago(30)} })},
+		"fresh":     {v1beta1.PhasePending, newRecord()},
+		"bound":     {v1beta1.PhaseSubmitting, bound()},
+		"retrying":  {v1beta1.PhaseRetrying, bound(retried)},
+		"again":     {v1beta1.PhaseSubmitting, bound(retried, func(r *Record) { r.Bound = binding(5) })},
+		"lost":      {v1beta1.PhaseRetrying, bound(retried, func(r *Record) { r.Failures, r.Losses, r.Past[0].Reason = 0, 1, "HeadLost" })},
+		"another":   {v1beta1.PhaseProvisioning, bound(retried, func(r *Record) { r.Own = 2 })},
+		"ending":    {v1beta1.PhaseSubmitting, bound(ending(reason.DeadlineExceeded, 60))},
+		"suspended": {v1beta1.PhaseSuspended, bound(retried, func(r *Record) { r.Suspended, r.Failures, r.Past[0].Reason = true, 0, "JobSuspended" })},
+		"over":      {v1beta1.PhaseFailed, bound(retried, func(r *Record) { r.Attempt = 1; r.Outcome = Outcome{"Failed", "EntrypointFailed", "oh no", ago(30)} })},
 	}
 }
 
@@ -62,7 +62,7 @@ func TestStatusRestoresRecord(t *testing.T) {
 			continue
 		}
 		// Deadlines count from the last change of the condition Suspended.
-		if suspended := meta.FindStatusCondition(job.Status.Conditions, v1alpha1.ConditionSuspended); suspended != nil && have.Began == now.Unix() {
+		if suspended := meta.FindStatusCondition(job.Status.Conditions, v1beta1.ConditionSuspended); suspended != nil && have.Began == now.Unix() {
 			have.Began = 0
 		}
 		if have.String() != told.record.String() {
@@ -74,27 +74,27 @@ func TestStatusRestoresRecord(t *testing.T) {
 // TestRecordComesFirst: what stands in the annotation counts, whatever the status says.
 func TestRecordComesFirst(t *testing.T) {
 	job := train()
-	job.Annotations = map[string]string{v1alpha1.AnnotationRecord: bound().String()}
-	job.Status.Attempt, job.Status.Phase = 7, v1alpha1.PhaseFailed
+	job.Annotations = map[string]string{v1beta1.AnnotationRecord: bound().String()}
+	job.Status.Attempt, job.Status.Phase = 7, v1beta1.PhaseFailed
 	if have, err := recallRecord(job); err != nil || have.String() != bound().String() {
 		t.Errorf("%s, %v", have, err)
 	}
-	job.Annotations[v1alpha1.AnnotationRecord] = ""
+	job.Annotations[v1beta1.AnnotationRecord] = ""
 	if have, err := recallRecord(job); err == nil {
 		t.Errorf("an empty record is %s", have)
 	}
 	ours := bound()
 	for uid, want := range map[types.UID]Record{job.UID: ours, "another": newRecord()} {
 		ours.Of, want.Of = uid, ""
-		job.Annotations[v1alpha1.AnnotationRecord] = ours.String()
-		job.Status = v1alpha1.ClusterJobStatus{}
+		job.Annotations[v1beta1.AnnotationRecord] = ours.String()
+		job.Status = v1beta1.ClusterJobStatus{}
 		have, err := recallRecord(job)
 		if have.Of = ""; err != nil || have.String() != want.String() {
 			t.Errorf("the record of %s: %s, %v", uid, have, err)
 		}
 	}
-	delete(job.Annotations, v1alpha1.AnnotationRecord)
-	job.Status = v1alpha1.ClusterJobStatus{}
+	delete(job.Annotations, v1beta1.AnnotationRecord)
+	job.Status = v1beta1.ClusterJobStatus{}
 	if have, err := recallRecord(job); err != nil || have.String() != newRecord().String() {
 		t.Errorf("a new job has the record %s, %v", have, err)
 	}
@@ -103,7 +103,7 @@ func TestRecordComesFirst(t *testing.T) {
 // TestResumed: the time of the resumption comes back from the condition.
 func TestResumed(t *testing.T) {
 	job := train()
-	job.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionSuspended, Status: metav1.ConditionFalse, LastTransitionTime: metav1.Unix(ago(20), 0)}}
+	job.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionSuspended, Status: metav1.ConditionFalse, LastTransitionTime: metav1.Unix(ago(20), 0)}}
 	if have, err := recallRecord(job); err != nil || have.Began != ago(20) || have.Suspended {
 		t.Errorf("%s, %v", have, err)
 	}
@@ -164,7 +164,7 @@ func TestString_IsReadAgain(t *testing.T) {
 			})
 		}
 		record.Outcome = Outcome{
-			Phase: v1alpha1.PhaseFailed, Reason: "AttemptDeadlineExceeded", Text: cutText(words.Draw(rt, "text")),
+			Phase: v1beta1.PhaseFailed, Reason: "AttemptDeadlineExceeded", Text: cutText(words.Draw(rt, "text")),
 		}
 		have, err := ParseRecord(record.String())
 		if err != nil || have.String() != record.String() {
@@ -208,7 +208,7 @@ func FuzzParseRecord(f *testing.F) {
 			t.Errorf("%q is %s, and that is %s, %v", text, record, again, err)
 		}
 		job := train()
-		job.Annotations = map[string]string{v1alpha1.AnnotationRecord: text}
+		job.Annotations = map[string]string{v1beta1.AnnotationRecord: text}
 		s := Seen{Record: record}
 		Status(job, s, Decide(job, s, now), nil, now) // whatever it says, nothing breaks
 	})

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -33,7 +33,7 @@ func countEnd(p *planner, kind kind, f fate) bool {
 
 // isRetriedExit reports whether a failure with an exit code is one to retry. One without an exit
 // code is not among those that are named.
-func isRetriedExit(codes *v1alpha1.ExitCodes, exit *int32) bool {
+func isRetriedExit(codes *v1beta1.ExitCodes, exit *int32) bool {
 	switch {
 	case codes == nil:
 		return true
@@ -48,12 +48,12 @@ func isRetriedExit(codes *v1alpha1.ExitCodes, exit *int32) bool {
 func planRetry(p *planner, f fate) {
 	number := p.record.Attempt
 	p.record.Attempt++
-	if p.hasOwnCluster() && (p.job.Spec.Retry.Scope == v1alpha1.RetryCluster || f.Code == reason.ClusterGone.Code) {
+	if p.hasOwnCluster() && (p.job.Spec.Retry.Scope == v1beta1.RetryCluster || f.Code == reason.ClusterGone.Code) {
 		p.record.Own++
 	}
 	p.addEvent(reason.AttemptEnded.Of(number, f.Code, f.Text), "Retry")
 	p.Events[len(p.Events)-1].Warning = true
-	p.setPhase(v1alpha1.PhaseRetrying, reason.Retrying.Of(number, f.Code, reconcile.Stamp(p.record.endedAt(p.now).Add(retryDelay(p.situation)))))
+	p.setPhase(v1beta1.PhaseRetrying, reason.Retrying.Of(number, f.Code, reconcile.Stamp(p.record.endedAt(p.now).Add(retryDelay(p.situation)))))
 }
 
 // retryDelay returns how long to wait after the last attempt before the next.

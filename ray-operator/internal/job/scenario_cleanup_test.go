@@ -5,18 +5,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
-func cleans(rules ...v1alpha1.CleanupRule) func(*v1alpha1.ClusterJob) {
-	return func(j *v1alpha1.ClusterJob) { j.Spec.Cleanup = rules }
+func cleans(rules ...v1beta1.CleanupRule) func(*v1beta1.ClusterJob) {
+	return func(j *v1beta1.ClusterJob) { j.Spec.Cleanup = rules }
 }
 
 var (
-	workersAtOnce = v1alpha1.CleanupRule{Outcome: v1alpha1.OutcomeFailure, Action: v1alpha1.CleanupDeleteWorkers}
-	clusterLater  = v1alpha1.CleanupRule{Outcome: v1alpha1.OutcomeFailure, Action: v1alpha1.CleanupDeleteCluster, AfterSeconds: 600}
-	onSuccess     = v1alpha1.CleanupRule{Outcome: v1alpha1.OutcomeSuccess, Action: v1alpha1.CleanupDeleteCluster}
+	workersAtOnce = v1beta1.CleanupRule{Outcome: v1beta1.OutcomeFailure, Action: v1beta1.CleanupDeleteWorkers}
+	clusterLater  = v1beta1.CleanupRule{Outcome: v1beta1.OutcomeFailure, Action: v1beta1.CleanupDeleteCluster, AfterSeconds: 600}
+	onSuccess     = v1beta1.CleanupRule{Outcome: v1beta1.OutcomeSuccess, Action: v1beta1.CleanupDeleteCluster}
 )
 
 // kept asserts that a job's one cluster is there with so many workers, and says who keeps it.
@@ -26,7 +26,7 @@ func kept(w *testkit.World, workers int, until string) {
 	if len(clusters) != 1 {
 		w.Fatalf("%d clusters are left", len(clusters))
 	}
-	if note := clusters[0].Annotations[v1alpha1.AnnotationRetainedBy]; !strings.HasPrefix(note, "ClusterJob train keeps it "+until) {
+	if note := clusters[0].Annotations[v1beta1.AnnotationRetainedBy]; !strings.HasPrefix(note, "ClusterJob train keeps it "+until) {
 		w.Fatalf("the cluster says that %q", note)
 	}
 	if have := len(w.Workers(clusters[0].Name, "cpu")); have != workers {

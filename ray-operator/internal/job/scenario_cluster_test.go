@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
@@ -28,17 +28,17 @@ func TestClusters(t *testing.T) {
 		}},
 		testkit.Scenario{Name: "suspended-and-resumed", Run: func(w *testkit.World) {
 			shared(w, succeeds)
-			w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Spec.Suspend = true })
+			w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.Suspend = true })
 			w.Settle()
 			given(w, testkit.Job("train"))
 			w.ExpectJob("train", "Pending", "Ready=False ClusterSuspended")
-			w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Spec.Suspend = false })
+			w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.Suspend = false })
 			w.Settle()
 			w.ExpectJob("train", "Succeeded", "1 JobSucceeded(0) Complete")
 		}},
 		testkit.Scenario{Name: "suspended-under-a-run", Run: func(w *testkit.World) {
 			one(plain, hangs)(w)
-			w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Spec.Suspend = true })
+			w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.Suspend = true })
 			w.Settle()
 			w.ExpectJob("train", "Failed", "1 HeadLost Lost")
 		}, KeepRecord: true}, // a suspended cluster's record comes back with its next write
@@ -53,7 +53,7 @@ func TestClusters(t *testing.T) {
 		testkit.Scenario{Name: "without-its-token", Run: withoutToken},
 		testkit.Scenario{Name: "idle-is-woken", Run: func(w *testkit.World) {
 			cluster := testkit.Cluster("demo")
-			cluster.Spec.IdlePolicy = &v1alpha1.IdlePolicy{AfterSeconds: 300, Action: v1alpha1.IdleSuspend}
+			cluster.Spec.IdlePolicy = &v1beta1.IdlePolicy{AfterSeconds: 300, Action: v1beta1.IdleSuspend}
 			programs(w, succeeds)
 			w.Create(cluster)
 			w.Ray.IdleSince = w.Clock.Now()
@@ -69,9 +69,9 @@ func TestClusters(t *testing.T) {
 
 // withoutToken: the Secret of a cluster's own token goes while the cluster runs.
 func withoutToken(w *testkit.World) {
-	w.Create(&corev1.Secret{ObjectMeta: meta("mine"), StringData: map[string]string{v1alpha1.TokenKey: "a long enough word that nobody knows"}})
+	w.Create(&corev1.Secret{ObjectMeta: meta("mine"), StringData: map[string]string{v1beta1.TokenKey: "a long enough word that nobody knows"}})
 	cluster := testkit.Cluster("demo")
-	cluster.Spec.Authentication = &v1alpha1.Authentication{Mode: v1alpha1.AuthenticationToken, SecretName: "mine"}
+	cluster.Spec.Authentication = &v1beta1.Authentication{Mode: v1beta1.AuthenticationToken, SecretName: "mine"}
 	w.Create(cluster)
 	w.Settle()
 	w.Expect("demo", "Ready=True")
@@ -80,7 +80,7 @@ func withoutToken(w *testkit.World) {
 	given(w, testkit.Job("train"))
 	w.ExpectJob("train", "Pending", "Ready=False HeadUnauthorized")
 	w.Ran("train", 0)
-	w.Create(&corev1.Secret{ObjectMeta: meta("mine"), StringData: map[string]string{v1alpha1.TokenKey: "a long enough word that nobody knows"}})
+	w.Create(&corev1.Secret{ObjectMeta: meta("mine"), StringData: map[string]string{v1beta1.TokenKey: "a long enough word that nobody knows"}})
 	w.After(time.Minute)
 	w.ExpectJob("train", "Succeeded", "1 JobSucceeded(0) Complete")
 }
@@ -94,7 +94,7 @@ func TestClustersThatGo(t *testing.T) {
 			w.ExpectJob("train", "Failed", "1 "+goneOrLost(w)+" Lost")
 		}, AnyLoss: true},
 		testkit.Scenario{Name: "deleted-and-made-again", Run: func(w *testkit.World) {
-			one(retries(v1alpha1.Retry{Limit: 1}), hangs, succeeds)(w)
+			one(retries(v1beta1.Retry{Limit: 1}), hangs, succeeds)(w)
 			w.Delete(w.Cluster("demo"))
 			w.Create(testkit.Cluster("demo"))
 			w.Settle()
@@ -119,13 +119,13 @@ func TestClustersThatGo(t *testing.T) {
 			w.During(10 * time.Second)
 			given(w, testkit.Job("train"))
 			w.ExpectJob("train", "Pending", "Ready=False ClusterDeleting")
-			w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Finalizers = nil })
+			w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Finalizers = nil })
 			w.Settle()
 			w.ExpectJob("train", "Pending", "Ready=False ClusterMissing")
 		}},
 		testkit.Scenario{Name: "own-deleted-under-a-run", Run: func(w *testkit.World) {
 			programs(w, hangs, succeeds)
-			given(w, testkit.OwnJob("train"), retries(v1alpha1.Retry{Limit: 1, Scope: v1alpha1.RetryCluster}))
+			given(w, testkit.OwnJob("train"), retries(v1beta1.Retry{Limit: 1, Scope: v1beta1.RetryCluster}))
 			w.ExpectJob("train", "Running", "1")
 			w.Delete(w.OwnClusters("train")[0])
 			w.Settle()
@@ -157,12 +157,12 @@ func ownDeletedEarly(w *testkit.World) {
 	given(w, testkit.OwnJob("train"))
 	w.ExpectJob("train", "Provisioning", "Ready=False Unschedulable")
 	held := w.OwnClusters("train")[0]
-	w.Edit(held.Name, func(c *v1alpha1.ComputeCluster) { c.Finalizers = []string{"example.com/mine"} })
+	w.Edit(held.Name, func(c *v1beta1.ComputeCluster) { c.Finalizers = []string{"example.com/mine"} })
 	w.Delete(w.Cluster(held.Name))
 	w.Settle()
 	w.ExpectJob("train", "Pending", "Ready=False ClusterDeleting")
 	w.Kubelet.Idle = nil
-	w.Edit(held.Name, func(c *v1alpha1.ComputeCluster) { c.Finalizers = nil })
+	w.Edit(held.Name, func(c *v1beta1.ComputeCluster) { c.Finalizers = nil })
 	w.Settle()
 	w.ExpectJob("train", "Succeeded", "1 JobSucceeded(0) Complete")
 }
@@ -170,7 +170,7 @@ func ownDeletedEarly(w *testkit.World) {
 // ownRefused: a quota keeps the job's cluster from being made, until it is raised.
 func ownRefused(w *testkit.World) {
 	w.Refuse(func(obj client.Object) error {
-		if _, ok := obj.(*v1alpha1.ComputeCluster); ok {
+		if _, ok := obj.(*v1beta1.ComputeCluster); ok {
 			return apierrors.NewForbidden(schema.GroupResource{Resource: "computeclusters"}, obj.GetName(), errors.New("exceeded quota: clusters"))
 		}
 		return nil
@@ -192,10 +192,10 @@ func ownRefused(w *testkit.World) {
 func ownTaken(w *testkit.World) {
 	job := testkit.OwnJob("train")
 	w.Create(job)
-	forged := func(name string) *v1alpha1.ComputeCluster {
+	forged := func(name string) *v1beta1.ComputeCluster {
 		cluster := testkit.Cluster(name)
 		cluster.Spec.Suspend = true
-		cluster.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(job, v1alpha1.GroupVersion.WithKind("ClusterJob"))}
+		cluster.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(job, v1beta1.GroupVersion.WithKind("ClusterJob"))}
 		w.Create(cluster)
 		return cluster
 	}
@@ -205,7 +205,7 @@ func ownTaken(w *testkit.World) {
 	w.Delete(w.Cluster(theirs.Name))
 	w.After(time.Minute)
 	w.ExpectJob("train", "Succeeded")
-	if left := w.Cluster(stays.Name); left.DeletionTimestamp != nil || left.Annotations[v1alpha1.AnnotationReleasedAt] != "" {
+	if left := w.Cluster(stays.Name); left.DeletionTimestamp != nil || left.Annotations[v1beta1.AnnotationReleasedAt] != "" {
 		w.Errorf("the job took a cluster of somebody else's for one of its own")
 	}
 }

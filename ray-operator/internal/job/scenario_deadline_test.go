@@ -4,20 +4,20 @@ import (
 	"testing"
 	"time"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
-func startsWithin(seconds int32) func(*v1alpha1.ClusterJob) {
-	return func(j *v1alpha1.ClusterJob) { j.Spec.StartDeadlineSeconds = number(seconds) }
+func startsWithin(seconds int32) func(*v1beta1.ClusterJob) {
+	return func(j *v1beta1.ClusterJob) { j.Spec.StartDeadlineSeconds = number(seconds) }
 }
 
-func runsWithin(seconds int32) func(*v1alpha1.ClusterJob) {
-	return func(j *v1alpha1.ClusterJob) { j.Spec.ActiveDeadlineSeconds = number(seconds) }
+func runsWithin(seconds int32) func(*v1beta1.ClusterJob) {
+	return func(j *v1beta1.ClusterJob) { j.Spec.ActiveDeadlineSeconds = number(seconds) }
 }
 
 // silence is a world with one job whose head falls silent once it is bound.
-func silence(w *testkit.World, of *v1alpha1.ClusterJob, edit func(*v1alpha1.ClusterJob), process testkit.Process) {
+func silence(w *testkit.World, of *v1beta1.ClusterJob, edit func(*v1beta1.ClusterJob), process testkit.Process) {
 	w.Helper()
 	programs(w, process)
 	if of.Spec.ClusterRef != nil {
@@ -63,7 +63,7 @@ func TestStartDeadline(t *testing.T) {
 			w.ExpectJob("train", "Failed", "Failed=True StopAbandoned", "1 StopAbandoned Lost")
 		}},
 		testkit.Scenario{Name: "counts-from-the-resumption", Run: func(w *testkit.World) {
-			one(func(j *v1alpha1.ClusterJob) { suspended(j); startsWithin(60)(j) }, succeeds)(w)
+			one(func(j *v1beta1.ClusterJob) { suspended(j); startsWithin(60)(j) }, succeeds)(w)
 			w.After(10 * time.Minute)
 			w.ExpectJob("train", "Suspended")
 			suspend(w, false)
@@ -103,15 +103,15 @@ func TestActiveDeadline(t *testing.T) {
 			w.ExpectJob("train", "Failed", "Failed=True StopAbandoned", "1 StopAbandoned Lost")
 		}},
 		testkit.Scenario{Name: "over-all-attempts", Run: func(w *testkit.World) {
-			one(func(j *v1alpha1.ClusterJob) {
+			one(func(j *v1beta1.ClusterJob) {
 				runsWithin(60)(j)
-				retries(v1alpha1.Retry{Limit: 9, BackoffSeconds: number(1)})(j)
+				retries(v1beta1.Retry{Limit: 9, BackoffSeconds: number(1)})(j)
 			}, fails(1), hangs)(w)
 			w.ExpectJob("train", "Failed", "Failed=True DeadlineExceeded", "1 EntrypointFailed(1) Complete", "2 DeadlineExceeded Complete")
 		}},
 		testkit.Scenario{Name: "in-the-back-off", Run: func(w *testkit.World) {
 			shared(w, fails(1))
-			w.Create(edited(testkit.Job("train"), runsWithin(60), retries(v1alpha1.Retry{Limit: 9, BackoffSeconds: number(300)})))
+			w.Create(edited(testkit.Job("train"), runsWithin(60), retries(v1beta1.Retry{Limit: 9, BackoffSeconds: number(300)})))
 			w.After(3 * time.Minute)
 			w.ExpectJob("train", "Failed", "Failed=True DeadlineExceeded", "1 EntrypointFailed(1) Complete")
 			w.Ran("train", 1)
@@ -147,7 +147,7 @@ func TestActiveDeadlineAnew(t *testing.T) {
 }
 
 func TestAttemptDeadline(t *testing.T) {
-	attempts := retries(v1alpha1.Retry{Limit: 1, AttemptDeadlineSeconds: number(30)})
+	attempts := retries(v1beta1.Retry{Limit: 1, AttemptDeadlineSeconds: number(30)})
 	play(t,
 		testkit.Scenario{Name: "is-a-failure", Run: func(w *testkit.World) {
 			one(attempts, hangs, succeeds)(w)

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
@@ -57,7 +57,7 @@ func TestDelete(t *testing.T) {
 		}},
 		testkit.Scenario{Name: "in-the-back-off", Run: func(w *testkit.World) {
 			shared(w, fails(1))
-			w.Create(edited(testkit.Job("train"), retries(v1alpha1.Retry{Limit: 1, BackoffSeconds: number(300)})))
+			w.Create(edited(testkit.Job("train"), retries(v1beta1.Retry{Limit: 1, BackoffSeconds: number(300)})))
 			w.During(30 * time.Second)
 			deleted(w)
 			w.After(10 * time.Minute)
@@ -101,10 +101,10 @@ func TestDeleteWhatIsLost(t *testing.T) {
 // formerName has the job kept under the former name of the finalizer, as an upgrade finds it.
 func formerName(w *testkit.World) {
 	w.Helper()
-	if have := w.Job("train").Finalizers; !slices.Equal(have, []string{v1alpha1.FinalizerRun}) {
+	if have := w.Job("train").Finalizers; !slices.Equal(have, []string{v1beta1.FinalizerRun}) {
 		w.Fatalf("it is kept by %q", have)
 	}
-	w.EditJob("train", func(j *v1alpha1.ClusterJob) { j.Finalizers = []string{v1alpha1.FinalizerFormerRun} })
+	w.EditJob("train", func(j *v1beta1.ClusterJob) { j.Finalizers = []string{v1beta1.FinalizerFormerRun} })
 	w.During(5 * time.Second)
 }
 

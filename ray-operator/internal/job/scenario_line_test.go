@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
@@ -89,7 +89,7 @@ func TestLine(t *testing.T) {
 			w.EditJob("job-1", suspended)
 			w.Settle()
 			expectPhases(w, "SRSRPP")
-			w.EditJob("job-3", func(j *v1alpha1.ClusterJob) { j.Spec.Suspend = false })
+			w.EditJob("job-3", func(j *v1beta1.ClusterJob) { j.Spec.Suspend = false })
 			w.Settle()
 			if said := w.JobMessage("job-3"); !strings.Contains(said, "position 1 in the queue") {
 				w.Fatalf("job 3 says %q", said)
@@ -97,10 +97,10 @@ func TestLine(t *testing.T) {
 		}},
 		testkit.Scenario{Name: "the-limit-is-raised", Run: func(w *testkit.World) {
 			crowd(w, 2, hangs)
-			w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Spec.MaxConcurrentJobs = number(4) })
+			w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.MaxConcurrentJobs = number(4) })
 			w.Settle()
 			expectPhases(w, "RRRRPP")
-			w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Spec.MaxConcurrentJobs = nil })
+			w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.MaxConcurrentJobs = nil })
 			w.Settle()
 			expectPhases(w, "RRRRRR")
 		}},

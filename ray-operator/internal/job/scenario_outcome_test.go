@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
@@ -45,14 +45,14 @@ func TestOutcomes(t *testing.T) {
 			w.ExpectJob("train", "Succeeded", "1 JobSucceeded(0) Lost")
 		}},
 		testkit.Scenario{Name: "ttl", Run: func(w *testkit.World) {
-			one(func(j *v1alpha1.ClusterJob) { j.Spec.TTLSecondsAfterFinished = number(60) }, succeeds)(w)
+			one(func(j *v1beta1.ClusterJob) { j.Spec.TTLSecondsAfterFinished = number(60) }, succeeds)(w)
 			noJob(w, "train")
 		}},
 		testkit.Scenario{Name: "ttl-takes-a-kept-cluster", Run: func(w *testkit.World) {
 			programs(w, fails(1))
-			given(w, testkit.OwnJob("train"), func(j *v1alpha1.ClusterJob) {
+			given(w, testkit.OwnJob("train"), func(j *v1beta1.ClusterJob) {
 				j.Spec.TTLSecondsAfterFinished = number(600)
-				j.Spec.Cleanup = []v1alpha1.CleanupRule{{Outcome: v1alpha1.OutcomeSuccess, Action: v1alpha1.CleanupDeleteCluster}}
+				j.Spec.Cleanup = []v1beta1.CleanupRule{{Outcome: v1beta1.OutcomeSuccess, Action: v1beta1.CleanupDeleteCluster}}
 			})
 			w.ExpectJob("train", "Failed")
 			if len(w.OwnClusters("train")) != 1 {

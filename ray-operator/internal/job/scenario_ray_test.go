@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
@@ -16,7 +16,7 @@ func TestWhatRaySays(t *testing.T) {
 		testkit.Scenario{Name: "stopped-by-someone", Run: func(w *testkit.World) {
 			stopped := hangs
 			stopped.Hangs, stopped.Takes, stopped.Stopped = false, 20*time.Second, true
-			one(retries(v1alpha1.Retry{Limit: 5}), stopped)(w)
+			one(retries(v1beta1.Retry{Limit: 5}), stopped)(w)
 			w.ExpectJob("train", "Stopped", "Failed=True StoppedInRay", "Stalled=True", "1 StoppedInRay Complete")
 			w.Ran("train", 1)
 		}},
@@ -26,7 +26,7 @@ func TestWhatRaySays(t *testing.T) {
 		}},
 		testkit.Scenario{Name: "refused", Run: func(w *testkit.World) {
 			w.Jobs.Refuse = func(testkit.Run) string { return "it does not like it" }
-			one(retries(v1alpha1.Retry{Limit: 5}), succeeds)(w)
+			one(retries(v1beta1.Retry{Limit: 5}), succeeds)(w)
 			w.ExpectJob("train", "Failed", "Failed=True SubmissionRefused", "1 SubmissionRefused Complete")
 			w.Ran("train", 0)
 		}},
@@ -39,16 +39,16 @@ func TestWhatRaySays(t *testing.T) {
 		testkit.Scenario{Name: "name-is-taken", Run: func(w *testkit.World) {
 			shared(w, succeeds)
 			w.Jobs.Plant(w.Head("demo"), naming.Submission("train", "job-train-1", 1))
-			given(w, testkit.Job("train"), retries(v1alpha1.Retry{Limit: 5}))
+			given(w, testkit.Job("train"), retries(v1beta1.Retry{Limit: 5}))
 			w.ExpectJob("train", "Failed", "Failed=True SubmissionForeign", "1 SubmissionForeign Complete")
 			w.ExpectLines("train", 1)
 			ends(w, naming.Submission("train", "job-train-1", 1), headclient.JobRunning)
-			w.EditJob("train", func(j *v1alpha1.ClusterJob) { j.Spec.TTLSecondsAfterFinished = number(1) })
+			w.EditJob("train", func(j *v1beta1.ClusterJob) { j.Spec.TTLSecondsAfterFinished = number(1) })
 			w.Settle()
 			noJob(w, "train")
 		}},
 		testkit.Scenario{Name: "deleted-in-ray", Run: func(w *testkit.World) {
-			one(retries(v1alpha1.Retry{Limit: 1}), hangs, succeeds)(w)
+			one(retries(v1beta1.Retry{Limit: 1}), hangs, succeeds)(w)
 			w.Jobs.Change(w.Job("train").Status.SubmissionID, func(*headclient.Job) bool { return false })
 			w.After(time.Minute)
 			w.ExpectJob("train", "Succeeded", "1 RunNotFound Lost", "2 JobSucceeded(0) Complete")
@@ -83,7 +83,7 @@ func TestRayChangesItsMind(t *testing.T) {
 		}},
 		testkit.Scenario{Name: "driver-lost", Run: func(w *testkit.World) {
 			lost := testkit.Process{Takes: time.Second, ErrorType: "JOB_SUPERVISOR_ACTOR_DIED"}
-			one(retries(v1alpha1.Retry{InfrastructureLimit: number(1)}), lost, succeeds)(w)
+			one(retries(v1beta1.Retry{InfrastructureLimit: number(1)}), lost, succeeds)(w)
 			w.ExpectJob("train", "Succeeded", "1 DriverLost Complete", "2 JobSucceeded(0) Complete")
 		}},
 	)
@@ -109,7 +109,7 @@ func TestOperatorAway(t *testing.T) {
 			w.During(20 * time.Second)
 			w.Away = true
 			w.During(2 * time.Minute)
-			w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Finalizers = []string{"foregroundDeletion"} })
+			w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Finalizers = []string{"foregroundDeletion"} })
 			w.Delete(w.Cluster("demo"))
 			w.Kubelet.StopDelay = 25 * time.Second
 			w.Delete(w.Head("demo"))
@@ -117,11 +117,11 @@ func TestOperatorAway(t *testing.T) {
 			w.Return()
 			w.During(20 * time.Second)
 			w.ExpectJob("train", "Succeeded", "1 JobSucceeded(0) Complete")
-			w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Finalizers = nil })
+			w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Finalizers = nil })
 			w.Settle()
 		}},
 		testkit.Scenario{Name: "head-goes", Run: func(w *testkit.World) {
-			one(retries(v1alpha1.Retry{Limit: 1}), hangs, succeeds)(w)
+			one(retries(v1beta1.Retry{Limit: 1}), hangs, succeeds)(w)
 			w.Away = true
 			w.Force(w.Head("demo"))
 			w.During(time.Minute)
@@ -145,7 +145,7 @@ func TestOperatorAway(t *testing.T) {
 func TestNotOurs(t *testing.T) {
 	play(t,
 		testkit.Scenario{Name: "managed-by-others", Run: func(w *testkit.World) {
-			one(func(j *v1alpha1.ClusterJob) { j.Spec.ManagedBy = "kueue.x-k8s.io/multikueue" }, succeeds)(w)
+			one(func(j *v1beta1.ClusterJob) { j.Spec.ManagedBy = "kueue.x-k8s.io/multikueue" }, succeeds)(w)
 			if found := w.Job("train"); found.Status.Phase != "" || found.Status.ObservedGeneration != 0 || len(found.Annotations) > 0 || len(found.Finalizers) > 0 {
 				w.Fatalf("another's job was written to: %+v", found)
 			}
@@ -155,35 +155,35 @@ func TestNotOurs(t *testing.T) {
 			noJob(w, "train")
 		}},
 		testkit.Scenario{Name: "invalid", Run: func(w *testkit.World) {
-			one(func(j *v1alpha1.ClusterJob) { j.Spec.Command = []string{"python"} }, succeeds)(w)
+			one(func(j *v1beta1.ClusterJob) { j.Spec.Command = []string{"python"} }, succeeds)(w)
 			w.ExpectJob("train", "Pending", "Stalled=True InvalidSpec", "Ready=False InvalidSpec")
 			w.Ran("train", 0)
-			w.EditJob("train", func(j *v1alpha1.ClusterJob) { j.Spec.Entrypoint = "" })
+			w.EditJob("train", func(j *v1beta1.ClusterJob) { j.Spec.Entrypoint = "" })
 			w.Settle()
 			w.ExpectJob("train", "Succeeded", "Stalled=False")
 		}},
 		testkit.Scenario{Name: "own-invalid", Run: func(w *testkit.World) {
-			given(w, testkit.OwnJob("train"), func(j *v1alpha1.ClusterJob) { j.Spec.Command = []string{"python"} })
+			given(w, testkit.OwnJob("train"), func(j *v1beta1.ClusterJob) { j.Spec.Command = []string{"python"} })
 			w.ExpectJob("train", "Pending", "Stalled=True InvalidSpec")
 			gone(w, "train")
-			w.EditJob("train", func(j *v1alpha1.ClusterJob) { j.Spec.Entrypoint = "" })
+			w.EditJob("train", func(j *v1beta1.ClusterJob) { j.Spec.Entrypoint = "" })
 			w.Settle()
 			w.ExpectJob("train", "Succeeded")
 		}},
 		testkit.Scenario{Name: "record-damaged", Run: func(w *testkit.World) {
 			one(plain, hangs)(w)
-			record := w.Job("train").Annotations[v1alpha1.AnnotationRecord]
-			w.Annotate(w.Job("train"), v1alpha1.AnnotationRecord, strings.TrimSuffix(record, "}"))
+			record := w.Job("train").Annotations[v1beta1.AnnotationRecord]
+			w.Annotate(w.Job("train"), v1beta1.AnnotationRecord, strings.TrimSuffix(record, "}"))
 			w.Settle()
 			w.ExpectJob("train", "Running", "Stalled=True RecordDamaged")
-			w.Annotate(w.Job("train"), v1alpha1.AnnotationRecord, record)
+			w.Annotate(w.Job("train"), v1beta1.AnnotationRecord, record)
 			w.Settle()
 			w.ExpectJob("train", "Running", "Stalled=False")
 			w.Ran("train", 1)
 		}, KeepRecord: true},
 		testkit.Scenario{Name: "record-damaged-and-deleted", Run: func(w *testkit.World) {
 			one(plain, succeeds)(w)
-			w.Annotate(w.Job("train"), v1alpha1.AnnotationRecord, "{")
+			w.Annotate(w.Job("train"), v1beta1.AnnotationRecord, "{")
 			w.Settle()
 			deleted(w)
 		}, KeepRecord: true},

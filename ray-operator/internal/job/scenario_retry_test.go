@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
@@ -15,7 +15,7 @@ func TestRetry(t *testing.T) {
 		testkit.Scenario{Name: "driver", Run: func(w *testkit.World) {
 			shared(w, fails(1), fails(2), succeeds)
 			began := w.Clock.Now()
-			given(w, testkit.Job("train"), retries(v1alpha1.Retry{Limit: 3}))
+			given(w, testkit.Job("train"), retries(v1beta1.Retry{Limit: 3}))
 			w.ExpectJob("train", "Succeeded", "1 EntrypointFailed(1) Complete", "2 EntrypointFailed(2) Complete", "3 JobSucceeded(0) Complete")
 			w.Ran("train", 3)
 			// Back-offs of 10 s and 20 s, and three runs.
@@ -24,22 +24,22 @@ func TestRetry(t *testing.T) {
 			}
 		}},
 		testkit.Scenario{Name: "limit", Run: func(w *testkit.World) {
-			one(retries(v1alpha1.Retry{Limit: 1, BackoffSeconds: number(0)}), fails(1))(w)
+			one(retries(v1beta1.Retry{Limit: 1, BackoffSeconds: number(0)}), fails(1))(w)
 			w.ExpectJob("train", "Failed", "Failed=True EntrypointFailed", "1 EntrypointFailed(1) Complete", "2 EntrypointFailed(1) Complete")
 			w.Ran("train", 2)
 		}},
 		testkit.Scenario{Name: "not-on-this-exit-code", Run: func(w *testkit.World) {
-			one(retries(v1alpha1.Retry{Limit: 5, OnExitCodes: &v1alpha1.ExitCodes{In: []int32{75}}}), fails(75), fails(1))(w)
+			one(retries(v1beta1.Retry{Limit: 5, OnExitCodes: &v1beta1.ExitCodes{In: []int32{75}}}), fails(75), fails(1))(w)
 			w.ExpectJob("train", "Failed", "1 EntrypointFailed(75) Complete", "2 EntrypointFailed(1) Complete")
 		}},
 		testkit.Scenario{Name: "runtime-environment", Run: func(w *testkit.World) {
-			one(retries(v1alpha1.Retry{Limit: 1}), testkit.Process{ErrorType: "RUNTIME_ENV_SETUP_FAILURE"}, succeeds)(w)
+			one(retries(v1beta1.Retry{Limit: 1}), testkit.Process{ErrorType: "RUNTIME_ENV_SETUP_FAILURE"}, succeeds)(w)
 			w.ExpectJob("train", "Succeeded", "1 RuntimeEnvFailed Complete", "2 JobSucceeded(0) Complete")
 		}},
 		testkit.Scenario{Name: "on-another-cluster", Run: anotherCluster},
 		testkit.Scenario{Name: "driver-on-its-own-cluster", Run: func(w *testkit.World) {
 			programs(w, fails(1), hangs)
-			given(w, testkit.OwnJob("train", testkit.Group("cpu", 1)), retries(v1alpha1.Retry{Limit: 1}))
+			given(w, testkit.OwnJob("train", testkit.Group("cpu", 1)), retries(v1beta1.Retry{Limit: 1}))
 			w.ExpectJob("train", "Running", "1 EntrypointFailed(1) Complete", "2")
 			if runs := w.Jobs.Runs(w.Job("train").UID); runs[0].Head != runs[1].Head {
 				w.Fatalf("scope Driver went to another head: %+v", runs)
@@ -47,17 +47,17 @@ func TestRetry(t *testing.T) {
 		}},
 		testkit.Scenario{Name: "edited-in-the-back-off", Run: func(w *testkit.World) {
 			shared(w, fails(1), succeeds)
-			w.Create(edited(testkit.Job("train"), retries(v1alpha1.Retry{Limit: 1, BackoffSeconds: number(300)})))
+			w.Create(edited(testkit.Job("train"), retries(v1beta1.Retry{Limit: 1, BackoffSeconds: number(300)})))
 			w.During(60 * time.Second)
 			w.ExpectJob("train", "Retrying", "Reconciling=True Retrying", "1 EntrypointFailed(1) Complete")
-			w.EditJob("train", func(j *v1alpha1.ClusterJob) { j.Spec.Retry.BackoffSeconds = number(0) })
+			w.EditJob("train", func(j *v1beta1.ClusterJob) { j.Spec.Retry.BackoffSeconds = number(0) })
 			w.Settle()
 			w.ExpectJob("train", "Succeeded", "1 EntrypointFailed(1) Complete", "2 JobSucceeded(0) Complete")
 		}},
 	)
 }
 
-func edited(of *v1alpha1.ClusterJob, edits ...func(*v1alpha1.ClusterJob)) *v1alpha1.ClusterJob {
+func edited(of *v1beta1.ClusterJob, edits ...func(*v1beta1.ClusterJob)) *v1beta1.ClusterJob {
 	for _, edit := range edits {
 		edit(of)
 	}
@@ -69,7 +69,7 @@ func edited(of *v1alpha1.ClusterJob, edits ...func(*v1alpha1.ClusterJob)) *v1alp
 func anotherCluster(w *testkit.World) {
 	w.Kubelet.StopDelay = 20 * time.Second
 	programs(w, fails(1), succeeds)
-	given(w, testkit.OwnJob("train", testkit.Group("cpu", 1)), retries(v1alpha1.Retry{Limit: 1, Scope: v1alpha1.RetryCluster}))
+	given(w, testkit.OwnJob("train", testkit.Group("cpu", 1)), retries(v1beta1.Retry{Limit: 1, Scope: v1beta1.RetryCluster}))
 	w.ExpectJob("train", "Succeeded", "1 EntrypointFailed(1) Complete", "2 JobSucceeded(0) Complete")
 	attempts := w.Job("train").Status.Attempts
 	if attempts[0].ClusterName == attempts[1].ClusterName {
@@ -84,12 +84,12 @@ func anotherCluster(w *testkit.World) {
 func lostNode(w *testkit.World) {
 	w.Helper()
 	w.Kubelet.Node = func(pod *corev1.Pod) string {
-		if pod.Labels[v1alpha1.LabelRole] == v1alpha1.RoleWorker {
+		if pod.Labels[v1beta1.LabelRole] == v1beta1.RoleWorker {
 			return "old"
 		}
 		return "node-1"
 	}
-	w.Create(edited(testkit.OwnJob("train", testkit.Group("cpu", 1)), retries(v1alpha1.Retry{Limit: 1, Scope: v1alpha1.RetryCluster})))
+	w.Create(edited(testkit.OwnJob("train", testkit.Group("cpu", 1)), retries(v1beta1.Retry{Limit: 1, Scope: v1beta1.RetryCluster})))
 	w.During(30 * time.Second)
 	w.Kubelet.Node = nil
 	w.Silence("old")
@@ -108,7 +108,7 @@ func TestLostNode_BlocksNothing(t *testing.T) {
 		testkit.Scenario{Name: "suspension", Run: func(w *testkit.World) {
 			programs(w, hangs)
 			lostNode(w)
-			w.EditJob("train", func(j *v1alpha1.ClusterJob) { j.Spec.Suspend = true })
+			w.EditJob("train", func(j *v1beta1.ClusterJob) { j.Spec.Suspend = true })
 			w.After(10 * time.Minute)
 			w.ExpectJob("train", "Suspended")
 		}, AnyOutput: true},
@@ -131,27 +131,27 @@ func TestLosses(t *testing.T) {
 			w.Ran("train", 1)
 		}, AnyEpoch: true},
 		testkit.Scenario{Name: "head-lost-and-again", Run: func(w *testkit.World) {
-			one(retries(v1alpha1.Retry{Limit: 1}), hangs, succeeds)(w)
+			one(retries(v1beta1.Retry{Limit: 1}), hangs, succeeds)(w)
 			lose(w)
 			w.ExpectJob("train", "Succeeded", "1 HeadLost Lost", "2 JobSucceeded(0) Complete")
 			w.Ran("train", 2)
 		}, AnyEpoch: true},
 		testkit.Scenario{Name: "losses-are-counted-apart", Run: countedApart, AnyEpoch: true},
 		testkit.Scenario{Name: "losses-without-a-limit-of-their-own", Run: func(w *testkit.World) {
-			one(retries(v1alpha1.Retry{Limit: 1, BackoffSeconds: number(0)}), fails(1), hangs)(w)
+			one(retries(v1beta1.Retry{Limit: 1, BackoffSeconds: number(0)}), fails(1), hangs)(w)
 			lose(w)
 			w.ExpectJob("train", "Failed", "1 EntrypointFailed(1) Complete", "2 HeadLost Lost")
 		}, AnyEpoch: true},
 		testkit.Scenario{Name: "own-head-lost", Run: func(w *testkit.World) {
 			programs(w, hangs, succeeds)
-			given(w, testkit.OwnJob("train"), retries(v1alpha1.Retry{InfrastructureLimit: number(1)}))
+			given(w, testkit.OwnJob("train"), retries(v1beta1.Retry{InfrastructureLimit: number(1)}))
 			w.Force(w.Head(w.Job("train").Status.ClusterName))
 			w.Settle()
 			w.ExpectJob("train", "Succeeded", "1 HeadLost Lost", "2 JobSucceeded(0) Complete")
 			gone(w, "train")
 		}, AnyEpoch: true},
 		testkit.Scenario{Name: "container-restarts-in-place", Run: func(w *testkit.World) {
-			one(retries(v1alpha1.Retry{Limit: 1}), hangs, succeeds)(w)
+			one(retries(v1beta1.Retry{Limit: 1}), hangs, succeeds)(w)
 			head := w.Head("demo")
 			w.Must(w.Kubelet.Restart(w.Ctx, head))
 			w.Settle()
@@ -174,7 +174,7 @@ func TestLosses(t *testing.T) {
 
 // countedApart: two losses and one failure with a limit of 1 and an infrastructureLimit of 2.
 func countedApart(w *testkit.World) {
-	one(retries(v1alpha1.Retry{Limit: 1, InfrastructureLimit: number(2), BackoffSeconds: number(1)}), hangs, fails(1), hangs, fails(2))(w)
+	one(retries(v1beta1.Retry{Limit: 1, InfrastructureLimit: number(2), BackoffSeconds: number(1)}), hangs, fails(1), hangs, fails(2))(w)
 	lose(w)
 	w.ExpectJob("train", "Running", "1 HeadLost Lost", "2 EntrypointFailed(1) Complete", "3")
 	lose(w)
@@ -201,7 +201,7 @@ func lostBeforeTheReply(w *testkit.World) {
 	silent := false
 	w.Jobs.Silent = func(*corev1.Pod) bool { return silent }
 	w.Jobs.LoseReplies(func() { silent = true })
-	w.Create(edited(testkit.Job("train"), retries(v1alpha1.Retry{Limit: 1})))
+	w.Create(edited(testkit.Job("train"), retries(v1beta1.Retry{Limit: 1})))
 	w.During(10 * time.Second)
 	w.ExpectJob("train", "Submitting", "1")
 	w.Jobs.LoseReplies(nil)

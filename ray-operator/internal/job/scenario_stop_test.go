@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
@@ -14,7 +14,7 @@ import (
 // stop annotates the job, as a user does.
 func stop(w *testkit.World) {
 	w.Helper()
-	w.Annotate(w.Job("train"), v1alpha1.AnnotationStop, v1alpha1.StopOn)
+	w.Annotate(w.Job("train"), v1beta1.AnnotationStop, v1beta1.StopOn)
 }
 
 // expectStopped asserts that the job is Stopped for good, that its attempts ended as given, and
@@ -32,14 +32,14 @@ func expectStopped(w *testkit.World, ran int, attempts ...string) {
 }
 
 // often lets many attempts follow, soon.
-var often = retries(v1alpha1.Retry{Limit: 9, BackoffSeconds: number(1)})
+var often = retries(v1beta1.Retry{Limit: 9, BackoffSeconds: number(1)})
 
 func TestStop_BeforeItRuns(t *testing.T) {
 	play(t,
 		testkit.Scenario{Name: "from-creation", Run: func(w *testkit.World) {
 			shared(w, hangs)
-			w.Create(edited(testkit.Job("train"), func(j *v1alpha1.ClusterJob) {
-				j.Annotations = map[string]string{v1alpha1.AnnotationStop: v1alpha1.StopOn}
+			w.Create(edited(testkit.Job("train"), func(j *v1beta1.ClusterJob) {
+				j.Annotations = map[string]string{v1beta1.AnnotationStop: v1beta1.StopOn}
 			}))
 			expectStopped(w, 0)
 		}},
@@ -93,7 +93,7 @@ func TestStop_AtWork(t *testing.T) {
 		}},
 		testkit.Scenario{Name: "in-the-back-off", Run: func(w *testkit.World) {
 			shared(w, fails(1), hangs)
-			w.Create(edited(testkit.Job("train"), retries(v1alpha1.Retry{Limit: 1, BackoffSeconds: number(300)})))
+			w.Create(edited(testkit.Job("train"), retries(v1beta1.Retry{Limit: 1, BackoffSeconds: number(300)})))
 			w.During(60 * time.Second)
 			w.ExpectJob("train", "Retrying", "1 EntrypointFailed(1) Complete")
 			stop(w)
@@ -122,7 +122,7 @@ func TestStop_AtWork(t *testing.T) {
 			silence(w, testkit.Job("train"), often, hangs)
 			stop(w)
 			w.During(10 * time.Second)
-			w.EditJob("train", func(j *v1alpha1.ClusterJob) { delete(j.Annotations, v1alpha1.AnnotationStop) })
+			w.EditJob("train", func(j *v1beta1.ClusterJob) { delete(j.Annotations, v1beta1.AnnotationStop) })
 			w.During(10 * time.Second)
 			w.Jobs.Silent = nil
 			expectStopped(w, 1, "1 Stopped Complete")
@@ -149,8 +149,8 @@ func TestStop_OwnCluster(t *testing.T) {
 		}},
 		testkit.Scenario{Name: "stays-as-cleanup-says", Run: func(w *testkit.World) {
 			programs(w, hangs)
-			given(w, testkit.OwnJob("train"), func(j *v1alpha1.ClusterJob) {
-				j.Spec.Cleanup = []v1alpha1.CleanupRule{{Outcome: v1alpha1.OutcomeSuccess, Action: v1alpha1.CleanupDeleteCluster}}
+			given(w, testkit.OwnJob("train"), func(j *v1beta1.ClusterJob) {
+				j.Spec.Cleanup = []v1beta1.CleanupRule{{Outcome: v1beta1.OutcomeSuccess, Action: v1beta1.CleanupDeleteCluster}}
 			})
 			stop(w)
 			expectStopped(w, 1, "1 Stopped Complete")
@@ -171,14 +171,14 @@ func TestStop_SharedCluster(t *testing.T) {
 	play(t,
 		testkit.Scenario{Name: "makes-room", Run: func(w *testkit.World) {
 			shared(w, hangs)
-			w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Spec.MaxConcurrentJobs = number(1) })
+			w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.MaxConcurrentJobs = number(1) })
 			given(w, testkit.Job("train"))
 			for _, name := range []string{"second", "third"} {
 				w.After(time.Second)
 				given(w, testkit.Job(name))
 			}
 			w.ExpectJob("third", "Pending", "Ready=False JobQueued")
-			w.Annotate(w.Job("second"), v1alpha1.AnnotationStop, v1alpha1.StopOn)
+			w.Annotate(w.Job("second"), v1beta1.AnnotationStop, v1beta1.StopOn)
 			w.Settle()
 			w.ExpectJob("second", "Stopped", "Failed=True Stopped")
 			w.ExpectJob("third", "Pending", "Ready=False JobQueued")
@@ -195,7 +195,7 @@ func TestStop_SharedCluster(t *testing.T) {
 		}},
 		testkit.Scenario{Name: "says-false", Run: func(w *testkit.World) {
 			one(plain, hangs)(w)
-			w.Annotate(w.Job("train"), v1alpha1.AnnotationStop, "false")
+			w.Annotate(w.Job("train"), v1beta1.AnnotationStop, "false")
 			w.After(time.Minute)
 			w.ExpectJob("train", "Running", "1")
 		}},

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
@@ -15,7 +15,7 @@ func keeping(w *testkit.World, each ...testkit.Process) {
 	programs(w, each...)
 	w.Prepare(func() {
 		cluster := testkit.Cluster("demo", testkit.Group("cpu", 1))
-		cluster.Spec.ControlStore = &v1alpha1.ControlStore{Redis: &v1alpha1.GivenRedis{Address: "redis://redis:6379"}}
+		cluster.Spec.ControlStore = &v1beta1.ControlStore{Redis: &v1beta1.GivenRedis{Address: "redis://redis:6379"}}
 		w.Create(cluster)
 		w.Settle()
 	})
@@ -27,7 +27,7 @@ func TestHeadThatComesBack(t *testing.T) {
 	play(t,
 		testkit.Scenario{Name: "driver-goes-on", Run: func(w *testkit.World) {
 			keeping(w, hangs)
-			given(w, testkit.Job("train"), retries(v1alpha1.Retry{Limit: 5}))
+			given(w, testkit.Job("train"), retries(v1beta1.Retry{Limit: 5}))
 			w.ExpectJob("train", "Running", "1")
 			w.Force(w.Head("demo"))
 			w.After(time.Minute)
@@ -42,7 +42,7 @@ func TestHeadThatComesBack(t *testing.T) {
 		}, AnyOutput: true},
 		testkit.Scenario{Name: "driver-was-on-the-head", Run: func(w *testkit.World) {
 			keeping(w, hangs, succeeds)
-			given(w, testkit.Job("train"), retries(v1alpha1.Retry{InfrastructureLimit: number(1)}))
+			given(w, testkit.Job("train"), retries(v1beta1.Retry{InfrastructureLimit: number(1)}))
 			w.Force(w.Head("demo"))
 			w.Jobs.Change(w.Job("train").Status.SubmissionID, func(job *headclient.Job) bool {
 				job.Status, job.ErrorType, job.Message = headclient.JobFailed, "JOB_SUPERVISOR_ACTOR_DIED", "its node died"
@@ -53,7 +53,7 @@ func TestHeadThatComesBack(t *testing.T) {
 		}},
 		testkit.Scenario{Name: "memory-lost-too", Run: func(w *testkit.World) {
 			keeping(w, hangs, succeeds)
-			given(w, testkit.Job("train"), retries(v1alpha1.Retry{InfrastructureLimit: number(1)}))
+			given(w, testkit.Job("train"), retries(v1beta1.Retry{InfrastructureLimit: number(1)}))
 			w.Stores.Flush()
 			w.After(time.Minute)
 			w.ExpectJob("train", "Succeeded", "1 HeadLost Lost", "2 JobSucceeded(0) Complete")

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
@@ -17,11 +17,11 @@ func meta(name string) metav1.ObjectMeta {
 }
 
 // ownName is the name of a job's own cluster of a number.
-func ownName(of *v1alpha1.ClusterJob, number int32) string {
+func ownName(of *v1beta1.ClusterJob, number int32) string {
 	return naming.JobCluster(of.Name, of.UID, number)
 }
 
-func suspended(j *v1alpha1.ClusterJob) { j.Spec.Suspend = true }
+func suspended(j *v1beta1.ClusterJob) { j.Spec.Suspend = true }
 
 const isSuspended = "Suspended=True JobSuspended"
 
@@ -87,7 +87,7 @@ func TestSuspendAtWork(t *testing.T) {
 		}},
 		testkit.Scenario{Name: "in-the-back-off", Run: func(w *testkit.World) {
 			shared(w, fails(1), succeeds)
-			w.Create(edited(testkit.Job("train"), retries(v1alpha1.Retry{Limit: 1, BackoffSeconds: number(300)})))
+			w.Create(edited(testkit.Job("train"), retries(v1beta1.Retry{Limit: 1, BackoffSeconds: number(300)})))
 			w.During(60 * time.Second)
 			w.ExpectJob("train", "Retrying", "1 EntrypointFailed(1) Complete")
 			suspend(w, true)
@@ -115,7 +115,7 @@ func TestSuspendedAndEdited(t *testing.T) {
 			one(plain, hangs, succeeds)(w)
 			suspend(w, true)
 			w.Settle()
-			w.EditJob("train", func(j *v1alpha1.ClusterJob) { j.Spec.Entrypoint = "python other.py" })
+			w.EditJob("train", func(j *v1beta1.ClusterJob) { j.Spec.Entrypoint = "python other.py" })
 			suspend(w, false)
 			w.Settle()
 			w.ExpectJob("train", "Succeeded", "1 JobSuspended Complete", "2 JobSucceeded(0) Complete")
@@ -155,11 +155,11 @@ func TestSuspendOwnCluster(t *testing.T) {
 			w.Kubelet.Idle = all
 			given(w, testkit.OwnJob("train"))
 			held := w.OwnClusters("train")[0].Name
-			w.Edit(held, func(c *v1alpha1.ComputeCluster) { c.Finalizers = []string{"example.com/mine"} })
+			w.Edit(held, func(c *v1beta1.ComputeCluster) { c.Finalizers = []string{"example.com/mine"} })
 			suspend(w, true)
 			w.Settle()
 			w.ExpectJob("train", "Suspending", "Suspended=False ClusterEnding", "Reconciling=True")
-			w.Edit(held, func(c *v1alpha1.ComputeCluster) { c.Finalizers = nil })
+			w.Edit(held, func(c *v1beta1.ComputeCluster) { c.Finalizers = nil })
 			w.Settle()
 			w.ExpectJob("train", "Suspended", isSuspended)
 		}},
@@ -181,14 +181,14 @@ func TestSuspendOwnClusterInTrouble(t *testing.T) {
 			programs(w, hangs)
 			given(w, testkit.OwnJob("train"))
 			held := w.OwnClusters("train")[0].Name
-			w.Edit(held, func(c *v1alpha1.ComputeCluster) { c.Finalizers = []string{"example.com/mine"} })
+			w.Edit(held, func(c *v1beta1.ComputeCluster) { c.Finalizers = []string{"example.com/mine"} })
 			suspend(w, true)
 			w.During(10 * time.Second)
 			w.ExpectJob("train", "Suspending")
 			suspend(w, false)
 			w.Settle()
 			w.ExpectJob("train", "Provisioning", "Ready=False ClusterEnding")
-			w.Edit(held, func(c *v1alpha1.ComputeCluster) { c.Finalizers = nil })
+			w.Edit(held, func(c *v1beta1.ComputeCluster) { c.Finalizers = nil })
 			w.Settle()
 			w.ExpectJob("train", "Running", "1 JobSuspended Truncated", "2")
 			w.Ran("train", 2)

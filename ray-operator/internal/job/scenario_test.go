@@ -9,7 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/job"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
@@ -81,7 +81,7 @@ func shared(w *testkit.World, each ...testkit.Process) {
 }
 
 // given makes a job and lets all come to rest.
-func given(w *testkit.World, of *v1alpha1.ClusterJob, edits ...func(*v1alpha1.ClusterJob)) {
+func given(w *testkit.World, of *v1beta1.ClusterJob, edits ...func(*v1beta1.ClusterJob)) {
 	w.Helper()
 	for _, edit := range edits {
 		edit(of)
@@ -92,11 +92,11 @@ func given(w *testkit.World, of *v1alpha1.ClusterJob, edits ...func(*v1alpha1.Cl
 
 func suspend(w *testkit.World, is bool) {
 	w.Helper()
-	w.EditJob("train", func(j *v1alpha1.ClusterJob) { j.Spec.Suspend = is })
+	w.EditJob("train", func(j *v1beta1.ClusterJob) { j.Spec.Suspend = is })
 }
 
-func retries(retry v1alpha1.Retry) func(*v1alpha1.ClusterJob) {
-	return func(j *v1alpha1.ClusterJob) { j.Spec.Retry = &retry }
+func retries(retry v1beta1.Retry) func(*v1beta1.ClusterJob) {
+	return func(j *v1beta1.ClusterJob) { j.Spec.Retry = &retry }
 }
 
 func number(n int32) *int32 { return &n }
@@ -104,7 +104,7 @@ func number(n int32) *int32 { return &n }
 func all(*corev1.Pod) bool { return true }
 
 // one is a world with one job on a shared cluster.
-func one(edit func(*v1alpha1.ClusterJob), each ...testkit.Process) func(*testkit.World) {
+func one(edit func(*v1beta1.ClusterJob), each ...testkit.Process) func(*testkit.World) {
 	return func(w *testkit.World) {
 		w.Helper()
 		shared(w, each...)
@@ -112,4 +112,4 @@ func one(edit func(*v1alpha1.ClusterJob), each ...testkit.Process) func(*testkit
 	}
 }
 
-func plain(*v1alpha1.ClusterJob) {}
+func plain(*v1beta1.ClusterJob) {}

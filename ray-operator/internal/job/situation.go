@@ -3,7 +3,7 @@ package job
 import (
 	"time"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -12,7 +12,7 @@ import (
 // situation is what a decision reads: the job, what was seen, the record as planned so far, and the time. What takes
 // one by value reads it and changes nothing.
 type situation struct {
-	job    *v1alpha1.ClusterJob
+	job    *v1beta1.ClusterJob
 	seen   Seen
 	record Record
 	now    time.Time
@@ -32,7 +32,7 @@ func (s situation) isBound() bool { return s.record.Bound.Head != "" }
 // clusterName returns the name of the cluster that the job runs on, or will.
 func (s situation) clusterName() string { return clusterNameOf(s.job, s.record) }
 
-func clusterNameOf(job *v1alpha1.ClusterJob, record Record) string {
+func clusterNameOf(job *v1beta1.ClusterJob, record Record) string {
 	switch {
 	case record.Bound.Head != "":
 		return record.Bound.Cluster
@@ -75,17 +75,17 @@ func (s situation) ranSince() time.Time {
 // boundPhase returns the phase of a bound attempt.
 func (s situation) boundPhase() string {
 	if s.startedAt().IsZero() {
-		return v1alpha1.PhaseSubmitting
+		return v1beta1.PhaseSubmitting
 	}
-	return v1alpha1.PhaseRunning
+	return v1beta1.PhaseRunning
 }
 
 // waitingPhase returns the phase of a job that has no head to submit to yet.
 func (s situation) waitingPhase() string {
 	if s.hasOwnCluster() {
-		return v1alpha1.PhaseProvisioning
+		return v1beta1.PhaseProvisioning
 	}
-	return v1alpha1.PhasePending
+	return v1beta1.PhasePending
 }
 
 // endingCluster returns the name of a cluster that is terminating.
@@ -112,7 +112,7 @@ func isLastAttempt(s situation) bool {
 	return isStopAsked(s.job) || s.record.Ending == reason.Stopped.Code
 }
 
-func attemptDeadline(spec *v1alpha1.ClusterJobSpec) int32 {
+func attemptDeadline(spec *v1beta1.ClusterJobSpec) int32 {
 	if spec.Retry == nil {
 		return 0
 	}

@@ -8,7 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
@@ -21,9 +21,9 @@ const LastLines = 20
 // Status computes the status from what was seen, planned and done. It is pure. Of the
 // former status it keeps the times of conditions that did not change, and what it tells of
 // former attempts beyond the record.
-func Status(job *v1alpha1.ClusterJob, seen Seen, plan Plan, refused error, now time.Time) v1alpha1.ClusterJobStatus {
+func Status(job *v1beta1.ClusterJob, seen Seen, plan Plan, refused error, now time.Time) v1beta1.ClusterJobStatus {
 	record := recordAfter(seen, plan)
-	status := v1alpha1.ClusterJobStatus{
+	status := v1beta1.ClusterJobStatus{
 		ObservedGeneration: job.Generation, Phase: plan.Phase, Attempt: currentAttempt(record), ClusterName: nameOfCluster(job, seen, record),
 		Conditions: slices.Clone(job.Status.Conditions),
 	}
@@ -51,7 +51,7 @@ func recordAfter(seen Seen, plan Plan) Record {
 
 // nameOfCluster is that of the current attempt's cluster, of the one that it waits for, or
 // of the last.
-func nameOfCluster(job *v1alpha1.ClusterJob, seen Seen, record Record) string {
+func nameOfCluster(job *v1beta1.ClusterJob, seen Seen, record Record) string {
 	waits := record.Bound.Head != "" || record.Outcome.Phase == "" && !record.Suspended && (seen.Cluster != nil || job.Spec.ClusterRef != nil)
 	if waits || record.Last.Cluster == "" {
 		return clusterNameOf(job, record)
@@ -72,9 +72,9 @@ func currentAttempt(record Record) int32 {
 }
 
 // listAttempts are the past ones and the bound one, with what was told of them before.
-func listAttempts(job *v1alpha1.ClusterJob, seen Seen, plan Plan, now time.Time) []v1alpha1.JobAttempt {
+func listAttempts(job *v1beta1.ClusterJob, seen Seen, plan Plan, now time.Time) []v1beta1.JobAttempt {
 	record := recordAfter(seen, plan)
-	var all []v1alpha1.JobAttempt
+	var all []v1beta1.JobAttempt
 	for i, past := range record.Past {
 		entry := entryOf(past)
 		if i == len(record.Past)-1 {
@@ -86,12 +86,12 @@ func listAttempts(job *v1alpha1.ClusterJob, seen Seen, plan Plan, now time.Time)
 		case former != nil && former.LogState != "":
 			entry = *former
 		case i < len(record.Past)-1 || record.Bound.Head != "":
-			entry.LogState = v1alpha1.LogLost // the last one's may yet be read
+			entry.LogState = v1beta1.LogLost // the last one's may yet be read
 		}
 		all = append(all, entry)
 	}
 	if record.Bound.Head != "" {
-		entry := v1alpha1.JobAttempt{Number: record.Attempt, Reason: record.Ending}
+		entry := v1beta1.JobAttempt{Number: record.Attempt, Reason: record.Ending}
 		describeBound(&entry, record.Bound)
 		s := situation{job: job, seen: seen, record: record, now: now}
 		if started := s.startedAt(); !started.IsZero() {
@@ -106,30 +106,30 @@ func listAttempts(job *v1alpha1.ClusterJob, seen Seen, plan Plan, now time.Time)
 	return all
 }
 
-func entryOf(past Past) v1alpha1.JobAttempt {
-	return v1alpha1.JobAttempt{
+func entryOf(past Past) v1beta1.JobAttempt {
+	return v1beta1.JobAttempt{
 		Number: past.Number, ClusterName: past.Cluster, HeadUID: string(past.Head), Reason: past.Reason, ExitCode: past.Exit,
 		StartTime: reconcile.Moment(past.Start), EndTime: reconcile.Moment(past.End),
 	}
 }
 
 // describeBound says what an attempt is or was bound to.
-func describeBound(entry *v1alpha1.JobAttempt, bound Bound) {
+func describeBound(entry *v1beta1.JobAttempt, bound Bound) {
 	entry.ClusterName, entry.ClusterUID = bound.Cluster, string(bound.UID)
 	entry.HeadName, entry.HeadUID, entry.Session = bound.Pod, string(bound.Head), bound.Session
 	entry.SubmitTime = reconcile.Moment(bound.At)
 }
 
 // findAttempt finds one by its number, nil if it is not told of.
-func findAttempt(all []v1alpha1.JobAttempt, number int32) *v1alpha1.JobAttempt {
-	at := slices.IndexFunc(all, func(a v1alpha1.JobAttempt) bool { return a.Number == number })
+func findAttempt(all []v1beta1.JobAttempt, number int32) *v1beta1.JobAttempt {
+	at := slices.IndexFunc(all, func(a v1beta1.JobAttempt) bool { return a.Number == number })
 	if at < 0 {
 		return nil
 	}
 	return &all[at]
 }
 
-func startOf(all []v1alpha1.JobAttempt, record Record) *metav1.Time {
+func startOf(all []v1beta1.JobAttempt, record Record) *metav1.Time {
 	if record.Ran > 0 {
 		return reconcile.Moment(record.Ran)
 	}
@@ -140,8 +140,8 @@ func startOf(all []v1alpha1.JobAttempt, record Record) *metav1.Time {
 }
 
 // summarize holds the strings for columns.
-func summarize(job *v1alpha1.ClusterJob, status v1alpha1.ClusterJobStatus) v1alpha1.JobSummary {
-	var s v1alpha1.JobSummary
+func summarize(job *v1beta1.ClusterJob, status v1beta1.ClusterJobStatus) v1beta1.JobSummary {
+	var s v1beta1.JobSummary
 	if status.Attempt > 0 {
 		s.Attempt = fmt.Sprint(status.Attempt)
 		if retry := job.Spec.Retry; retry != nil {
@@ -163,30 +163,30 @@ func summarize(job *v1alpha1.ClusterJob, status v1alpha1.ClusterJobStatus) v1alp
 const mostEntrypoint = 60
 
 // setConditions follow from the phase and the finding.
-func setConditions(job *v1alpha1.ClusterJob, status *v1alpha1.ClusterJobStatus, plan Plan, refused error, now time.Time) {
+func setConditions(job *v1beta1.ClusterJob, status *v1beta1.ClusterJobStatus, plan Plan, refused error, now time.Time) {
 	finding, stalled := findingOf(plan, refused)
 	say := reconcile.Conditions{All: &status.Conditions, Generation: job.Generation, Now: now}
-	ended, suspended := isEndPhase(status.Phase), status.Phase == v1alpha1.PhaseSuspended
-	succeeded := status.Phase == v1alpha1.PhaseSucceeded
+	ended, suspended := isEndPhase(status.Phase), status.Phase == v1beta1.PhaseSuspended
+	succeeded := status.Phase == v1beta1.PhaseSucceeded
 	stalled = stalled || ended && !succeeded
 	if suspended && !stalled { // it is as its spec says, so that nobody waits for it to be ready
-		say.SetWhile(v1alpha1.ConditionReady, nil)
+		say.SetWhile(v1beta1.ConditionReady, nil)
 	} else {
-		say.Set(v1alpha1.ConditionReady, succeeded, finding)
+		say.Set(v1beta1.ConditionReady, succeeded, finding)
 	}
-	say.SetOr(v1alpha1.ConditionReconciling, !ended && !suspended && !stalled, finding)
+	say.SetOr(v1beta1.ConditionReconciling, !ended && !suspended && !stalled, finding)
 	say.SetStalled(stalled, finding)
 	switch {
 	case succeeded:
-		say.Set(v1alpha1.ConditionComplete, true, finding)
+		say.Set(v1beta1.ConditionComplete, true, finding)
 	case ended:
-		say.Set(v1alpha1.ConditionFailed, true, finding)
+		say.Set(v1beta1.ConditionFailed, true, finding)
 	}
 	if ended {
-		say.Set(v1alpha1.ConditionFinished, true, finding)
+		say.Set(v1beta1.ConditionFinished, true, finding)
 	}
-	if suspended || status.Phase == v1alpha1.PhaseSuspending {
-		say.Set(v1alpha1.ConditionSuspended, suspended, finding)
+	if suspended || status.Phase == v1beta1.PhaseSuspending {
+		say.Set(v1beta1.ConditionSuspended, suspended, finding)
 	} else {
 		setResumed(status.Conditions, say)
 	}
@@ -209,8 +209,8 @@ func findingOf(plan Plan, refused error) (reason.Finding, bool) {
 // says nothing.
 func setResumed(all []metav1.Condition, say reconcile.Conditions) {
 	for i := range all {
-		if all[i].Type == v1alpha1.ConditionSuspended {
-			say.SetOr(v1alpha1.ConditionSuspended, false, reason.Finding{})
+		if all[i].Type == v1beta1.ConditionSuspended {
+			say.SetOr(v1beta1.ConditionSuspended, false, reason.Finding{})
 			return
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -20,8 +20,8 @@ const (
 )
 
 // isStopAsked reports whether a job's annotation asks for its stop.
-func isStopAsked(job *v1alpha1.ClusterJob) bool {
-	return job.Annotations[v1alpha1.AnnotationStop] == v1alpha1.StopOn
+func isStopAsked(job *v1beta1.ClusterJob) bool {
+	return job.Annotations[v1beta1.AnnotationStop] == v1beta1.StopOn
 }
 
 // stopOnRequest ends a job whose annotation asks for that, its bound attempt first.
@@ -65,7 +65,7 @@ func continueStop(p *planner) bool {
 func advanceStop(p *planner) {
 	p.setPhase(p.boundPhase(), askForStop(p, explainStop(p.situation).Text))
 	if p.isSuspending() {
-		p.Phase = v1alpha1.PhaseSuspending
+		p.Phase = v1beta1.PhaseSuspending
 	}
 	if f, is := judgeAttempt(p.situation); is {
 		followFate(p, f)
@@ -84,9 +84,9 @@ func advanceStop(p *planner) {
 		wakeOnceSettled(p)
 		return
 	}
-	f := fate{Finding: explainStop(p.situation), log: v1alpha1.LogLost}
+	f := fate{Finding: explainStop(p.situation), log: v1beta1.LogLost}
 	if said := p.seen.Answer.Tail; p.seen.Heard && len(said.Lines) > 0 {
-		f.lines, f.log = lastOf(said.Lines), v1alpha1.LogTruncated
+		f.lines, f.log = lastOf(said.Lines), v1beta1.LogTruncated
 	}
 	if p.hasOwnCluster() {
 		p.record.Own++ // it goes, with all that may still run there

@@ -8,16 +8,16 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
 // asked has the annotation ask for the stop.
-func asked(job *v1alpha1.ClusterJob) { note(v1alpha1.AnnotationStop, v1alpha1.StopOn)(job) }
+func asked(job *v1beta1.ClusterJob) { note(v1beta1.AnnotationStop, v1beta1.StopOn)(job) }
 
 // twice lets another attempt follow a failure or a loss.
-func twice(job *v1alpha1.ClusterJob) { job.Spec.Retry = &v1alpha1.Retry{Limit: 1} }
+func twice(job *v1beta1.ClusterJob) { job.Spec.Retry = &v1beta1.Retry{Limit: 1} }
 
 // between is the record of a job whose first attempt failed, and whose second is to come.
 func between() Record {
@@ -42,7 +42,7 @@ func TestStop_ByState(t *testing.T) {
 		"could be bound":             {train(asked), seen(newRecord()), isStopped},
 		"own cluster to be made":     {train(own, asked), seen(newRecord(), noCluster), isStopped},
 		"own cluster without a head": {train(own, asked), seen(newRecord(), noHead), isStopped},
-		"invalid":                    {train(asked, func(j *v1alpha1.ClusterJob) { j.Spec.Entrypoint = "" }), seen(newRecord()), isStopped},
+		"invalid":                    {train(asked, func(j *v1beta1.ClusterJob) { j.Spec.Entrypoint = "" }), seen(newRecord()), isStopped},
 		"bound, not submitted":       {train(asked), seen(bound()), "Submitting " + isStopping},
 		"PENDING":                    {train(asked), seen(bound(), says(headclient.JobPending)), "Submitting " + isStopping},
 		"runs":                       {train(asked), seen(bound(), running), "Running " + isStopping},
@@ -106,7 +106,7 @@ func TestStop_ByEnd(t *testing.T) {
 // TestStop_TakesOneValue: nothing but "true" stops a job, as nothing brings it back.
 func TestStop_TakesOneValue(t *testing.T) {
 	for _, value := range []string{"false", "", "True", "yes", "1", "now", " true"} {
-		if plan := decide(train(note(v1alpha1.AnnotationStop, value)), seen(bound(), says(headclient.JobRunning))); gist(plan) != "Running JobRunning ask" {
+		if plan := decide(train(note(v1beta1.AnnotationStop, value)), seen(bound(), says(headclient.JobRunning))); gist(plan) != "Running JobRunning ask" {
 			t.Errorf("%q: %s", value, gist(plan))
 		}
 	}
@@ -125,7 +125,7 @@ func TestStop_LeavesTheLine(t *testing.T) {
 // TestPermit_LooksForTheStop: an operator that has not seen the annotation submits nothing.
 func TestPermit_LooksForTheStop(t *testing.T) {
 	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
+	if err := v1beta1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range []struct {
@@ -135,7 +135,7 @@ func TestPermit_LooksForTheStop(t *testing.T) {
 	}{
 		{"nobody asks for it", note("a", "b"), note("a", "b"), true},
 		{"it is asked for", asked, note("a", "b"), false},
-		{"another value is no stop", note(v1alpha1.AnnotationStop, "false"), note("a", "b"), true},
+		{"another value is no stop", note(v1beta1.AnnotationStop, "false"), note("a", "b"), true},
 	} {
 		live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(train(test.there)).Build()
 		r := &Reconciler{Live: live, Clock: clocktesting.NewFakePassiveClock(now)}

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // TestStrandedPods_AreLeftBehind: they keep no retry and no suspension, and an event says what to do.
@@ -16,17 +16,17 @@ func TestStrandedPods_AreLeftBehind(t *testing.T) {
 	record := newRecord()
 	record.Attempt, record.Own, record.Losses, record.Last = 2, 2, 1, binding(90000)
 	record.Past = []Past{past(1, "HeadLost", 86400)}
-	again := func(j *v1alpha1.ClusterJob) { j.Spec.Retry = &v1alpha1.Retry{Limit: 3, Scope: v1alpha1.RetryCluster} }
-	suspending := func(j *v1alpha1.ClusterJob) { j.Spec.Suspend, j.Status.Phase = true, v1alpha1.PhaseSuspending }
+	again := func(j *v1beta1.ClusterJob) { j.Spec.Retry = &v1beta1.Retry{Limit: 3, Scope: v1beta1.RetryCluster} }
+	suspending := func(j *v1beta1.ClusterJob) { j.Spec.Suspend, j.Status.Phase = true, v1beta1.PhaseSuspending }
 	for name, c := range map[string]struct {
-		job     *v1alpha1.ClusterJob
+		job     *v1beta1.ClusterJob
 		remains int
 		phase   string
 		told    bool
 	}{
-		"a retry":                  {job: train(own, again, toldOf(1)), phase: v1alpha1.PhaseProvisioning, told: true},
-		"a suspension":             {job: train(own, again, suspending, toldOf(1)), phase: v1alpha1.PhaseSuspended, told: true},
-		"a retry, one may yet end": {job: train(own, again, toldOf(1)), remains: 1, phase: v1alpha1.PhaseProvisioning},
+		"a retry":                  {job: train(own, again, toldOf(1)), phase: v1beta1.PhaseProvisioning, told: true},
+		"a suspension":             {job: train(own, again, suspending, toldOf(1)), phase: v1beta1.PhaseSuspended, told: true},
+		"a retry, one may yet end": {job: train(own, again, toldOf(1)), remains: 1, phase: v1beta1.PhaseProvisioning},
 	} {
 		plan := Decide(c.job, Seen{Record: record, Remains: c.remains, Stranded: []*corev1.Pod{pod}}, now)
 		told := false

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/runs"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
@@ -21,7 +21,7 @@ const (
 )
 
 // submission is what is sent for an attempt: a function of the spec and the number alone.
-func submission(job *v1alpha1.ClusterJob, attempt int32) (*headclient.Submission, error) {
+func submission(job *v1beta1.ClusterJob, attempt int32) (*headclient.Submission, error) {
 	spec := &job.Spec
 	environment, err := runtimeEnv(job, attempt)
 	if err != nil {
@@ -55,8 +55,8 @@ func submission(job *v1alpha1.ClusterJob, attempt int32) (*headclient.Submission
 
 // hashPayload names what is submitted: the user's words and not what is made of them, so that
 // a new operator knows again what a former one has submitted.
-func hashPayload(job *v1alpha1.ClusterJob, attempt int32) (string, error) {
-	run := v1alpha1.ClusterJobSpec{
+func hashPayload(job *v1beta1.ClusterJob, attempt int32) (string, error) {
+	run := v1beta1.ClusterJobSpec{
 		Entrypoint: job.Spec.Entrypoint, Command: job.Spec.Command, RuntimeEnv: job.Spec.RuntimeEnv, Env: job.Spec.Env,
 		EntrypointResources: job.Spec.EntrypointResources, EntrypointLabelSelector: job.Spec.EntrypointLabelSelector, Metadata: job.Spec.Metadata,
 	}
@@ -76,19 +76,19 @@ const endGroup = `( trap "" TERM; (while kill -0 $$; do s=; read -r s </proc/$$/
 
 // entrypoint is the shell line that Ray runs. A command is quoted so that its words reach
 // the program as they are, which takes the shell's place.
-func entrypoint(spec *v1alpha1.ClusterJobSpec) string {
+func entrypoint(spec *v1beta1.ClusterJobSpec) string {
 	if len(spec.Command) == 0 {
-		return v1alpha1.EntrypointPrefix + spec.Entrypoint
+		return v1beta1.EntrypointPrefix + spec.Entrypoint
 	}
 	words := []string{"exec"}
 	for _, word := range spec.Command {
 		words = append(words, "'"+strings.ReplaceAll(word, "'", `'\''`)+"'")
 	}
-	return v1alpha1.EntrypointPrefix + strings.Join(words, " ")
+	return v1beta1.EntrypointPrefix + strings.Join(words, " ")
 }
 
 // runtimeEnv is the user's runtime environment with the job's variables in it.
-func runtimeEnv(job *v1alpha1.ClusterJob, attempt int32) (json.RawMessage, error) {
+func runtimeEnv(job *v1beta1.ClusterJob, attempt int32) (json.RawMessage, error) {
 	environment := map[string]json.RawMessage{}
 	variables := map[string]string{}
 	if raw := job.Spec.RuntimeEnv; raw != nil && len(raw.Raw) > 0 {
@@ -109,11 +109,11 @@ func runtimeEnv(job *v1alpha1.ClusterJob, attempt int32) (json.RawMessage, error
 			variables[v.Name] = v.Value
 		}
 	}
-	variables[v1alpha1.EnvJobName] = job.Name
-	variables[v1alpha1.EnvJobEnds] = endGroup
-	variables[v1alpha1.EnvJobAttempt] = strconv.Itoa(int(attempt))
-	if at := job.Annotations[v1alpha1.AnnotationScheduledAt]; at != "" {
-		variables[v1alpha1.EnvScheduledAt] = at
+	variables[v1beta1.EnvJobName] = job.Name
+	variables[v1beta1.EnvJobEnds] = endGroup
+	variables[v1beta1.EnvJobAttempt] = strconv.Itoa(int(attempt))
+	if at := job.Annotations[v1beta1.AnnotationScheduledAt]; at != "" {
+		variables[v1beta1.EnvScheduledAt] = at
 	}
 	text, err := json.Marshal(variables)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/runs"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
@@ -34,7 +34,7 @@ func TestCommandsReachTheProgram(t *testing.T) {
 		{"Zürich", "日本語", "🚀", "\xff\xfe"},
 		{"-n", "--", "-e"},
 	} {
-		spec := v1alpha1.ClusterJobSpec{Command: append([]string{"printf", `%s\0`}, words...)}
+		spec := v1beta1.ClusterJobSpec{Command: append([]string{"printf", `%s\0`}, words...)}
 		said, err := exec.Command("sh", "-c", entrypoint(&spec)).Output()
 		if err != nil {
 			t.Fatalf("run sh: %v; it is in the package dash", err)
@@ -43,16 +43,16 @@ func TestCommandsReachTheProgram(t *testing.T) {
 			t.Errorf("%q reached the program as %q", words, said)
 		}
 	}
-	if line := entrypoint(&v1alpha1.ClusterJobSpec{Entrypoint: "echo $HOME | cat"}); line != `eval "$HELIOSTAT_JOB_ENDS"; echo $HOME | cat` {
+	if line := entrypoint(&v1beta1.ClusterJobSpec{Entrypoint: "echo $HOME | cat"}); line != `eval "$HELIOSTAT_JOB_ENDS"; echo $HOME | cat` {
 		t.Errorf("a shell line became %q", line)
 	}
 }
 
 // driver runs an entrypoint as Ray does: by a shell that leads a process group of its own.
-func driver(t *testing.T, spec v1alpha1.ClusterJobSpec) *exec.Cmd {
+func driver(t *testing.T, spec v1beta1.ClusterJobSpec) *exec.Cmd {
 	t.Helper()
 	command := exec.Command("sh", "-c", entrypoint(&spec))
-	command.Env = append(os.Environ(), v1alpha1.EnvJobEnds+"="+endGroup)
+	command.Env = append(os.Environ(), v1beta1.EnvJobEnds+"="+endGroup)
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return command
 }
@@ -65,10 +65,10 @@ func TestEntrypoint_LeavesTheProgramAlone(t *testing.T) {
 		"exit 3", "sh -c 'exit 137'", "sh -c 'kill -SEGV $$'", "kill -KILL $$", "true; sh -c 'kill -TERM $$'", "exec sh -c 'kill -TERM $$'",
 		"echo (", "\n# a comment\necho a; false", "no-such-program", family, "exec sh -c '" + family + "'", "(sh -c 'echo late' & wait); wait; true",
 	} {
-		alone := driver(t, v1alpha1.ClusterJobSpec{Entrypoint: line})
+		alone := driver(t, v1beta1.ClusterJobSpec{Entrypoint: line})
 		alone.Args[2] = line
 		want, wanted := alone.CombinedOutput()
-		have, ended := driver(t, v1alpha1.ClusterJobSpec{Entrypoint: line}).CombinedOutput()
+		have, ended := driver(t, v1beta1.ClusterJobSpec{Entrypoint: line}).CombinedOutput()
 		if fmt.Sprint(ended) != fmt.Sprint(wanted) || string(have) != string(want) {
 			t.Errorf("%q ends with %v and says %q, want %v and %q", line, ended, have, wanted, want)
 		}
@@ -90,7 +90,7 @@ func TestEntrypoint_EndsItsProcessGroup(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			out, _ := driver(t, v1alpha1.ClusterJobSpec{Entrypoint: line}).CombinedOutput() // some end by a signal
+			out, _ := driver(t, v1beta1.ClusterJobSpec{Entrypoint: line}).CombinedOutput() // some end by a signal
 			if want := map[bool]string{true: "ends\n"}[strings.Contains(line, "ends")]; string(out) != want {
 				t.Errorf("it says %q, want %q", out, want)
 			}
@@ -101,7 +101,7 @@ func TestEntrypoint_EndsItsProcessGroup(t *testing.T) {
 // TestEntrypoint_EndsGroupOfUnreapedDriver: a driver whose parent does not wait for it stays as a zombie, and what it left
 // behind ends all the same.
 func TestEntrypoint_EndsGroupOfUnreapedDriver(t *testing.T) {
-	command := driver(t, v1alpha1.ClusterJobSpec{Entrypoint: "(sh -c 'sleep 60; echo survived' &); exit 0"})
+	command := driver(t, v1beta1.ClusterJobSpec{Entrypoint: "(sh -c 'sleep 60; echo survived' &); exit 0"})
 	out, err := command.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -119,7 +119,7 @@ func TestEntrypoint_EndsGroupOfUnreapedDriver(t *testing.T) {
 }
 
 // submitted is a job's submission, its runtime environment apart.
-func submitted(t *testing.T, job *v1alpha1.ClusterJob, attempt int32) (payload string, environment map[string]any, vars map[string]any) {
+func submitted(t *testing.T, job *v1beta1.ClusterJob, attempt int32) (payload string, environment map[string]any, vars map[string]any) {
 	t.Helper()
 	s, err := submission(job, attempt)
 	if err != nil {
@@ -137,17 +137,17 @@ func raw(text string) *runtime.RawExtension { return &runtime.RawExtension{Raw: 
 // TestEnvironment: variables come from the runtime environment, over them those of env, over
 // them the operator's own. Secrets stay with the pods.
 func TestEnvironment(t *testing.T) {
-	_, environment, vars := submitted(t, train(func(j *v1alpha1.ClusterJob) {
+	_, environment, vars := submitted(t, train(func(j *v1beta1.ClusterJob) {
 		j.Spec.RuntimeEnv = raw(`{"pip":["a"],"env_vars":{"A":"env","B":"env","HELIOSTAT_JOB_NAME":"mine"},"config":{"x":1e3}}`)
 		j.Spec.Env = []corev1.EnvVar{
 			{Name: "B", Value: "spec"}, {Name: "C", Value: ""},
 			{Name: "SECRET", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "a"}}},
 		}
-		j.Annotations = map[string]string{v1alpha1.AnnotationScheduledAt: "2026-05-08T02:30:00+02:00"}
+		j.Annotations = map[string]string{v1beta1.AnnotationScheduledAt: "2026-05-08T02:30:00+02:00"}
 	}), 3)
 	want := map[string]any{
-		"A": "env", "B": "spec", "C": "", v1alpha1.EnvJobName: "train", v1alpha1.EnvJobAttempt: "3", v1alpha1.EnvJobEnds: endGroup,
-		v1alpha1.EnvScheduledAt: "2026-05-08T02:30:00+02:00",
+		"A": "env", "B": "spec", "C": "", v1beta1.EnvJobName: "train", v1beta1.EnvJobAttempt: "3", v1beta1.EnvJobEnds: endGroup,
+		v1beta1.EnvScheduledAt: "2026-05-08T02:30:00+02:00",
 	}
 	if !reflect.DeepEqual(vars, want) {
 		t.Errorf("variables %v, want %v", vars, want)
@@ -156,18 +156,18 @@ func TestEnvironment(t *testing.T) {
 		t.Errorf("the rest of the runtime environment: %v", environment)
 	}
 	_, _, vars = submitted(t, train(), 1)
-	if want := map[string]any{v1alpha1.EnvJobName: "train", v1alpha1.EnvJobAttempt: "1", v1alpha1.EnvJobEnds: endGroup}; !reflect.DeepEqual(vars, want) {
+	if want := map[string]any{v1beta1.EnvJobName: "train", v1beta1.EnvJobAttempt: "1", v1beta1.EnvJobEnds: endGroup}; !reflect.DeepEqual(vars, want) {
 		t.Errorf("variables %v, want %v", vars, want)
 	}
 	for _, bad := range []string{`[]`, `{`, `{"env_vars":[]}`, `{"env_vars":{"A":1}}`} {
-		if s, err := submission(train(func(j *v1alpha1.ClusterJob) { j.Spec.RuntimeEnv = raw(bad) }), 1); err == nil {
+		if s, err := submission(train(func(j *v1beta1.ClusterJob) { j.Spec.RuntimeEnv = raw(bad) }), 1); err == nil {
 			t.Errorf("the runtime environment %s is submitted as %s", bad, s.RuntimeEnv)
 		}
 	}
 }
 
 func TestResources(t *testing.T) {
-	s, err := submission(train(func(j *v1alpha1.ClusterJob) {
+	s, err := submission(train(func(j *v1beta1.ClusterJob) {
 		j.Spec.EntrypointResources = map[string]resource.Quantity{
 			"CPU": resource.MustParse("500m"), "GPU": resource.MustParse("2"), "memory": resource.MustParse("1Gi"), "accelerator_type:A100": resource.MustParse("0.001"),
 		}
@@ -188,7 +188,7 @@ func TestResources(t *testing.T) {
 // TestPayload: what is asked for has one name, whatever the order in which it is held, and
 // another name with every change.
 func TestPayload(t *testing.T) {
-	full := func(j *v1alpha1.ClusterJob) {
+	full := func(j *v1beta1.ClusterJob) {
 		j.Spec.Metadata = map[string]string{}
 		for i := range 20 {
 			j.Spec.Metadata[fmt.Sprint("key", i)] = "a"
@@ -206,15 +206,15 @@ func TestPayload(t *testing.T) {
 	}
 	names := map[string]string{name: "nothing changed"}
 	for what, change := range map[string]edit{
-		"entrypoint": func(j *v1alpha1.ClusterJob) { j.Spec.Entrypoint = "python other.py" },
-		"command":    func(j *v1alpha1.ClusterJob) { j.Spec.Command = []string{"python"} },
-		"words":      func(j *v1alpha1.ClusterJob) { j.Spec.Command = []string{"pyt", "hon"} },
-		"runtimeEnv": func(j *v1alpha1.ClusterJob) { j.Spec.RuntimeEnv = raw(`{"env_vars":{"A":"c"}}`) },
-		"env":        func(j *v1alpha1.ClusterJob) { j.Spec.Env[0].Value = "d" },
-		"resources":  func(j *v1alpha1.ClusterJob) { j.Spec.EntrypointResources["CPU"] = resource.MustParse("2") },
-		"selector":   func(j *v1alpha1.ClusterJob) { j.Spec.EntrypointLabelSelector["zone"] = "b" },
-		"metadata":   func(j *v1alpha1.ClusterJob) { j.Spec.Metadata["key1"] = "b" },
-		"job":        func(j *v1alpha1.ClusterJob) { j.UID = "another" },
+		"entrypoint": func(j *v1beta1.ClusterJob) { j.Spec.Entrypoint = "python other.py" },
+		"command":    func(j *v1beta1.ClusterJob) { j.Spec.Command = []string{"python"} },
+		"words":      func(j *v1beta1.ClusterJob) { j.Spec.Command = []string{"pyt", "hon"} },
+		"runtimeEnv": func(j *v1beta1.ClusterJob) { j.Spec.RuntimeEnv = raw(`{"env_vars":{"A":"c"}}`) },
+		"env":        func(j *v1beta1.ClusterJob) { j.Spec.Env[0].Value = "d" },
+		"resources":  func(j *v1beta1.ClusterJob) { j.Spec.EntrypointResources["CPU"] = resource.MustParse("2") },
+		"selector":   func(j *v1beta1.ClusterJob) { j.Spec.EntrypointLabelSelector["zone"] = "b" },
+		"metadata":   func(j *v1beta1.ClusterJob) { j.Spec.Metadata["key1"] = "b" },
+		"job":        func(j *v1beta1.ClusterJob) { j.UID = "another" },
 	} {
 		name, _, _ := submitted(t, train(full, change), 1)
 		if other, taken := names[name]; taken {
@@ -230,31 +230,31 @@ func TestPayload(t *testing.T) {
 // TestOwnCluster: it is the template's, belongs to the job, and has the secret variables.
 func TestOwnCluster(t *testing.T) {
 	secret := corev1.EnvVar{Name: "S", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "k"}}}
-	job := train(own, func(j *v1alpha1.ClusterJob) {
+	job := train(own, func(j *v1beta1.ClusterJob) {
 		j.Spec.Env = []corev1.EnvVar{{Name: "OPEN", Value: "b"}, secret}
-		j.Spec.ClusterTemplate.Metadata = v1alpha1.TemplateMetadata{Labels: map[string]string{"team": "a"}, Annotations: map[string]string{"note": "b"}}
-		j.Spec.ClusterTemplate.Spec.PodDefaults = &v1alpha1.PodDefaults{Env: []corev1.EnvVar{{Name: "A", Value: "c"}}}
+		j.Spec.ClusterTemplate.Metadata = v1beta1.TemplateMetadata{Labels: map[string]string{"team": "a"}, Annotations: map[string]string{"note": "b"}}
+		j.Spec.ClusterTemplate.Spec.PodDefaults = &v1beta1.PodDefaults{Env: []corev1.EnvVar{{Name: "A", Value: "c"}}}
 	})
 	before := job.DeepCopy()
 	yes := true
-	want := &v1alpha1.ComputeCluster{
+	want := &v1beta1.ComputeCluster{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: naming.JobCluster("train", "job-uid", 2), Namespace: "default",
-			Labels: map[string]string{"team": "a", v1alpha1.LabelJob: "train"}, Annotations: map[string]string{"note": "b"},
+			Labels: map[string]string{"team": "a", v1beta1.LabelJob: "train"}, Annotations: map[string]string{"note": "b"},
 			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: "heliostat.dev/v1alpha1", Kind: "ClusterJob", Name: "train", UID: "job-uid", Controller: &yes, BlockOwnerDeletion: &yes,
+				APIVersion: "heliostat.dev/v1beta1", Kind: "ClusterJob", Name: "train", UID: "job-uid", Controller: &yes, BlockOwnerDeletion: &yes,
 			}},
 		},
 		Spec: *before.Spec.ClusterTemplate.Spec.DeepCopy(),
 	}
-	want.Spec.PodDefaults = &v1alpha1.PodDefaults{Env: []corev1.EnvVar{{Name: "A", Value: "c"}, secret}}
+	want.Spec.PodDefaults = &v1beta1.PodDefaults{Env: []corev1.EnvVar{{Name: "A", Value: "c"}, secret}}
 	if diff := gocmp.Diff(want, ownCluster(job, 2)); diff != "" {
 		t.Errorf("the cluster (- wanted, + made):\n%s", diff)
 	}
 	if !reflect.DeepEqual(job, before) {
 		t.Errorf("the job was changed")
 	}
-	if plain := ownCluster(train(own), 1); plain.Spec.PodDefaults != nil || plain.Labels[v1alpha1.LabelJob] != "train" {
+	if plain := ownCluster(train(own), 1); plain.Spec.PodDefaults != nil || plain.Labels[v1beta1.LabelJob] != "train" {
 		t.Errorf("a plain one: %+v", plain)
 	}
 }

@@ -1,7 +1,7 @@
 package job
 
 import (
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -33,15 +33,15 @@ func vacateCluster(p *planner) {
 	}
 	p.record.Suspended = true
 	if releaseFormer(p) {
-		p.setPhase(v1alpha1.PhaseSuspending, reason.ClusterEnding.Of(p.endingCluster()))
+		p.setPhase(v1beta1.PhaseSuspending, reason.ClusterEnding.Of(p.endingCluster()))
 		return
 	}
-	if p.job.Status.Phase == v1alpha1.PhaseSuspending {
+	if p.job.Status.Phase == v1beta1.PhaseSuspending {
 		reportStranded(p)
 	}
 	if p.job.Spec.Suspend {
-		p.setPhase(v1alpha1.PhaseSuspended, reason.JobSuspended.Of())
+		p.setPhase(v1beta1.PhaseSuspended, reason.JobSuspended.Of())
 	} else {
-		p.setPhase(v1alpha1.PhasePending, explainQueue(p))
+		p.setPhase(v1beta1.PhasePending, explainQueue(p))
 	}
 }

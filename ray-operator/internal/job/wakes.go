@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
@@ -23,8 +23,8 @@ const kindName = "ClusterJob"
 // of jobs in queues of clusters is remembered in lines.
 func WakeRules(lines *Lines, now clock.PassiveClock, isQueued bool) []wake.Rule {
 	rules := []wake.Rule{
-		{Name: "a job wakes the next in the queue", Kind: &v1alpha1.ClusterJob{}, Matters: changesPlace, Find: nextInQueue(lines, now)},
-		{Name: "a cluster wakes the jobs that use it", Kind: &v1alpha1.ComputeCluster{}, Matters: wake.Always, Find: jobsOfCluster},
+		{Name: "a job wakes the next in the queue", Kind: &v1beta1.ClusterJob{}, Matters: changesPlace, Find: nextInQueue(lines, now)},
+		{Name: "a cluster wakes the jobs that use it", Kind: &v1beta1.ComputeCluster{}, Matters: wake.Always, Find: jobsOfCluster},
 		{Name: "a head wakes the jobs of its cluster", Kind: &corev1.Pod{}, Matters: changesHead, Find: jobsOfHead},
 	}
 	if isQueued {
@@ -39,20 +39,20 @@ func changesPlace(c wake.Change) bool {
 	if c.New == nil {
 		return true
 	}
-	before, was := c.Old.(*v1alpha1.ClusterJob)
-	now, is := c.New.(*v1alpha1.ClusterJob)
+	before, was := c.Old.(*v1beta1.ClusterJob)
+	now, is := c.New.(*v1beta1.ClusterJob)
 	return was && is && Holds(before) != Holds(now)
 }
 
 // nextInQueue finds the first of those that wait for a job's cluster.
 func nextInQueue(lines *Lines, now clock.PassiveClock) func(context.Context, client.Reader, wake.Change) ([]types.NamespacedName, error) {
 	return func(ctx context.Context, cache client.Reader, c wake.Change) ([]types.NamespacedName, error) {
-		changed, is := c.Object().(*v1alpha1.ClusterJob)
+		changed, is := c.Object().(*v1beta1.ClusterJob)
 		if !is || changed.Spec.ClusterRef == nil {
 			return nil, nil
 		}
 		name := types.NamespacedName{Namespace: changed.Namespace, Name: changed.Spec.ClusterRef.Name}
-		var cluster v1alpha1.ComputeCluster
+		var cluster v1beta1.ComputeCluster
 		switch err := cache.Get(ctx, name, &cluster, client.UnsafeDisableDeepCopy); {
 		case err != nil:
 			return nil, client.IgnoreNotFound(err)
@@ -76,8 +76,8 @@ func jobsOfCluster(ctx context.Context, cache client.Reader, c wake.Change) ([]t
 }
 
 // listJobs lists the jobs that refer to a cluster and have not ended.
-func listJobs(ctx context.Context, cache client.Reader, cluster types.NamespacedName) ([]v1alpha1.ClusterJob, error) {
-	var list v1alpha1.ClusterJobList
+func listJobs(ctx context.Context, cache client.Reader, cluster types.NamespacedName) ([]v1beta1.ClusterJob, error) {
+	var list v1beta1.ClusterJobList
 	err := cache.List(ctx, &list, client.InNamespace(cluster.Namespace), client.MatchingFields{index.Unended: cluster.Name}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, fmt.Errorf("list ClusterJobs that refer to ComputeCluster %s: %w", cluster, err)
@@ -87,7 +87,7 @@ func listJobs(ctx context.Context, cache client.Reader, cluster types.Namespaced
 
 // changesHead reports whether a head came or went, got an address, or turned ready or unready.
 func changesHead(c wake.Change) bool {
-	if c.Object().GetLabels()[v1alpha1.LabelRole] != v1alpha1.RoleHead {
+	if c.Object().GetLabels()[v1beta1.LabelRole] != v1beta1.RoleHead {
 		return false
 	}
 	before, was := c.Old.(*corev1.Pod)

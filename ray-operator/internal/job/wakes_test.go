@@ -6,14 +6,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/wake"
 )
 
 func TestWakeRules_HeedHeads(t *testing.T) {
 	head := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "n", Name: "h", Labels: map[string]string{v1alpha1.LabelRole: v1alpha1.RoleHead},
+			Namespace: "n", Name: "h", Labels: map[string]string{v1beta1.LabelRole: v1beta1.RoleHead},
 		},
 		Status: corev1.PodStatus{
 			Phase:      corev1.PodPending,
@@ -32,7 +32,7 @@ func TestWakeRules_HeedHeads(t *testing.T) {
 		{"that it goes", func(p *corev1.Pod) { p.DeletionTimestamp = &now }, true},
 		{"a label", func(p *corev1.Pod) { p.Labels["more"] = "x" }, false},
 		{"a worker's address", func(p *corev1.Pod) {
-			p.Labels[v1alpha1.LabelRole], p.Status.PodIP = v1alpha1.RoleWorker, "10.0.0.1"
+			p.Labels[v1beta1.LabelRole], p.Status.PodIP = v1beta1.RoleWorker, "10.0.0.1"
 		}, false},
 	} {
 		changed := head.DeepCopy()
@@ -44,9 +44,9 @@ func TestWakeRules_HeedHeads(t *testing.T) {
 }
 
 func TestWakeRules_HeedPlaces(t *testing.T) {
-	waits := &v1alpha1.ClusterJob{}
+	waits := &v1beta1.ClusterJob{}
 	holds := waits.DeepCopy()
-	holds.Status.Attempts = []v1alpha1.JobAttempt{{Number: 1, ClusterName: "demo", HeadUID: "head"}}
+	holds.Status.Attempts = []v1beta1.JobAttempt{{Number: 1, ClusterName: "demo", HeadUID: "head"}}
 	for what, test := range map[string]struct {
 		of   wake.Change
 		want bool

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 )
@@ -48,7 +48,7 @@ func TestNoteOfAnother(t *testing.T) {
 				},
 			})
 			writer := &kube.Writer{Client: through, Live: w.Client}
-			if err := writer.Note(w.Ctx, there, v1alpha1.AnnotationDrain, "x"); (err == nil) != test.fine {
+			if err := writer.Note(w.Ctx, there, v1beta1.AnnotationDrain, "x"); (err == nil) != test.fine {
 				t.Errorf("noted: %v", err)
 			}
 		})
@@ -59,7 +59,7 @@ func TestStatusOfOneThatChanged(t *testing.T) {
 	w, writer, of := started(t)
 	w.Annotate(w.Cluster("demo"), "a", "b")
 	wanted := of.DeepCopy()
-	wanted.Status.Phase = v1alpha1.PhaseReady
+	wanted.Status.Phase = v1beta1.PhaseReady
 	if err := writer.Status(w.Ctx, of, wanted); !apierrors.IsConflict(err) {
 		t.Errorf("the status of an object that was changed since: %v", err)
 	}
@@ -71,7 +71,7 @@ func TestStatusOfOneThatChanged(t *testing.T) {
 // TestStatus_IsReplaced: what is wanted no more goes, and nothing is written for an object that nobody has read.
 func TestStatus_IsReplaced(t *testing.T) {
 	w, writer, of := started(t)
-	for _, phase := range []string{v1alpha1.PhaseReady, ""} {
+	for _, phase := range []string{v1beta1.PhaseReady, ""} {
 		wanted := of.DeepCopy()
 		wanted.Status.Phase = phase
 		if err := writer.Status(w.Ctx, of, wanted); err != nil || w.Cluster("demo").Status.Phase != phase {
@@ -80,7 +80,7 @@ func TestStatus_IsReplaced(t *testing.T) {
 		of = w.Cluster("demo")
 	}
 	unread, wanted := of.DeepCopy(), of.DeepCopy()
-	unread.ResourceVersion, wanted.Status.Phase = "", v1alpha1.PhaseReady
+	unread.ResourceVersion, wanted.Status.Phase = "", v1beta1.PhaseReady
 	if err := writer.Status(w.Ctx, unread, wanted); err == nil || w.Cluster("demo").Status.Phase != "" {
 		t.Errorf("an object that was not read: %v", err)
 	}
@@ -101,13 +101,13 @@ func TestStatus_AnswersMetadata(t *testing.T) {
 		},
 	})
 	wanted := of.DeepCopy()
-	wanted.Status.Phase = v1alpha1.PhaseReady
+	wanted.Status.Phase = v1beta1.PhaseReady
 	if err := (&kube.Writer{Client: through, Live: w.Client}).Status(w.Ctx, of, wanted); err != nil {
 		t.Fatal(err)
 	}
 	metadata, is := answer.(*metav1.PartialObjectMetadata)
 	there := w.Cluster("demo")
-	if !is || metadata.GroupVersionKind() != v1alpha1.GroupVersion.WithKind("ComputeCluster") || metadata.ResourceVersion != there.ResourceVersion {
+	if !is || metadata.GroupVersionKind() != v1beta1.GroupVersion.WithKind("ComputeCluster") || metadata.ResourceVersion != there.ResourceVersion {
 		t.Errorf("the answer is %T %+v, want metadata of version %s", answer, answer, there.ResourceVersion)
 	}
 }
@@ -135,7 +135,7 @@ func TestStatus_IsShortenedWhenRefused(t *testing.T) {
 	})
 	writer := &kube.Writer{Client: strict, Live: w.Client}
 	wanted := of.DeepCopy()
-	wanted.Status.Phase = v1alpha1.PhaseReady
+	wanted.Status.Phase = v1beta1.PhaseReady
 	long := strings.Repeat("ü", 20_000)
 	for i := range 100 {
 		wanted.Status.Conditions = append(wanted.Status.Conditions, metav1.Condition{Type: fmt.Sprint("C", i), Status: metav1.ConditionTrue, Reason: "R", Message: long})
@@ -144,7 +144,7 @@ func TestStatus_IsShortenedWhenRefused(t *testing.T) {
 		t.Fatalf("%v after %d refusals", err, refusals)
 	}
 	there := w.Cluster("demo").Status
-	if there.Phase != v1alpha1.PhaseReady || len(there.Conditions) != 32 || there.Conditions[1].Message != strings.Repeat("ü", 128) {
+	if there.Phase != v1beta1.PhaseReady || len(there.Conditions) != 32 || there.Conditions[1].Message != strings.Repeat("ü", 128) {
 		t.Errorf("written was %q with %d conditions, one %.300q", there.Phase, len(there.Conditions), there.Conditions[1].Message)
 	}
 	refuse := interceptor.NewClient(below, interceptor.Funcs{

@@ -30,7 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/drift"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
@@ -379,7 +379,7 @@ func (w *Writer) patchStatus(ctx context.Context, seen, wanted client.Object) er
 
 // marks are labels and annotations that say for whom an object was created. On our kinds and on ControllerRevisions of a
 // service, only the operator sets them, and each release has set them.
-var marks = []string{v1alpha1.LabelJob, v1alpha1.LabelSchedule, v1alpha1.LabelService, v1alpha1.AnnotationRevisionCluster}
+var marks = []string{v1beta1.LabelJob, v1beta1.LabelSchedule, v1beta1.LabelService, v1beta1.AnnotationRevisionCluster}
 
 // isMarked reports whether an object that was found has the same marks as one that was to be created in its place.
 func isMarked(found, wanted client.Object) bool {

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
@@ -21,7 +21,7 @@ import (
 )
 
 // started is a world with a cluster, not reconciled, and a writer on it.
-func started(t *testing.T) (*testkit.World, *kube.Writer, *v1alpha1.ComputeCluster) {
+func started(t *testing.T) (*testkit.World, *kube.Writer, *v1beta1.ComputeCluster) {
 	t.Helper()
 	w := testkit.NewWorld(t)
 	w.Create(testkit.Cluster("demo"))
@@ -128,7 +128,7 @@ func TestMendIsOfTheOneSeen(t *testing.T) {
 	}
 	have := service(w)
 	if have.Labels["theirs"] != "1" || have.Annotations["ours"] != "" || !have.Spec.PublishNotReadyAddresses ||
-		have.Spec.Selector[v1alpha1.LabelEpoch] != "2" {
+		have.Spec.Selector[v1beta1.LabelEpoch] != "2" {
 		t.Errorf("labels %v, annotations %v, spec %+v", have.Labels, have.Annotations, have.Spec)
 	}
 	former := made.DeepCopy()
@@ -136,7 +136,7 @@ func TestMendIsOfTheOneSeen(t *testing.T) {
 	if err := writer.Mend(w.Ctx, former, desired.HeadService(of, 3)); err != nil {
 		t.Errorf("that another has the name is success: %v", err)
 	}
-	if have := service(w); have.Spec.Selector[v1alpha1.LabelEpoch] != "2" {
+	if have := service(w); have.Spec.Selector[v1beta1.LabelEpoch] != "2" {
 		t.Errorf("a successor was changed: %v", have.Spec.Selector)
 	}
 }
@@ -189,7 +189,7 @@ func TestStatusOfOneThatIsGone(t *testing.T) {
 	w, writer, of := started(t)
 	w.Delete(of)
 	wanted := of.DeepCopy()
-	wanted.Status.Phase = v1alpha1.PhaseReady
+	wanted.Status.Phase = v1beta1.PhaseReady
 	if err := writer.Status(w.Ctx, of, wanted); err != nil {
 		t.Errorf("that the object is gone is success: %v", err)
 	}
@@ -202,18 +202,18 @@ func TestStatusOfOneThatIsGone(t *testing.T) {
 func TestCreate_TakesNothingForged(t *testing.T) {
 	w, _, of := started(t)
 	by := func(kind string, labels, annotations map[string]string) metav1.ObjectMeta {
-		owner := &v1alpha1.ClusterJob{ObjectMeta: metav1.ObjectMeta{Name: "owner", UID: "owner"}}
+		owner := &v1beta1.ClusterJob{ObjectMeta: metav1.ObjectMeta{Name: "owner", UID: "owner"}}
 		return metav1.ObjectMeta{
 			Namespace: testkit.Namespace, Name: "made", Labels: labels, Annotations: annotations,
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(owner, v1alpha1.GroupVersion.WithKind(kind))},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(owner, v1beta1.GroupVersion.WithKind(kind))},
 		}
 	}
 	type words = map[string]string
 	for name, wanted := range map[string]client.Object{
-		"cluster of a job":     &v1alpha1.ComputeCluster{ObjectMeta: by("ClusterJob", words{v1alpha1.LabelJob: "owner"}, nil)},
-		"cluster of a service": &v1alpha1.ComputeCluster{ObjectMeta: by("ClusterService", words{v1alpha1.LabelService: "owner"}, words{v1alpha1.AnnotationRevisionCluster: "1"})},
-		"job of a schedule":    &v1alpha1.ClusterJob{ObjectMeta: by("ClusterJobSchedule", words{v1alpha1.LabelSchedule: "owner"}, nil)},
-		"version of a service": &appsv1.ControllerRevision{ObjectMeta: by("ClusterService", words{v1alpha1.LabelService: "owner"}, nil)},
+		"cluster of a job":     &v1beta1.ComputeCluster{ObjectMeta: by("ClusterJob", words{v1beta1.LabelJob: "owner"}, nil)},
+		"cluster of a service": &v1beta1.ComputeCluster{ObjectMeta: by("ClusterService", words{v1beta1.LabelService: "owner"}, words{v1beta1.AnnotationRevisionCluster: "1"})},
+		"job of a schedule":    &v1beta1.ClusterJob{ObjectMeta: by("ClusterJobSchedule", words{v1beta1.LabelSchedule: "owner"}, nil)},
+		"version of a service": &appsv1.ControllerRevision{ObjectMeta: by("ClusterService", words{v1beta1.LabelService: "owner"}, nil)},
 		"pod":                  pod.Head(of, 1), "Service": desired.HeadService(of, 1), "Secret": desired.TokenSecret(of, "x"),
 		"NetworkPolicy": desired.NetworkPolicy(of, desired.Site{}),
 	} {
@@ -232,7 +232,7 @@ func TestCreate_TakesNothingForged(t *testing.T) {
 			object, _ := wanted.DeepCopyObject().(client.Object)
 			return object
 		}
-		for _, version := range []string{"heliostat.dev/v1alpha1", "heliostat.dev/v2", "heliostat.dev.example/v1", "v1"} {
+		for _, version := range []string{"heliostat.dev/v1beta1", "heliostat.dev/v2", "heliostat.dev.example/v1", "v1"} {
 			for _, kind := range []string{"ComputeCluster", "ClusterJob", "ClusterService", "ClusterJobSchedule"} {
 				for _, controls := range []bool{true, false} {
 					forged := copied()
@@ -243,7 +243,7 @@ func TestCreate_TakesNothingForged(t *testing.T) {
 				}
 			}
 		}
-		for _, key := range []string{v1alpha1.LabelJob, v1alpha1.LabelService, v1alpha1.LabelSchedule, v1alpha1.AnnotationRevisionCluster} {
+		for _, key := range []string{v1beta1.LabelJob, v1beta1.LabelService, v1beta1.LabelSchedule, v1beta1.AnnotationRevisionCluster} {
 			for _, of := range []func(client.Object) map[string]string{client.Object.GetLabels, client.Object.GetAnnotations} {
 				if of(wanted)[key] == "" {
 					continue

@@ -13,19 +13,19 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 )
 
 var at = metav1.NewTime(time.Unix(1000, 0))
 
 // queued is a cluster with a head and two workers that is in a queue.
-func queued() *v1alpha1.ComputeCluster {
+func queued() *v1beta1.ComputeCluster {
 	two := int32(2)
-	return &v1alpha1.ComputeCluster{
+	return &v1beta1.ComputeCluster{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "demo", UID: "u", Labels: map[string]string{LabelQueue: "team"}},
-		Spec: v1alpha1.ComputeClusterSpec{RayVersion: "2.60.0", WorkerGroups: []v1alpha1.WorkerGroup{
-			{Name: "gpu", Replicas: &two, NodeSpec: v1alpha1.NodeSpec{
+		Spec: v1beta1.ComputeClusterSpec{RayVersion: "2.60.0", WorkerGroups: []v1beta1.WorkerGroup{
+			{Name: "gpu", Replicas: &two, NodeSpec: v1beta1.NodeSpec{
 				Size: corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("8Gi"), "nvidia.com/gpu": resource.MustParse("1")},
 			}},
 		}},
@@ -182,7 +182,7 @@ func resized() *Workload {
 // installed is the cluster's Workload of an installation with other defaults.
 func installed() *Workload {
 	return changed(workload(reserved, let), func(w *Workload) {
-		other := For("ComputeCluster", queued(), queued(), &pod.Installed{PodDefaults: &v1alpha1.PodDefaults{NodeSelector: map[string]string{"pool": "a"}}})
+		other := For("ComputeCluster", queued(), queued(), &pod.Installed{PodDefaults: &v1beta1.PodDefaults{NodeSelector: map[string]string{"pool": "a"}}})
 		w.Spec, w.Annotations = other.Spec, other.Annotations
 	})
 }
@@ -236,20 +236,20 @@ func TestEnded_SaysHow(t *testing.T) {
 func TestPodSets(t *testing.T) {
 	five, one := int32(5), int32(1)
 	for name, test := range map[string]struct {
-		edit func(*v1alpha1.ComputeClusterSpec)
+		edit func(*v1beta1.ComputeClusterSpec)
 		want string
 	}{
-		"the head and the workers of each group": {func(*v1alpha1.ComputeClusterSpec) {}, "head:1 workers-gpu:2 of 4 CPUs"},
-		"with autoscaling the maximum": {func(s *v1alpha1.ComputeClusterSpec) {
-			s.Autoscaling, s.WorkerGroups[0].MaxReplicas = &v1alpha1.Autoscaling{}, &five
+		"the head and the workers of each group": {func(*v1beta1.ComputeClusterSpec) {}, "head:1 workers-gpu:2 of 4 CPUs"},
+		"with autoscaling the maximum": {func(s *v1beta1.ComputeClusterSpec) {
+			s.Autoscaling, s.WorkerGroups[0].MaxReplicas = &v1beta1.Autoscaling{}, &five
 		}, "head:1 workers-gpu:5 of 4 CPUs"},
-		"all hosts of a replica":          {func(s *v1alpha1.ComputeClusterSpec) { s.WorkerGroups[0].HostsPerReplica = 4 }, "head:1 workers-gpu:8 of 4 CPUs"},
-		"none of a suspended group":       {func(s *v1alpha1.ComputeClusterSpec) { s.WorkerGroups[0].Suspend = true }, "head:1"},
-		"none of a group without a size":  {func(s *v1alpha1.ComputeClusterSpec) { s.WorkerGroups[0].Replicas = new(int32) }, "head:1"},
-		"one of a small group":            {func(s *v1alpha1.ComputeClusterSpec) { s.WorkerGroups[0].Replicas = &one }, "head:1 workers-gpu:1 of 4 CPUs"},
-		"one of a group without replicas": {func(s *v1alpha1.ComputeClusterSpec) { s.WorkerGroups[0].Replicas = nil }, "head:1 workers-gpu:1 of 4 CPUs"},
+		"all hosts of a replica":          {func(s *v1beta1.ComputeClusterSpec) { s.WorkerGroups[0].HostsPerReplica = 4 }, "head:1 workers-gpu:8 of 4 CPUs"},
+		"none of a suspended group":       {func(s *v1beta1.ComputeClusterSpec) { s.WorkerGroups[0].Suspend = true }, "head:1"},
+		"none of a group without a size":  {func(s *v1beta1.ComputeClusterSpec) { s.WorkerGroups[0].Replicas = new(int32) }, "head:1"},
+		"one of a small group":            {func(s *v1beta1.ComputeClusterSpec) { s.WorkerGroups[0].Replicas = &one }, "head:1 workers-gpu:1 of 4 CPUs"},
+		"one of a group without replicas": {func(s *v1beta1.ComputeClusterSpec) { s.WorkerGroups[0].Replicas = nil }, "head:1 workers-gpu:1 of 4 CPUs"},
 		"the minimum of a group without replicas": {
-			func(s *v1alpha1.ComputeClusterSpec) {
+			func(s *v1beta1.ComputeClusterSpec) {
 				s.WorkerGroups[0].Replicas, s.WorkerGroups[0].MinReplicas = nil, &five
 			},
 			"head:1 workers-gpu:5 of 4 CPUs",
@@ -275,7 +275,7 @@ func TestPodSets(t *testing.T) {
 // TestDecide_KeepsWhatAFormerOperatorAdmitted: it counted no limits, and what runs is not stopped for that. A change of the
 // spec is noticed in either way.
 func TestDecide_KeepsWhatAFormerOperatorAdmitted(t *testing.T) {
-	limited := func(gpus string) *v1alpha1.ComputeCluster {
+	limited := func(gpus string) *v1beta1.ComputeCluster {
 		cluster := queued()
 		cluster.Spec.WorkerGroups[0].Size = nil
 		cluster.Spec.WorkerGroups[0].Template = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{
@@ -295,7 +295,7 @@ func TestDecide_KeepsWhatAFormerOperatorAdmitted(t *testing.T) {
 	resized.Spec.WorkerGroups[0].Replicas = new(int32(3))
 	for name, test := range map[string]struct {
 		there *Workload
-		of    *v1alpha1.ComputeCluster
+		of    *v1beta1.ComputeCluster
 		same  bool
 	}{
 		"a former operator's":            {&former, limited("1"), true},
@@ -316,7 +316,7 @@ func TestFor_IsTheObjects(t *testing.T) {
 	if made.Namespace != "n" || made.Spec.QueueName != "team" || made.Labels[LabelOwner] != "ComputeCluster" || owner == nil || owner.UID != "u" {
 		t.Errorf("the Workload is %+v", made.ObjectMeta)
 	}
-	selected := For("ComputeCluster", queued(), queued(), &pod.Installed{PodDefaults: &v1alpha1.PodDefaults{NodeSelector: map[string]string{"pool": "a"}}})
+	selected := For("ComputeCluster", queued(), queued(), &pod.Installed{PodDefaults: &v1beta1.PodDefaults{NodeSelector: map[string]string{"pool": "a"}}})
 	for _, set := range selected.Spec.PodSets {
 		if set.Template.Spec.NodeSelector["pool"] != "a" {
 			t.Errorf("Kueue is not told of the node selector of %s", set.Name)

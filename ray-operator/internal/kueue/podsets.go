@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
@@ -32,7 +32,7 @@ func PodSetOf(group string) string {
 
 // For returns the Workload that an object of a kind must have for the pods of a cluster: itself, or the one that it makes.
 // installed is what lies under every cluster.
-func For(kind string, object metav1.Object, cluster *v1alpha1.ComputeCluster, installed *pod.Installed) *Workload {
+func For(kind string, object metav1.Object, cluster *v1beta1.ComputeCluster, installed *pod.Installed) *Workload {
 	own := podSets(cluster)
 	laid, sets := installed.Under(cluster), own
 	if laid != cluster {
@@ -42,7 +42,7 @@ func For(kind string, object metav1.Object, cluster *v1alpha1.ComputeCluster, in
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: object.GetNamespace(), Name: naming.Workload(kind, object.GetName(), object.GetUID()),
 			Labels: map[string]string{LabelOwner: kind}, Annotations: map[string]string{annotationAsks: asksOf(cluster, own)},
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(object, v1alpha1.GroupVersion.WithKind(kind))},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(object, v1beta1.GroupVersion.WithKind(kind))},
 		},
 		Spec: WorkloadSpec{QueueName: QueueOf(object), PodSets: sets},
 	}
@@ -50,7 +50,7 @@ func For(kind string, object metav1.Object, cluster *v1alpha1.ComputeCluster, in
 
 // asksOf returns a hash of what a cluster asks for by itself, in its pod sets. Operators before hashed only what a spec
 // requests in so many words, without what limits add. That hash stands in front, so that what they admitted is known again.
-func asksOf(cluster *v1alpha1.ComputeCluster, sets []PodSet) string {
+func asksOf(cluster *v1beta1.ComputeCluster, sets []PodSet) string {
 	former := slices.Clone(sets)
 	for i := range former {
 		group := strings.TrimPrefix(former[i].Name, workerSets)
@@ -75,7 +75,7 @@ func isAskedFor(workload, wanted *Workload) bool {
 }
 
 // podSets are those of a cluster, each as large as it can become: the quota then holds whatever is scaled.
-func podSets(cluster *v1alpha1.ComputeCluster) []PodSet {
+func podSets(cluster *v1beta1.ComputeCluster) []PodSet {
 	sets := []PodSet{{Name: headSet, Count: 1, Template: template(cluster, pod.Head(cluster, 1), "")}}
 	for i := range cluster.Spec.WorkerGroups {
 		group := &cluster.Spec.WorkerGroups[i]
@@ -88,7 +88,7 @@ func podSets(cluster *v1alpha1.ComputeCluster) []PodSet {
 }
 
 // most is how many pods a group has at most.
-func most(cluster *v1alpha1.ComputeCluster, group *v1alpha1.WorkerGroup) int32 {
+func most(cluster *v1beta1.ComputeCluster, group *v1beta1.WorkerGroup) int32 {
 	replicas := int32(pod.Replicas(cluster, group))
 	switch {
 	case group.Suspend:
@@ -113,7 +113,7 @@ func (w *Workload) Admitted(set string) (int, bool) {
 }
 
 // template is what Kueue goes by of a pod: what it asks for as a whole, and which nodes it can be on.
-func template(cluster *v1alpha1.ComputeCluster, made *corev1.Pod, group string) corev1.PodTemplateSpec {
+func template(cluster *v1beta1.ComputeCluster, made *corev1.Pod, group string) corev1.PodTemplateSpec {
 	return corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 		Containers:       containers(pod.Requests(cluster, group)),
 		NodeSelector:     made.Spec.NodeSelector,
@@ -125,7 +125,7 @@ func template(cluster *v1alpha1.ComputeCluster, made *corev1.Pod, group string) 
 
 // containers is the one container of a set's template, which asks for all that a pod asks for.
 func containers(asks corev1.ResourceList) []corev1.Container {
-	return []corev1.Container{{Name: v1alpha1.ContainerRay, Resources: corev1.ResourceRequirements{Requests: asks}}}
+	return []corev1.Container{{Name: v1beta1.ContainerRay, Resources: corev1.ResourceRequirements{Requests: asks}}}
 }
 
 // Refusal is why Kueue would not take a Workload, empty if it would.

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
@@ -40,12 +40,12 @@ type Keeper struct {
 }
 
 // OfCluster returns what is known of a cluster's place in a queue. One that a job made goes by the job's.
-func (k *Keeper) OfCluster(ctx context.Context, cluster *v1alpha1.ComputeCluster) (kueue.Seen, error) {
+func (k *Keeper) OfCluster(ctx context.Context, cluster *v1beta1.ComputeCluster) (kueue.Seen, error) {
 	if k == nil {
 		return kueue.Seen{}, nil
 	}
 	owner := naming.Controller(cluster)
-	if owner == nil || owner.Kind != jobKind || cluster.Labels[v1alpha1.LabelJob] != owner.Name {
+	if owner == nil || owner.Kind != jobKind || cluster.Labels[v1beta1.LabelJob] != owner.Name {
 		seen, err := k.of(ctx, clusterKind, cluster, cluster)
 		seen.Clusters = []string{cluster.Name}
 		return seen, err
@@ -63,7 +63,7 @@ func (k *Keeper) OfCluster(ctx context.Context, cluster *v1alpha1.ComputeCluster
 const onForeign = "it runs on the cluster that its clusterRef names, which holds the quota"
 
 // OfJob returns what is known of a job's place in a queue. The cluster is the one that it makes, nil for none.
-func (k *Keeper) OfJob(ctx context.Context, job *v1alpha1.ClusterJob, cluster *v1alpha1.ComputeCluster) (kueue.Seen, error) {
+func (k *Keeper) OfJob(ctx context.Context, job *v1beta1.ClusterJob, cluster *v1beta1.ComputeCluster) (kueue.Seen, error) {
 	switch {
 	case k == nil:
 		return kueue.Seen{}, nil
@@ -76,7 +76,7 @@ func (k *Keeper) OfJob(ctx context.Context, job *v1alpha1.ClusterJob, cluster *v
 	}
 }
 
-func (k *Keeper) of(ctx context.Context, kind string, object client.Object, cluster *v1alpha1.ComputeCluster) (kueue.Seen, error) {
+func (k *Keeper) of(ctx context.Context, kind string, object client.Object, cluster *v1beta1.ComputeCluster) (kueue.Seen, error) {
 	seen := kueue.Seen{Queue: kueue.QueueOf(object)}
 	key := types.NamespacedName{Namespace: object.GetNamespace(), Name: naming.Workload(kind, object.GetName(), object.GetUID())}
 	if err := k.read(ctx, key, object.GetUID(), &seen); err != nil || seen.Queue == "" || seen.Problem != "" {
@@ -171,7 +171,7 @@ func (k *Keeper) Do(ctx context.Context, seen kueue.Seen, answer kueue.Answer) e
 func (k *Keeper) confirm(ctx context.Context, seen kueue.Seen) error {
 	for _, name := range seen.Clusters {
 		var pods corev1.PodList
-		labels := client.MatchingLabels{v1alpha1.LabelCluster: name}
+		labels := client.MatchingLabels{v1beta1.LabelCluster: name}
 		if err := k.Writer.Live.List(ctx, &pods, client.InNamespace(seen.Workload.Namespace), labels); err != nil {
 			return fault.Wrap(err, "list the pods of ComputeCluster %s", name)
 		}

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
@@ -22,13 +22,13 @@ func TestOfCluster_RidesWithOurJobs(t *testing.T) {
 		rides bool
 	}{
 		"a cluster of nobody's waits itself":          {nil, false},
-		"one that a user put there waits itself":      {&metav1.OwnerReference{APIVersion: "heliostat.dev/v1alpha1", Kind: "ClusterJob", Name: "other"}, false},
-		"that of a job of the operator's rides":       {&metav1.OwnerReference{APIVersion: "heliostat.dev/v1alpha1", Kind: "ClusterJob"}, true},
+		"one that a user put there waits itself":      {&metav1.OwnerReference{APIVersion: "heliostat.dev/v1beta1", Kind: "ClusterJob", Name: "other"}, false},
+		"that of a job of the operator's rides":       {&metav1.OwnerReference{APIVersion: "heliostat.dev/v1beta1", Kind: "ClusterJob"}, true},
 		"that of another version's job rides":         {&metav1.OwnerReference{APIVersion: "heliostat.dev/v1", Kind: "ClusterJob"}, true},
-		"that of a service waits itself":              {&metav1.OwnerReference{APIVersion: "heliostat.dev/v1alpha1", Kind: "ClusterService"}, false},
+		"that of a service waits itself":              {&metav1.OwnerReference{APIVersion: "heliostat.dev/v1beta1", Kind: "ClusterService"}, false},
 		"that of a like kind of another waits itself": {&metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "ClusterJob"}, false},
 	} {
-		cluster := &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{
+		cluster := &v1beta1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "n", Name: "demo", UID: "u", Labels: map[string]string{kueue.LabelQueue: "team"},
 		}}
 		if test.owner != nil {
@@ -36,7 +36,7 @@ func TestOfCluster_RidesWithOurJobs(t *testing.T) {
 			if owner.UID, owner.Controller = "j", &is; owner.Name == "" {
 				owner.Name = "train"
 			}
-			cluster.OwnerReferences, cluster.Labels[v1alpha1.LabelJob] = []metav1.OwnerReference{owner}, "train"
+			cluster.OwnerReferences, cluster.Labels[v1beta1.LabelJob] = []metav1.OwnerReference{owner}, "train"
 		}
 		keeper := &Keeper{Client: fake.NewClientBuilder().WithScheme(scheme(t)).Build()}
 		seen, err := keeper.OfCluster(t.Context(), cluster)
@@ -49,8 +49,8 @@ func TestOfCluster_RidesWithOurJobs(t *testing.T) {
 func TestDo_GivesNoQuotaBackThatAPodUses(t *testing.T) {
 	is := true
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "n", Name: "demo-head", Labels: map[string]string{v1alpha1.LabelCluster: "demo"},
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: "heliostat.dev/v1alpha1", Kind: "ComputeCluster", Name: "demo", UID: "u", Controller: &is}},
+		Namespace: "n", Name: "demo-head", Labels: map[string]string{v1beta1.LabelCluster: "demo"},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "heliostat.dev/v1beta1", Kind: "ComputeCluster", Name: "demo", UID: "u", Controller: &is}},
 	}}
 	foreign := pod.DeepCopy()
 	foreign.OwnerReferences = nil
@@ -64,7 +64,7 @@ func TestDo_GivesNoQuotaBackThatAPodUses(t *testing.T) {
 		"no pod gives it back":                        {"team", nil, true},
 		"what has left its queue gives it back":       {"", []client.Object{pod}, true},
 	} {
-		cluster := &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "demo", UID: "u"}}
+		cluster := &v1beta1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "demo", UID: "u"}}
 		workload := kueue.For("ComputeCluster", cluster, cluster, nil)
 		workload.Status.Conditions = []metav1.Condition{{Type: "QuotaReserved", Status: metav1.ConditionTrue}}
 		api := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(append(test.pods, workload.DeepCopy())...).Build()

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -54,7 +54,7 @@ func (c Conditions) SetStalled(holds bool, finding reason.Finding) {
 	if !holds {
 		finding = reason.NotStalled.Of()
 	}
-	c.Set(v1alpha1.ConditionStalled, holds, finding)
+	c.Set(v1beta1.ConditionStalled, holds, finding)
 }
 
 // SetWhile sets a condition to true with the finding, and removes it where there is none.
@@ -68,11 +68,11 @@ func (c Conditions) SetWhile(kind string, finding *reason.Finding) {
 
 // NewWarning returns why an object is not ready, where that is a warning that its conditions did not have before.
 func NewWarning(before, after []metav1.Condition) (reason.Finding, bool) {
-	ready := meta.FindStatusCondition(after, v1alpha1.ConditionReady)
+	ready := meta.FindStatusCondition(after, v1beta1.ConditionReady)
 	if ready == nil || ready.Status == metav1.ConditionTrue {
 		return reason.Finding{}, false
 	}
 	finding := reason.Finding{Code: ready.Reason, Text: ready.Message}
-	former := meta.FindStatusCondition(before, v1alpha1.ConditionReady)
+	former := meta.FindStatusCondition(before, v1beta1.ConditionReady)
 	return finding, finding.Severity() == reason.Warning && (former == nil || former.Reason != ready.Reason)
 }

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/drift"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
@@ -124,7 +124,7 @@ func Marked(obj client.Object) client.Object {
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[v1alpha1.AnnotationApplied] = hash
+	annotations[v1beta1.AnnotationApplied] = hash
 	obj.SetAnnotations(annotations)
 	return obj
 }
@@ -132,7 +132,7 @@ func Marked(obj client.Object) client.Object {
 // Holds reports whether an object was made from what is wanted, and still is so: nobody changed what we set, or added to a
 // spec that is ours as a whole. What others add elsewhere stays.
 func Holds(seen, wanted client.Object) bool {
-	return seen.GetAnnotations()[v1alpha1.AnnotationApplied] == wanted.GetAnnotations()[v1alpha1.AnnotationApplied] &&
+	return seen.GetAnnotations()[v1beta1.AnnotationApplied] == wanted.GetAnnotations()[v1beta1.AnnotationApplied] &&
 		covers(reflect.ValueOf(seen), reflect.ValueOf(wanted)) && !drift.Has(seen, wanted)
 }
 

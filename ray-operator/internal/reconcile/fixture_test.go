@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 )
 
@@ -64,7 +64,7 @@ func TestHolds_UntilWhatWeSetIsChanged(t *testing.T) {
 			redis(s).Resources.Requests[corev1.ResourceCPU] = resource.MustParse("2")
 		}, false},
 		"a port by name":         {func(s *appsv1.StatefulSet) { redis(s).ReadinessProbe.TCPSocket.Port = intstr.FromString("p") }, false},
-		"made of something else": {func(s *appsv1.StatefulSet) { s.Annotations[v1alpha1.AnnotationApplied] = "x" }, false},
+		"made of something else": {func(s *appsv1.StatefulSet) { s.Annotations[v1beta1.AnnotationApplied] = "x" }, false},
 	} {
 		wanted := reconcile.Marked(fixture())
 		seen, _ := wanted.DeepCopyObject().(*appsv1.StatefulSet)
@@ -129,7 +129,7 @@ func TestFix_KeepsTheSecondIPFamily(t *testing.T) {
 }
 
 func TestPresenceOf_IsByUID(t *testing.T) {
-	owner := metav1.NewControllerRef(&v1alpha1.ClusterService{ObjectMeta: metav1.ObjectMeta{Name: "text", UID: "now"}}, v1alpha1.GroupVersion.WithKind("ClusterService"))
+	owner := metav1.NewControllerRef(&v1beta1.ClusterService{ObjectMeta: metav1.ObjectMeta{Name: "text", UID: "now"}}, v1beta1.GroupVersion.WithKind("ClusterService"))
 	former, other, away := *owner, *owner, errors.New("no answer")
 	former.UID, other.UID, other.Name = "then", "else", "chat"
 	forged := *owner

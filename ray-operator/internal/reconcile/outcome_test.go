@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
@@ -40,7 +40,7 @@ func TestEnd_WritesTheStatusThatIsTrue(t *testing.T) {
 	} {
 		recorder, wrote := events.NewFakeRecorder(9), false
 		ending := reconcile.Ending{
-			Object: &v1alpha1.ClusterJob{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, Events: telemetry.Recorder{Events: recorder}, Wake: 5 * time.Second,
+			Object: &v1beta1.ClusterJob{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, Events: telemetry.Recorder{Events: recorder}, Wake: 5 * time.Second,
 			WriteStatus: func() (time.Duration, error) { wrote = true; return 3 * time.Second, c.told },
 		}
 		result, err := ending.End(c.outcome)

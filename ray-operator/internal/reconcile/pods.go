@@ -5,12 +5,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // Epoch is which of its cluster's heads a pod is, 0 where someone changed its labels.
 func Epoch(pod *corev1.Pod) int64 {
-	number, err := strconv.ParseInt(pod.Labels[v1alpha1.LabelEpoch], 10, 64)
+	number, err := strconv.ParseInt(pod.Labels[v1beta1.LabelEpoch], 10, 64)
 	if err != nil {
 		return 0
 	}

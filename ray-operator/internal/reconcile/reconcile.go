@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 )
 
@@ -55,7 +55,7 @@ func Result(wake time.Duration, err error) (ctrl.Result, error) {
 }
 
 // IsOurs reports whether an object with that value of spec.managedBy is this operator's to reconcile.
-func IsOurs(managedBy string) bool { return managedBy == "" || managedBy == v1alpha1.ManagedByOperator }
+func IsOurs(managedBy string) bool { return managedBy == "" || managedBy == v1beta1.ManagedByOperator }
 
 // Shown reports whether an error is for people: something was refused, or is in the way.
 func Shown(err error) bool {

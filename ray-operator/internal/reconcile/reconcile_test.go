@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -21,7 +21,7 @@ func TestSoonest_IsNoneOnlyOfNone(t *testing.T) {
 }
 
 func TestIsOurs_ByDefault(t *testing.T) {
-	for managedBy, want := range map[string]bool{"": true, v1alpha1.ManagedByOperator: true, "kueue.x-k8s.io/multikueue": false} {
+	for managedBy, want := range map[string]bool{"": true, v1beta1.ManagedByOperator: true, "kueue.x-k8s.io/multikueue": false} {
 		if have := reconcile.IsOurs(managedBy); have != want {
 			t.Errorf("%q: %t", managedBy, have)
 		}
@@ -30,7 +30,7 @@ func TestIsOurs_ByDefault(t *testing.T) {
 
 func TestNewWarning(t *testing.T) {
 	ready := func(status metav1.ConditionStatus, of reason.Reason) []metav1.Condition {
-		return []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: status, Reason: of.Code, Message: "because"}}
+		return []metav1.Condition{{Type: v1beta1.ConditionReady, Status: status, Reason: of.Code, Message: "because"}}
 	}
 	quota := ready(metav1.ConditionFalse, reason.QuotaExceeded)
 	for name, c := range map[string]struct {

@@ -10,7 +10,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // Editor writes an object whose metadata or spec was changed; kube.Writer does.
@@ -26,7 +26,7 @@ func WriteRecord[T client.Object](ctx context.Context, writer Editor, obj T, tex
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[v1alpha1.AnnotationRecord] = text
+	annotations[v1beta1.AnnotationRecord] = text
 	wanted.SetAnnotations(annotations)
 	if edit != nil {
 		edit(wanted)

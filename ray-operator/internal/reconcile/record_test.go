@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 )
 
@@ -64,12 +64,12 @@ func (e editor) Edit(_ context.Context, _, wanted client.Object) error {
 }
 
 func TestWriteRecord_BringsTheObjectAlong(t *testing.T) {
-	finalize := func(wanted *v1alpha1.ClusterJob) { wanted.Finalizers = []string{"f"} }
+	finalize := func(wanted *v1beta1.ClusterJob) { wanted.Finalizers = []string{"f"} }
 	for name, c := range map[string]struct {
 		refused error
 		want    string
 	}{"written": {nil, "2 map[a:b heliostat.dev/record:r] [f]"}, "refused": {errors.New("no"), "1 map[a:b] []"}} {
-		job := &v1alpha1.ClusterJob{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "1", Annotations: map[string]string{"a": "b"}}}
+		job := &v1beta1.ClusterJob{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "1", Annotations: map[string]string{"a": "b"}}}
 		err := reconcile.WriteRecord(t.Context(), editor{c.refused}, job, "r", finalize)
 		if have := fmt.Sprintf("%s %v %v", job.ResourceVersion, job.Annotations, job.Finalizers); !errors.Is(err, c.refused) || have != c.want {
 			t.Errorf("%s: %s, %v, want %s", name, have, err, c.want)

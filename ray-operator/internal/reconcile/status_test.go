@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 )
 
@@ -21,9 +21,9 @@ func (w failingWriter) Status(context.Context, client.Object, client.Object) err
 // TestStatuses_WaitUnlessTheyAreUrgent: each step is a pass over the same object, so many seconds after the first.
 func TestStatuses_WaitUnlessTheyAreUrgent(t *testing.T) {
 	began, refused := time.Unix(1_000_000, 0), errors.New("refused")
-	withPhase := func(phase string) *v1alpha1.ClusterJob {
-		whole := &v1alpha1.ClusterJob{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "b", ResourceVersion: "7", UID: "u"}}
-		return &v1alpha1.ClusterJob{ObjectMeta: reconcile.StatusMeta(whole), Status: v1alpha1.ClusterJobStatus{Phase: phase}}
+	withPhase := func(phase string) *v1beta1.ClusterJob {
+		whole := &v1beta1.ClusterJob{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "b", ResourceVersion: "7", UID: "u"}}
+		return &v1beta1.ClusterJob{ObjectMeta: reconcile.StatusMeta(whole), Status: v1beta1.ClusterJobStatus{Phase: phase}}
 	}
 	var statuses reconcile.Statuses
 	for _, step := range []struct {

@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/rights"
 )
 
@@ -22,26 +22,26 @@ func written(demands []rights.Demand) string {
 
 // ofSpec returns what a cluster needs. A job, a schedule and a service that make such a cluster must need the same of its
 // fields.
-func ofSpec(t *testing.T, spec *v1alpha1.ComputeClusterSpec) string {
+func ofSpec(t *testing.T, spec *v1beta1.ComputeClusterSpec) string {
 	t.Helper()
 	return ofSpecAt(t, spec, rights.ChartSite())
 }
 
 // ofSpecAt does the same where the chart has other values.
-func ofSpecAt(t *testing.T, spec *v1alpha1.ComputeClusterSpec, site rights.Site) string {
+func ofSpecAt(t *testing.T, spec *v1beta1.ComputeClusterSpec, site rights.Site) string {
 	t.Helper()
-	cluster := written(rights.OfCluster(&v1alpha1.ComputeCluster{Spec: *spec}, site))
-	template := &v1alpha1.ClusterTemplate{Spec: *spec}
+	cluster := written(rights.OfCluster(&v1beta1.ComputeCluster{Spec: *spec}, site))
+	template := &v1beta1.ClusterTemplate{Spec: *spec}
 	want := strings.ReplaceAll(cluster, " spec.", " spec.clusterTemplate.spec.")
-	job := &v1alpha1.ClusterJob{Spec: v1alpha1.ClusterJobSpec{ClusterTemplate: template}}
+	job := &v1beta1.ClusterJob{Spec: v1beta1.ClusterJobSpec{ClusterTemplate: template}}
 	if have := written(rights.OfJob(job, site)); have != want {
 		t.Errorf("a job needs %q of its cluster, want %q", have, want)
 	}
-	service := &v1alpha1.ClusterService{Spec: v1alpha1.ClusterServiceSpec{ClusterTemplate: template}}
+	service := &v1beta1.ClusterService{Spec: v1beta1.ClusterServiceSpec{ClusterTemplate: template}}
 	if have := written(rights.OfService(service, site)); have != want {
 		t.Errorf("a service needs %q of its cluster, want %q", have, want)
 	}
-	schedule := &v1alpha1.ClusterJobSchedule{}
+	schedule := &v1beta1.ClusterJobSchedule{}
 	schedule.Spec.JobTemplate.Spec.ClusterTemplate = template
 	want = strings.ReplaceAll(want, " spec.", " spec.jobTemplate.spec.")
 	if have := written(rights.OfSchedule(schedule, site)); have != want {
@@ -55,13 +55,13 @@ func ofSpecAt(t *testing.T, spec *v1alpha1.ComputeClusterSpec, site rights.Site)
 func podNeeds(t *testing.T, edit func(*pod), want string) {
 	t.Helper()
 	template := &corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-		Containers:     []corev1.Container{{Name: v1alpha1.ContainerRay}, {Name: "side"}},
+		Containers:     []corev1.Container{{Name: v1beta1.ContainerRay}, {Name: "side"}},
 		InitContainers: []corev1.Container{{Name: "init"}},
 	}}
 	edit(&template.Spec)
-	for path, spec := range map[string]*v1alpha1.ComputeClusterSpec{
-		"spec.head":            {Head: v1alpha1.HeadSpec{NodeSpec: v1alpha1.NodeSpec{Template: template}}},
-		"spec.workerGroups[1]": {WorkerGroups: []v1alpha1.WorkerGroup{{}, {NodeSpec: v1alpha1.NodeSpec{Template: template}}}},
+	for path, spec := range map[string]*v1beta1.ComputeClusterSpec{
+		"spec.head":            {Head: v1beta1.HeadSpec{NodeSpec: v1beta1.NodeSpec{Template: template}}},
+		"spec.workerGroups[1]": {WorkerGroups: []v1beta1.WorkerGroup{{}, {NodeSpec: v1beta1.NodeSpec{Template: template}}}},
 	} {
 		want := strings.NewReplacer("POD", path+".template.spec", "NODE", path).Replace(want)
 		if have := ofSpec(t, spec); have != want {
@@ -86,11 +86,11 @@ func containerNeeds(t *testing.T, edit func(*container), want string) {
 func TestDemands_AreNoneOfEmptySpecs(t *testing.T) {
 	t.Parallel()
 	empty := map[string][]rights.Demand{
-		"a cluster": rights.OfCluster(&v1alpha1.ComputeCluster{}, rights.ChartSite()),
-		"a job":     rights.OfJob(&v1alpha1.ClusterJob{}, rights.ChartSite()),
-		"a service": rights.OfService(&v1alpha1.ClusterService{}, rights.ChartSite()),
-		"a service with a Service": rights.OfService(&v1alpha1.ClusterService{Spec: v1alpha1.ClusterServiceSpec{
-			Service: &v1alpha1.ServeService{}, Upgrade: &v1alpha1.Upgrade{}, ClusterRef: &v1alpha1.ClusterReference{},
+		"a cluster": rights.OfCluster(&v1beta1.ComputeCluster{}, rights.ChartSite()),
+		"a job":     rights.OfJob(&v1beta1.ClusterJob{}, rights.ChartSite()),
+		"a service": rights.OfService(&v1beta1.ClusterService{}, rights.ChartSite()),
+		"a service with a Service": rights.OfService(&v1beta1.ClusterService{Spec: v1beta1.ClusterServiceSpec{
+			Service: &v1beta1.ServeService{}, Upgrade: &v1beta1.Upgrade{}, ClusterRef: &v1beta1.ClusterReference{},
 		}}, rights.ChartSite()),
 	}
 	for name, have := range empty {
@@ -99,11 +99,11 @@ func TestDemands_AreNoneOfEmptySpecs(t *testing.T) {
 		}
 	}
 	podNeeds(t, func(*pod) {}, "")
-	filled := &v1alpha1.ComputeClusterSpec{
-		PodDefaults: &v1alpha1.PodDefaults{}, Authentication: &v1alpha1.Authentication{}, Network: &v1alpha1.Network{},
-		ControlStore: &v1alpha1.ControlStore{},
-		Head:         v1alpha1.HeadSpec{Service: &v1alpha1.HeadServiceSpec{}},
-		WorkerGroups: []v1alpha1.WorkerGroup{{VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{}}}},
+	filled := &v1beta1.ComputeClusterSpec{
+		PodDefaults: &v1beta1.PodDefaults{}, Authentication: &v1beta1.Authentication{}, Network: &v1beta1.Network{},
+		ControlStore: &v1beta1.ControlStore{},
+		Head:         v1beta1.HeadSpec{Service: &v1beta1.HeadServiceSpec{}},
+		WorkerGroups: []v1beta1.WorkerGroup{{VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{}}}},
 	}
 	if have := ofSpec(t, filled); have != "" {
 		t.Errorf("a cluster of empty parts needs %s", have)
@@ -122,7 +122,7 @@ func TestDemands_NameEachObjectOnce(t *testing.T) {
 		}
 	}, "secret POD.imagePullSecrets a; secret POD.imagePullSecrets b; secret POD.volumes c; config-map POD.volumes a")
 	hosts := &corev1.PodTemplateSpec{Spec: corev1.PodSpec{HostNetwork: true}}
-	spec := &v1alpha1.ComputeClusterSpec{WorkerGroups: make([]v1alpha1.WorkerGroup, 2)}
+	spec := &v1beta1.ComputeClusterSpec{WorkerGroups: make([]v1beta1.WorkerGroup, 2)}
 	for i := range spec.WorkerGroups {
 		spec.WorkerGroups[i].Template = hosts
 	}

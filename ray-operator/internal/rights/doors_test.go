@@ -8,7 +8,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/rights"
 )
 
@@ -23,24 +23,24 @@ func block(cidr string, except ...string) peer {
 
 // doors are clusters by what they open, with what they need.
 var doors = map[string]struct {
-	spec v1alpha1.ComputeClusterSpec
+	spec v1beta1.ComputeClusterSpec
 	want string
 }{
-	"no authentication": {v1alpha1.ComputeClusterSpec{
-		Authentication: &v1alpha1.Authentication{Mode: v1alpha1.AuthenticationDisabled},
+	"no authentication": {v1beta1.ComputeClusterSpec{
+		Authentication: &v1beta1.Authentication{Mode: v1beta1.AuthenticationDisabled},
 	}, "open spec.authentication.mode"},
-	"authentication": {v1alpha1.ComputeClusterSpec{
-		Authentication: &v1alpha1.Authentication{Mode: v1alpha1.AuthenticationToken},
+	"authentication": {v1beta1.ComputeClusterSpec{
+		Authentication: &v1beta1.Authentication{Mode: v1beta1.AuthenticationToken},
 	}, ""},
-	"no isolation": {v1alpha1.ComputeClusterSpec{
-		Network: &v1alpha1.Network{Isolation: v1alpha1.IsolationDisabled},
+	"no isolation": {v1beta1.ComputeClusterSpec{
+		Network: &v1beta1.Network{Isolation: v1beta1.IsolationDisabled},
 	}, "open spec.network.isolation"},
-	"isolation": {v1alpha1.ComputeClusterSpec{Network: &v1alpha1.Network{Isolation: v1alpha1.IsolationEnabled}}, ""},
-	"metadata": {v1alpha1.ComputeClusterSpec{
-		Network: &v1alpha1.Network{CloudMetadata: v1alpha1.CloudMetadataEnabled},
+	"isolation": {v1beta1.ComputeClusterSpec{Network: &v1beta1.Network{Isolation: v1beta1.IsolationEnabled}}, ""},
+	"metadata": {v1beta1.ComputeClusterSpec{
+		Network: &v1beta1.Network{CloudMetadata: v1beta1.CloudMetadataEnabled},
 	}, "metadata spec.network.cloudMetadata"},
-	"no metadata": {v1alpha1.ComputeClusterSpec{
-		Network: &v1alpha1.Network{CloudMetadata: v1alpha1.CloudMetadataDisabled},
+	"no metadata": {v1beta1.ComputeClusterSpec{
+		Network: &v1beta1.Network{CloudMetadata: v1beta1.CloudMetadataDisabled},
 	}, ""},
 	"a load balancer": {
 		ofHead(corev1.ServiceTypeLoadBalancer), "service spec.head.service.type; open spec.head.service.type",
@@ -49,29 +49,29 @@ var doors = map[string]struct {
 		ofHead(corev1.ServiceTypeNodePort), "service spec.head.service.type; open spec.head.service.type",
 	},
 	"a Service": {ofHead(corev1.ServiceTypeClusterIP), ""},
-	"an Ingress": {v1alpha1.ComputeClusterSpec{
-		Head: v1alpha1.HeadSpec{Ingress: &v1alpha1.IngressSpec{}},
+	"an Ingress": {v1beta1.ComputeClusterSpec{
+		Head: v1beta1.HeadSpec{Ingress: &v1beta1.IngressSpec{}},
 	}, "ingress spec.head.ingress; open spec.head.ingress"},
-	"an Ingress with TLS": {v1alpha1.ComputeClusterSpec{
-		Head: v1alpha1.HeadSpec{Ingress: &v1alpha1.IngressSpec{TLSSecretName: "tls"}},
+	"an Ingress with TLS": {v1beta1.ComputeClusterSpec{
+		Head: v1beta1.HeadSpec{Ingress: &v1beta1.IngressSpec{TLSSecretName: "tls"}},
 	}, "ingress spec.head.ingress"},
 	"an Ingress with a certificate of cert-manager": {ofIngress("cert-manager.io/issuer"), "ingress spec.head.ingress"},
 	"an Ingress with another annotation": {
 		ofIngress("nginx.ingress.kubernetes.io/ssl-redirect"), "ingress spec.head.ingress; open spec.head.ingress",
 	},
-	"an annotated Service": {v1alpha1.ComputeClusterSpec{
-		Head: v1alpha1.HeadSpec{Service: &v1alpha1.HeadServiceSpec{Annotations: map[string]string{"tailscale.com/expose": "true"}}},
+	"an annotated Service": {v1beta1.ComputeClusterSpec{
+		Head: v1beta1.HeadSpec{Service: &v1beta1.HeadServiceSpec{Annotations: map[string]string{"tailscale.com/expose": "true"}}},
 	}, "service spec.head.service.annotations"},
 }
 
-func ofIngress(annotation string) v1alpha1.ComputeClusterSpec {
-	return v1alpha1.ComputeClusterSpec{Head: v1alpha1.HeadSpec{Ingress: &v1alpha1.IngressSpec{
+func ofIngress(annotation string) v1beta1.ComputeClusterSpec {
+	return v1beta1.ComputeClusterSpec{Head: v1beta1.HeadSpec{Ingress: &v1beta1.IngressSpec{
 		TLSSecretName: "tls", Annotations: map[string]string{annotation: "true"},
 	}}}
 }
 
-func ofHead(kind corev1.ServiceType) v1alpha1.ComputeClusterSpec {
-	return v1alpha1.ComputeClusterSpec{Head: v1alpha1.HeadSpec{Service: &v1alpha1.HeadServiceSpec{Type: kind}}}
+func ofHead(kind corev1.ServiceType) v1beta1.ComputeClusterSpec {
+	return v1beta1.ComputeClusterSpec{Head: v1beta1.HeadSpec{Service: &v1beta1.HeadServiceSpec{Type: kind}}}
 }
 
 func TestDemands_AreForWhatOpensClusters(t *testing.T) {
@@ -158,27 +158,27 @@ func TestDemands_AreForEverybody(t *testing.T) {
 				inService = "open spec.service.allowFrom"
 			}
 			half := len(c.peers) / 2
-			for _, rules := range [][]v1alpha1.IngressRule{
+			for _, rules := range [][]v1beta1.IngressRule{
 				{{From: c.peers}}, {{From: append([]peer{one}, c.peers...)}},
 				{{From: append([]peer{one}, c.peers[:half]...)}, {From: append([]peer{one}, c.peers[half:]...)}},
 			} {
-				spec := &v1alpha1.ComputeClusterSpec{Network: &v1alpha1.Network{AllowFrom: rules}}
+				spec := &v1beta1.ComputeClusterSpec{Network: &v1beta1.Network{AllowFrom: rules}}
 				if have := ofSpec(t, spec); have != inCluster {
 					t.Errorf("a cluster needs %q, want %q", have, inCluster)
 				}
 			}
-			service := &v1alpha1.ServeService{AllowFrom: []v1alpha1.ServePeer{{NetworkPolicyPeer: one}, {Server: &v1alpha1.ServerPeer{}}}}
+			service := &v1beta1.ServeService{AllowFrom: []v1beta1.ServePeer{{NetworkPolicyPeer: one}, {Server: &v1beta1.ServerPeer{}}}}
 			for _, p := range c.peers {
-				service.AllowFrom = append(service.AllowFrom, v1alpha1.ServePeer{NetworkPolicyPeer: p})
+				service.AllowFrom = append(service.AllowFrom, v1beta1.ServePeer{NetworkPolicyPeer: p})
 			}
-			if have := ofService(v1alpha1.ClusterServiceSpec{Service: service}); have != inService {
+			if have := ofService(v1beta1.ClusterServiceSpec{Service: service}); have != inService {
 				t.Errorf("a service needs %q, want %q", have, inService)
 			}
 		})
 	}
-	open := []v1alpha1.IngressRule{{From: []peer{one}}, {}}
+	open := []v1beta1.IngressRule{{From: []peer{one}}, {}}
 	want := "open spec.network.allowFrom"
-	if have := ofSpec(t, &v1alpha1.ComputeClusterSpec{Network: &v1alpha1.Network{AllowFrom: open}}); have != want {
+	if have := ofSpec(t, &v1beta1.ComputeClusterSpec{Network: &v1beta1.Network{AllowFrom: open}}); have != want {
 		t.Errorf("a rule without peers needs %q, want %q", have, want)
 	}
 }
@@ -227,9 +227,9 @@ var ways = map[string]struct {
 func TestDemands_AreForWaysToMetadata(t *testing.T) {
 	t.Parallel()
 	one := block("10.0.0.0/8")
-	reached := func(t *testing.T, want string, rules ...v1alpha1.EgressRule) {
+	reached := func(t *testing.T, want string, rules ...v1beta1.EgressRule) {
 		t.Helper()
-		if have := ofSpec(t, &v1alpha1.ComputeClusterSpec{Network: &v1alpha1.Network{AllowTo: rules}}); have != want {
+		if have := ofSpec(t, &v1beta1.ComputeClusterSpec{Network: &v1beta1.Network{AllowTo: rules}}); have != want {
 			t.Errorf("%+v needs %q, want %q", rules, have, want)
 		}
 	}
@@ -240,42 +240,42 @@ func TestDemands_AreForWaysToMetadata(t *testing.T) {
 			if c.is {
 				want = needed
 			}
-			reached(t, want, v1alpha1.EgressRule{To: []peer{c.peer}})
-			reached(t, want, v1alpha1.EgressRule{To: []peer{one, c.peer}})
-			reached(t, want, v1alpha1.EgressRule{To: []peer{one}}, v1alpha1.EgressRule{To: []peer{c.peer, one}})
+			reached(t, want, v1beta1.EgressRule{To: []peer{c.peer}})
+			reached(t, want, v1beta1.EgressRule{To: []peer{one, c.peer}})
+			reached(t, want, v1beta1.EgressRule{To: []peer{one}}, v1beta1.EgressRule{To: []peer{c.peer, one}})
 		})
 	}
-	reached(t, needed, v1alpha1.EgressRule{})
-	reached(t, needed, v1alpha1.EgressRule{To: []peer{one}}, v1alpha1.EgressRule{To: []peer{}})
+	reached(t, needed, v1beta1.EgressRule{})
+	reached(t, needed, v1beta1.EgressRule{To: []peer{one}}, v1beta1.EgressRule{To: []peer{}})
 	reached(t, "")
 }
 
-func ofService(spec v1alpha1.ClusterServiceSpec) string {
-	return written(rights.OfService(&v1alpha1.ClusterService{Spec: spec}, rights.ChartSite()))
+func ofService(spec v1beta1.ClusterServiceSpec) string {
+	return written(rights.OfService(&v1beta1.ClusterService{Spec: spec}, rights.ChartSite()))
 }
 
 // services are by what they open or use, with what they need.
 var services = map[string]struct {
-	spec v1alpha1.ClusterServiceSpec
+	spec v1beta1.ClusterServiceSpec
 	want string
 }{
-	"a load balancer": {v1alpha1.ClusterServiceSpec{
-		Service: &v1alpha1.ServeService{Type: corev1.ServiceTypeLoadBalancer},
+	"a load balancer": {v1beta1.ClusterServiceSpec{
+		Service: &v1beta1.ServeService{Type: corev1.ServiceTypeLoadBalancer},
 	}, "service spec.service.type; open spec.service.type"},
-	"a node port": {v1alpha1.ClusterServiceSpec{
-		Service: &v1alpha1.ServeService{Type: corev1.ServiceTypeNodePort},
+	"a node port": {v1beta1.ClusterServiceSpec{
+		Service: &v1beta1.ServeService{Type: corev1.ServiceTypeNodePort},
 	}, "service spec.service.type; open spec.service.type"},
-	"a Service": {v1alpha1.ClusterServiceSpec{Service: &v1alpha1.ServeService{Type: corev1.ServiceTypeClusterIP}}, ""},
-	"a gateway": {v1alpha1.ClusterServiceSpec{
-		Upgrade: &v1alpha1.Upgrade{Gateway: &v1alpha1.ServiceGateway{}},
+	"a Service": {v1beta1.ClusterServiceSpec{Service: &v1beta1.ServeService{Type: corev1.ServiceTypeClusterIP}}, ""},
+	"a gateway": {v1beta1.ClusterServiceSpec{
+		Upgrade: &v1beta1.Upgrade{Gateway: &v1beta1.ServiceGateway{}},
 	}, "route spec.upgrade.gateway"},
-	"a strategy": {v1alpha1.ClusterServiceSpec{Upgrade: &v1alpha1.Upgrade{Strategy: v1alpha1.UpgradeInPlace}}, ""},
-	"a cluster": {v1alpha1.ClusterServiceSpec{
-		ClusterRef: &v1alpha1.ClusterReference{Name: "theirs"},
+	"a strategy": {v1beta1.ClusterServiceSpec{Upgrade: &v1beta1.Upgrade{Strategy: v1beta1.UpgradeInPlace}}, ""},
+	"a cluster": {v1beta1.ClusterServiceSpec{
+		ClusterRef: &v1beta1.ClusterReference{Name: "theirs"},
 	}, "cluster spec.clusterRef theirs"},
-	"doors of both": {v1alpha1.ClusterServiceSpec{
-		Service:         &v1alpha1.ServeService{Type: corev1.ServiceTypeNodePort},
-		ClusterTemplate: &v1alpha1.ClusterTemplate{Spec: ofHead(corev1.ServiceTypeNodePort)},
+	"doors of both": {v1beta1.ClusterServiceSpec{
+		Service:         &v1beta1.ServeService{Type: corev1.ServiceTypeNodePort},
+		ClusterTemplate: &v1beta1.ClusterTemplate{Spec: ofHead(corev1.ServiceTypeNodePort)},
 	}, "service spec.clusterTemplate.spec.head.service.type; open spec.clusterTemplate.spec.head.service.type"},
 }
 
@@ -293,16 +293,16 @@ func TestDemands_AreForDoorsOfServices(t *testing.T) {
 // A job uses a cluster by the same right, and its variables are asked about with those of its own cluster.
 func TestDemands_OfJobsAreForTheirCluster(t *testing.T) {
 	t.Parallel()
-	for want, spec := range map[string]v1alpha1.ClusterJobSpec{
-		"cluster spec.clusterRef theirs": {ClusterRef: &v1alpha1.ClusterReference{Name: "theirs"}},
+	for want, spec := range map[string]v1beta1.ClusterJobSpec{
+		"cluster spec.clusterRef theirs": {ClusterRef: &v1beta1.ClusterReference{Name: "theirs"}},
 		"secret spec.env s; secret spec.clusterTemplate.spec.podDefaults.imagePullSecrets p": {
 			Env: []corev1.EnvVar{{ValueFrom: secretKey("s")}},
-			ClusterTemplate: &v1alpha1.ClusterTemplate{Spec: v1alpha1.ComputeClusterSpec{PodDefaults: &v1alpha1.PodDefaults{
+			ClusterTemplate: &v1beta1.ClusterTemplate{Spec: v1beta1.ComputeClusterSpec{PodDefaults: &v1beta1.PodDefaults{
 				ImagePullSecrets: []corev1.LocalObjectReference{named("p"), named("s")},
 			}}},
 		},
 	} {
-		if have := written(rights.OfJob(&v1alpha1.ClusterJob{Spec: spec}, rights.ChartSite())); have != want {
+		if have := written(rights.OfJob(&v1beta1.ClusterJob{Spec: spec}, rights.ChartSite())); have != want {
 			t.Errorf("a job needs %q, want %q", have, want)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // width has, for each family of addresses, the shortest prefix of a block that does not count as everybody.
@@ -90,14 +90,14 @@ func findOpen(o *object, found func(field, name string)) {
 			found(o.path+"."+field, "")
 		}
 	}
-	open("authentication.mode", o.cluster.Authentication != nil && o.cluster.Authentication.Mode == v1alpha1.AuthenticationDisabled)
+	open("authentication.mode", o.cluster.Authentication != nil && o.cluster.Authentication.Mode == v1beta1.AuthenticationDisabled)
 	if n := o.cluster.Network; n != nil {
-		open("network.isolation", n.Isolation == v1alpha1.IsolationDisabled)
+		open("network.isolation", n.Isolation == v1beta1.IsolationDisabled)
 		var peers []networkingv1.NetworkPolicyPeer
 		for _, rule := range n.AllowFrom {
 			peers = append(peers, rule.From...)
 		}
-		everyone := slices.ContainsFunc(n.AllowFrom, func(rule v1alpha1.IngressRule) bool { return len(rule.From) == 0 })
+		everyone := slices.ContainsFunc(n.AllowFrom, func(rule v1beta1.IngressRule) bool { return len(rule.From) == 0 })
 		open("network.allowFrom", everyone || areEverybody(peers, ofClusters))
 	}
 	open("head.service.type", o.cluster.Head.Service != nil && isOpen(o.cluster.Head.Service.Type))

@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/metadata"
 )
 
@@ -329,7 +329,7 @@ var doorNeeds = []Need{
 			"['caSecret', 'certificateSecret', 'keySecret'].map(k, variables.path + '.controlStore.redis.tls.' + k + ' ' + variables.cluster.?controlStore.?redis.?tls[?k].?name.orValue('')) + " +
 			"[variables.path + '.authentication.secretName ' + variables.cluster.?authentication.?secretName.orValue('')]",
 		find: func(o *object, found func(field, name string)) {
-			read := func(field string, key *v1alpha1.SecretKey) {
+			read := func(field string, key *v1beta1.SecretKey) {
 				if key != nil {
 					found(o.path+"."+field, key.Name)
 				}
@@ -414,10 +414,10 @@ var doorNeeds = []Need{
 				".exists(r, size(r.to) == 0 || r.to.exists(p, "+givesMetadata+"))", "variables.path + '.network.allowTo'"),
 		find: func(o *object, found func(field, name string)) {
 			n := o.cluster.Network
-			if n != nil && n.CloudMetadata == v1alpha1.CloudMetadataEnabled {
+			if n != nil && n.CloudMetadata == v1beta1.CloudMetadataEnabled {
 				found(o.path+".network.cloudMetadata", "")
 			}
-			if n != nil && slices.ContainsFunc(n.AllowTo, func(rule v1alpha1.EgressRule) bool {
+			if n != nil && slices.ContainsFunc(n.AllowTo, func(rule v1beta1.EgressRule) bool {
 				return len(rule.To) == 0 || slices.ContainsFunc(rule.To, hasMetadata)
 			}) {
 				found(o.path+".network.allowTo", "")
@@ -449,7 +449,7 @@ func isOpen(kind corev1.ServiceType) bool {
 const certificates = "cert-manager.io/"
 
 // isPlainText reports whether an Ingress may carry the token in plain text: without TLS, or with what may switch it off.
-func isPlainText(ingress *v1alpha1.IngressSpec) bool {
+func isPlainText(ingress *v1beta1.IngressSpec) bool {
 	for key := range ingress.Annotations {
 		if !strings.HasPrefix(key, certificates) {
 			return true
@@ -459,7 +459,7 @@ func isPlainText(ingress *v1alpha1.IngressSpec) bool {
 }
 
 func findServices(o *object, found func(field, name string)) {
-	head, front := o.cluster.Head.Service, (*v1alpha1.ServeService)(nil)
+	head, front := o.cluster.Head.Service, (*v1beta1.ServeService)(nil)
 	if o.service != nil {
 		front = o.service.Service
 	}

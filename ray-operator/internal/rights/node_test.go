@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/rights"
 )
 
@@ -66,18 +66,18 @@ func TestDemands_AreForCertainNodes(t *testing.T) {
 	t.Parallel()
 	for name, c := range selectors {
 		t.Run("selector of "+name, func(t *testing.T) {
-			placed(t, "node", "nodeSelector", c.needs, &v1alpha1.PodDefaults{NodeSelector: c.labels})
+			placed(t, "node", "nodeSelector", c.needs, &v1beta1.PodDefaults{NodeSelector: c.labels})
 		})
 	}
 	for name, c := range tolerations {
 		t.Run("toleration of "+name, func(t *testing.T) {
-			placed(t, "toleration", "tolerations", c.needs, &v1alpha1.PodDefaults{Tolerations: c.all})
+			placed(t, "toleration", "tolerations", c.needs, &v1beta1.PodDefaults{Tolerations: c.all})
 		})
 	}
 }
 
 // placed checks what the node selector and tolerations of defaults need, there and in a template.
-func placed(t *testing.T, need, field string, needs bool, defaults *v1alpha1.PodDefaults) {
+func placed(t *testing.T, need, field string, needs bool, defaults *v1beta1.PodDefaults) {
 	t.Helper()
 	inPod, inDefaults := "", ""
 	if needs {
@@ -87,7 +87,7 @@ func placed(t *testing.T, need, field string, needs bool, defaults *v1alpha1.Pod
 		}
 	}
 	podNeeds(t, func(p *pod) { p.NodeSelector, p.Tolerations = defaults.NodeSelector, defaults.Tolerations }, inPod)
-	if have := ofSpec(t, &v1alpha1.ComputeClusterSpec{PodDefaults: defaults}); have != inDefaults {
+	if have := ofSpec(t, &v1beta1.ComputeClusterSpec{PodDefaults: defaults}); have != inDefaults {
 		t.Errorf("podDefaults need %q, want %q", have, inDefaults)
 	}
 }
@@ -102,7 +102,7 @@ func TestDemands_OfTolerationsAreByTheChart(t *testing.T) {
 		"nvidia.com/gpu": "toleration spec.podDefaults.tolerations",
 		role:             "toleration spec.podDefaults.tolerations",
 	} {
-		spec := &v1alpha1.ComputeClusterSpec{PodDefaults: &v1alpha1.PodDefaults{Tolerations: []toleration{{Key: key}}}}
+		spec := &v1beta1.ComputeClusterSpec{PodDefaults: &v1beta1.PodDefaults{Tolerations: []toleration{{Key: key}}}}
 		if have := ofSpecAt(t, spec, site); have != want {
 			t.Errorf("a toleration of %s needs %q, want %q", key, have, want)
 		}

@@ -10,7 +10,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/metadata"
 )
 
@@ -21,11 +21,11 @@ type object struct {
 	at string
 	// path is where the spec of the cluster lies, and cluster that spec, empty where there is none.
 	path    string
-	cluster *v1alpha1.ComputeClusterSpec
-	ref     *v1alpha1.ClusterReference
+	cluster *v1beta1.ComputeClusterSpec
+	ref     *v1beta1.ClusterReference
 	// env is a job's. service is nil for other kinds.
 	env     []corev1.EnvVar
-	service *v1alpha1.ClusterServiceSpec
+	service *v1beta1.ClusterServiceSpec
 	// ranks are the labels that may name a priority: its own and those of what is made of its templates.
 	ranks []keys
 }
@@ -35,7 +35,7 @@ type node struct {
 	path  string
 	meta  *metav1.ObjectMeta
 	pod   *corev1.PodSpec
-	group *v1alpha1.WorkerGroup
+	group *v1beta1.WorkerGroup
 }
 
 // template returns the path of the pod's specification.
@@ -50,16 +50,16 @@ func (o *object) nodes() []node {
 	return all
 }
 
-func nodeOf(path string, template *corev1.PodTemplateSpec, group *v1alpha1.WorkerGroup) node {
+func nodeOf(path string, template *corev1.PodTemplateSpec, group *v1beta1.WorkerGroup) node {
 	if template == nil {
 		template = &corev1.PodTemplateSpec{}
 	}
 	return node{path: path, meta: &template.ObjectMeta, pod: &template.Spec, group: group}
 }
 
-func (o *object) defaults() *v1alpha1.PodDefaults {
+func (o *object) defaults() *v1beta1.PodDefaults {
 	if o.cluster.PodDefaults == nil {
-		return &v1alpha1.PodDefaults{}
+		return &v1beta1.PodDefaults{}
 	}
 	return o.cluster.PodDefaults
 }

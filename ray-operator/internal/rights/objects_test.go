@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/rights"
 )
 
@@ -62,7 +62,7 @@ func TestDemands_AreForWhatVariablesName(t *testing.T) {
 			}, at(c.want, "POD.containers[*]"))
 		})
 		t.Run("podDefaults with "+name, func(t *testing.T) {
-			spec := &v1alpha1.ComputeClusterSpec{PodDefaults: &v1alpha1.PodDefaults{Env: c.env, EnvFrom: c.from}}
+			spec := &v1beta1.ComputeClusterSpec{PodDefaults: &v1beta1.PodDefaults{Env: c.env, EnvFrom: c.from}}
 			if have, want := ofSpec(t, spec), at(c.want, "spec.podDefaults"); have != want {
 				t.Errorf("needs %q, want %q", have, want)
 			}
@@ -71,7 +71,7 @@ func TestDemands_AreForWhatVariablesName(t *testing.T) {
 			continue
 		}
 		t.Run("job with "+name, func(t *testing.T) {
-			job := &v1alpha1.ClusterJob{Spec: v1alpha1.ClusterJobSpec{Env: c.env}}
+			job := &v1beta1.ClusterJob{Spec: v1beta1.ClusterJobSpec{Env: c.env}}
 			if have, want := written(rights.OfJob(job, rights.ChartSite())), at(c.want, "spec"); have != want {
 				t.Errorf("needs %q, want %q", have, want)
 			}
@@ -162,7 +162,7 @@ func TestDemands_AreForClaimsOfData(t *testing.T) {
 					volume(corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: template}})(p)
 				}
 			}, inPod)
-			spec := &v1alpha1.ComputeClusterSpec{WorkerGroups: []v1alpha1.WorkerGroup{{}, {
+			spec := &v1beta1.ComputeClusterSpec{WorkerGroups: []v1beta1.WorkerGroup{{}, {
 				VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{}, {Spec: c.spec}},
 			}}}
 			if have := ofSpec(t, spec); have != inGroup {
@@ -174,39 +174,39 @@ func TestDemands_AreForClaimsOfData(t *testing.T) {
 
 // clusterObjects are clusters by the objects that they name outside of templates, with what they need.
 var clusterObjects = map[string]struct {
-	spec v1alpha1.ComputeClusterSpec
+	spec v1beta1.ComputeClusterSpec
 	want string
 }{
-	"pull secrets": {v1alpha1.ComputeClusterSpec{PodDefaults: &v1alpha1.PodDefaults{
+	"pull secrets": {v1beta1.ComputeClusterSpec{PodDefaults: &v1beta1.PodDefaults{
 		ImagePullSecrets: []corev1.LocalObjectReference{{}, named("a"), named("b")},
 	}}, "secret spec.podDefaults.imagePullSecrets a; secret spec.podDefaults.imagePullSecrets b"},
-	"a priority class": {v1alpha1.ComputeClusterSpec{
-		PodDefaults: &v1alpha1.PodDefaults{PriorityClassName: "high"},
+	"a priority class": {v1beta1.ComputeClusterSpec{
+		PodDefaults: &v1beta1.PodDefaults{PriorityClassName: "high"},
 	}, "priority-class spec.podDefaults.priorityClassName high"},
-	"a claim of the store": {v1alpha1.ComputeClusterSpec{ControlStore: &v1alpha1.ControlStore{
-		Embedded: &v1alpha1.EmbeddedStore{ExistingClaim: "c"},
+	"a claim of the store": {v1beta1.ComputeClusterSpec{ControlStore: &v1beta1.ControlStore{
+		Embedded: &v1beta1.EmbeddedStore{ExistingClaim: "c"},
 	}}, "claim spec.controlStore.embedded.existingClaim c"},
-	"a store of its own": {v1alpha1.ComputeClusterSpec{ControlStore: &v1alpha1.ControlStore{
-		Embedded: &v1alpha1.EmbeddedStore{StorageClassName: new("fast")},
+	"a store of its own": {v1beta1.ComputeClusterSpec{ControlStore: &v1beta1.ControlStore{
+		Embedded: &v1beta1.EmbeddedStore{StorageClassName: new("fast")},
 	}}, ""},
-	"a Redis": {v1alpha1.ComputeClusterSpec{ControlStore: &v1alpha1.ControlStore{Redis: &v1alpha1.GivenRedis{
+	"a Redis": {v1beta1.ComputeClusterSpec{ControlStore: &v1beta1.ControlStore{Redis: &v1beta1.GivenRedis{
 		UsernameSecret: key("a"), PasswordSecret: key("b"),
-		TLS: &v1alpha1.RedisTLS{CASecret: key("c"), CertificateSecret: key("d"), KeySecret: key("e")},
+		TLS: &v1beta1.RedisTLS{CASecret: key("c"), CertificateSecret: key("d"), KeySecret: key("e")},
 	}}}, "own-secret spec.controlStore.redis.usernameSecret a; own-secret spec.controlStore.redis.passwordSecret b; " +
 		"own-secret spec.controlStore.redis.tls.caSecret c; own-secret spec.controlStore.redis.tls.certificateSecret d; " +
 		"own-secret spec.controlStore.redis.tls.keySecret e"},
-	"a Redis without TLS": {v1alpha1.ComputeClusterSpec{ControlStore: &v1alpha1.ControlStore{
-		Redis: &v1alpha1.GivenRedis{PasswordSecret: key("b")},
+	"a Redis without TLS": {v1beta1.ComputeClusterSpec{ControlStore: &v1beta1.ControlStore{
+		Redis: &v1beta1.GivenRedis{PasswordSecret: key("b")},
 	}}, "own-secret spec.controlStore.redis.passwordSecret b"},
-	"a Redis for all": {v1alpha1.ComputeClusterSpec{ControlStore: &v1alpha1.ControlStore{
-		Redis: &v1alpha1.GivenRedis{UsernameSecret: key(""), TLS: &v1alpha1.RedisTLS{}},
+	"a Redis for all": {v1beta1.ComputeClusterSpec{ControlStore: &v1beta1.ControlStore{
+		Redis: &v1beta1.GivenRedis{UsernameSecret: key(""), TLS: &v1beta1.RedisTLS{}},
 	}}, ""},
-	"a token": {v1alpha1.ComputeClusterSpec{
-		Authentication: &v1alpha1.Authentication{Mode: v1alpha1.AuthenticationToken, SecretName: "t"},
+	"a token": {v1beta1.ComputeClusterSpec{
+		Authentication: &v1beta1.Authentication{Mode: v1beta1.AuthenticationToken, SecretName: "t"},
 	}, "own-secret spec.authentication.secretName t"},
 }
 
-func key(name string) *v1alpha1.SecretKey { return &v1alpha1.SecretKey{Name: name, Key: "k"} }
+func key(name string) *v1beta1.SecretKey { return &v1beta1.SecretKey{Name: name, Key: "k"} }
 
 func TestDemands_AreForObjectsThatClustersName(t *testing.T) {
 	t.Parallel()

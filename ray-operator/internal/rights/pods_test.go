@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // Short names keep tables narrow.
@@ -84,7 +84,7 @@ func TestDemands_OfTokensAreForTheDefaultsAccount(t *testing.T) {
 		"a":       "account spec.podDefaults.serviceAccountName a",
 		"default": "account spec.head.template.spec.automountServiceAccountToken default",
 	} {
-		spec := &v1alpha1.ComputeClusterSpec{PodDefaults: &v1alpha1.PodDefaults{ServiceAccountName: account}}
+		spec := &v1beta1.ComputeClusterSpec{PodDefaults: &v1beta1.PodDefaults{ServiceAccountName: account}}
 		spec.Head.Template = template
 		if have := ofSpec(t, spec); have != want {
 			t.Errorf("a token with %s in podDefaults needs %q, want %q", account, have, want)

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // Family is a set of needs that one policy asks about. An API server lets a policy ask about 28 rights at most.
@@ -98,29 +98,29 @@ type Demand struct {
 func (d Demand) Text() string { return d.Field + ": " + d.Need.Text(d.Name) }
 
 // OfCluster returns what a ComputeCluster needs, one demand for each name.
-func OfCluster(cluster *v1alpha1.ComputeCluster, site Site) []Demand {
+func OfCluster(cluster *v1beta1.ComputeCluster, site Site) []Demand {
 	return demands(&object{site: site, at: "spec", path: "spec", cluster: &cluster.Spec, ranks: []keys{ownLabels(cluster)}})
 }
 
 // OfJob returns what a ClusterJob needs.
-func OfJob(job *v1alpha1.ClusterJob, site Site) []Demand {
+func OfJob(job *v1beta1.ClusterJob, site Site) []Demand {
 	return ofRun(&job.Spec, "spec", site, ownLabels(job))
 }
 
 // OfSchedule returns what a ClusterJobSchedule needs: what its jobs do, which the operator creates in its author's place.
-func OfSchedule(schedule *v1alpha1.ClusterJobSchedule, site Site) []Demand {
+func OfSchedule(schedule *v1beta1.ClusterJobSchedule, site Site) []Demand {
 	template := &schedule.Spec.JobTemplate
 	return ofRun(&template.Spec, "spec.jobTemplate.spec", site, ownLabels(schedule), keys{path: "spec.jobTemplate.metadata", labels: template.Metadata.Labels})
 }
 
-func ofRun(spec *v1alpha1.ClusterJobSpec, at string, site Site, ranks ...keys) []Demand {
+func ofRun(spec *v1beta1.ClusterJobSpec, at string, site Site, ranks ...keys) []Demand {
 	o := home(spec.ClusterRef, spec.ClusterTemplate, at, site, ranks)
 	o.env = spec.Env
 	return demands(o)
 }
 
 // OfService returns what a ClusterService needs.
-func OfService(service *v1alpha1.ClusterService, site Site) []Demand {
+func OfService(service *v1beta1.ClusterService, site Site) []Demand {
 	o := home(service.Spec.ClusterRef, service.Spec.ClusterTemplate, "spec", site, []keys{ownLabels(service)})
 	o.service = &service.Spec
 	return demands(o)
@@ -129,8 +129,8 @@ func OfService(service *v1alpha1.ClusterService, site Site) []Demand {
 func ownLabels(object metav1.Object) keys { return keys{path: "metadata", labels: object.GetLabels()} }
 
 // home is an object whose spec, or that of its jobs, lies at a path.
-func home(ref *v1alpha1.ClusterReference, template *v1alpha1.ClusterTemplate, at string, site Site, ranks []keys) *object {
-	o := &object{site: site, at: at, path: at + ".clusterTemplate.spec", cluster: &v1alpha1.ComputeClusterSpec{}, ref: ref, ranks: ranks}
+func home(ref *v1beta1.ClusterReference, template *v1beta1.ClusterTemplate, at string, site Site, ranks []keys) *object {
+	o := &object{site: site, at: at, path: at + ".clusterTemplate.spec", cluster: &v1beta1.ComputeClusterSpec{}, ref: ref, ranks: ranks}
 	if template != nil {
 		o.cluster = &template.Spec
 		o.ranks = append(o.ranks, keys{path: at + ".clusterTemplate.metadata", labels: template.Metadata.Labels})

@@ -11,7 +11,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/admission/corpus"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/metadata"
@@ -95,11 +95,11 @@ func TestMissing_IsWhatTheUserLacks(t *testing.T) {
 func TestDemands_AreForWhatThePolicyHoldsBack(t *testing.T) {
 	t.Parallel()
 	of := func(peers []networkingv1.NetworkPolicyPeer) []rights.Demand {
-		cluster := &v1alpha1.ComputeCluster{}
-		cluster.Spec.Network = &v1alpha1.Network{AllowTo: []v1alpha1.EgressRule{{To: peers}}}
+		cluster := &v1beta1.ComputeCluster{}
+		cluster.Spec.Network = &v1beta1.Network{AllowTo: []v1beta1.EgressRule{{To: peers}}}
 		return rights.OfCluster(cluster, rights.ChartSite())
 	}
-	policy := desired.NetworkPolicy(&v1alpha1.ComputeCluster{}, desired.Site{})
+	policy := desired.NetworkPolicy(&v1beta1.ComputeCluster{}, desired.Site{})
 	var everything []networkingv1.NetworkPolicyPeer
 	for _, rule := range policy.Spec.Egress {
 		everything = append(everything, rule.To...)
@@ -153,7 +153,7 @@ var reviewed = map[reflect.Type]map[string]string{
 	reflect.TypeFor[corev1.PodTemplateSpec](): fields("by its entries", "metadata spec"),
 	reflect.TypeFor[metav1.ObjectMeta](): fields("pod-metadata", "labels annotations", "refused", "name generateName namespace ownerReferences finalizers",
 		"of a live object", "selfLink uid resourceVersion generation creationTimestamp deletionTimestamp deletionGracePeriodSeconds managedFields"),
-	reflect.TypeFor[v1alpha1.PodDefaults](): fields("account", "serviceAccountName", "secret", "imagePullSecrets", "secret or config-map", "env envFrom",
+	reflect.TypeFor[v1beta1.PodDefaults](): fields("account", "serviceAccountName", "secret", "imagePullSecrets", "secret or config-map", "env envFrom",
 		"pod-metadata", "labels annotations", "node", "nodeSelector", "toleration", "tolerations", "priority-class", "priorityClassName"),
 }
 
@@ -182,7 +182,7 @@ func TestFieldsOfPods_AreReviewed(t *testing.T) {
 }
 
 // reached puts a value of a reviewed type where a cluster may have it.
-var reached = map[reflect.Type]func(*v1alpha1.ComputeClusterSpec, any){
+var reached = map[reflect.Type]func(*v1beta1.ComputeClusterSpec, any){
 	reflect.TypeFor[corev1.PodSpec]():   inTemplate(func(p *corev1.PodTemplateSpec, v any) { p.Spec = *v.(*corev1.PodSpec) }),
 	reflect.TypeFor[corev1.Container](): inTemplate(func(p *corev1.PodTemplateSpec, v any) { p.Spec.Containers = []corev1.Container{*v.(*corev1.Container)} }),
 	reflect.TypeFor[corev1.SecurityContext](): inTemplate(func(p *corev1.PodTemplateSpec, v any) {
@@ -201,16 +201,16 @@ var reached = map[reflect.Type]func(*v1alpha1.ComputeClusterSpec, any){
 	reflect.TypeFor[corev1.EnvFromSource](): inTemplate(func(p *corev1.PodTemplateSpec, v any) {
 		p.Spec.Containers = []corev1.Container{{EnvFrom: []corev1.EnvFromSource{*v.(*corev1.EnvFromSource)}}}
 	}),
-	reflect.TypeFor[corev1.PersistentVolumeClaimSpec](): func(spec *v1alpha1.ComputeClusterSpec, v any) {
-		spec.WorkerGroups = []v1alpha1.WorkerGroup{{VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{Spec: *v.(*corev1.PersistentVolumeClaimSpec)}}}}
+	reflect.TypeFor[corev1.PersistentVolumeClaimSpec](): func(spec *v1beta1.ComputeClusterSpec, v any) {
+		spec.WorkerGroups = []v1beta1.WorkerGroup{{VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{Spec: *v.(*corev1.PersistentVolumeClaimSpec)}}}}
 	},
 	reflect.TypeFor[corev1.PodTemplateSpec](): inTemplate(func(p *corev1.PodTemplateSpec, v any) { *p = *v.(*corev1.PodTemplateSpec) }),
 	reflect.TypeFor[metav1.ObjectMeta]():      inTemplate(func(p *corev1.PodTemplateSpec, v any) { p.ObjectMeta = *v.(*metav1.ObjectMeta) }),
-	reflect.TypeFor[v1alpha1.PodDefaults]():   func(spec *v1alpha1.ComputeClusterSpec, v any) { spec.PodDefaults = v.(*v1alpha1.PodDefaults) },
+	reflect.TypeFor[v1beta1.PodDefaults]():    func(spec *v1beta1.ComputeClusterSpec, v any) { spec.PodDefaults = v.(*v1beta1.PodDefaults) },
 }
 
-func inTemplate(put func(*corev1.PodTemplateSpec, any)) func(*v1alpha1.ComputeClusterSpec, any) {
-	return func(spec *v1alpha1.ComputeClusterSpec, value any) {
+func inTemplate(put func(*corev1.PodTemplateSpec, any)) func(*v1beta1.ComputeClusterSpec, any) {
+	return func(spec *v1beta1.ComputeClusterSpec, value any) {
 		spec.Head.Template = &corev1.PodTemplateSpec{}
 		put(spec.Head.Template, value)
 	}
@@ -234,9 +234,9 @@ func TestFieldsOfPods_NeedWhatWasDecided(t *testing.T) {
 			for _, sort := range sorts {
 				value := reflect.New(kind)
 				sort.fill(value.Elem().Field(i))
-				var spec v1alpha1.ComputeClusterSpec
+				var spec v1beta1.ComputeClusterSpec
 				reached[kind](&spec, value.Interface())
-				for _, demand := range rights.OfCluster(&v1alpha1.ComputeCluster{Spec: spec}, rights.ChartSite()) {
+				for _, demand := range rights.OfCluster(&v1beta1.ComputeCluster{Spec: spec}, rights.ChartSite()) {
 					all[demand.Need.ID] = true
 				}
 			}

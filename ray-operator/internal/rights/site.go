@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // Site is what an administrator has decided in the values of the chart for all who write the kinds.
@@ -137,7 +137,7 @@ var tolerationNeed = Need{
 }
 
 // queueNeed is for the queue of a scheduler whose queues belong to no namespace.
-func queueNeed(scheduler v1alpha1.SchedulerKind, id, group string) Need {
+func queueNeed(scheduler v1beta1.SchedulerKind, id, group string) Need {
 	return Need{
 		ID: id, Family: Doors, Verb: "use", Group: group, Resource: "queues", IsClusterWide: true, IsNamed: true, OrPods: true, Most: 1,
 		Fields: "`scheduler.queue` of " + string(scheduler),
@@ -170,9 +170,9 @@ var placeNeeds = []Need{
 			}
 		},
 	},
-	queueNeed(v1alpha1.SchedulerVolcano, "queue-volcano", "scheduling.volcano.sh"),
-	queueNeed(v1alpha1.SchedulerKAI, "queue-kai", "scheduling.run.ai"),
-	queueNeed(v1alpha1.SchedulerYuniKorn, "queue-yunikorn", "yunikorn.apache.org"),
+	queueNeed(v1beta1.SchedulerVolcano, "queue-volcano", "scheduling.volcano.sh"),
+	queueNeed(v1beta1.SchedulerKAI, "queue-kai", "scheduling.run.ai"),
+	queueNeed(v1beta1.SchedulerYuniKorn, "queue-yunikorn", "yunikorn.apache.org"),
 }
 
 // ranked is an expression for the entry of a priority's label.

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/rights"
 )
 
@@ -56,10 +56,10 @@ const multusNeed = "pod-metadata AT.annotations[" + multusKey + "]"
 func metadataNeeds(t *testing.T, site rights.Site, annotations, labels map[string]string, want string) {
 	t.Helper()
 	template := &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Annotations: annotations, Labels: labels}}
-	for at, spec := range map[string]*v1alpha1.ComputeClusterSpec{
-		"spec.podDefaults":                       {PodDefaults: &v1alpha1.PodDefaults{Annotations: annotations, Labels: labels}},
-		"spec.head.template.metadata":            {Head: v1alpha1.HeadSpec{NodeSpec: v1alpha1.NodeSpec{Template: template}}},
-		"spec.workerGroups[1].template.metadata": {WorkerGroups: []v1alpha1.WorkerGroup{{}, {NodeSpec: v1alpha1.NodeSpec{Template: template}}}},
+	for at, spec := range map[string]*v1beta1.ComputeClusterSpec{
+		"spec.podDefaults":                       {PodDefaults: &v1beta1.PodDefaults{Annotations: annotations, Labels: labels}},
+		"spec.head.template.metadata":            {Head: v1beta1.HeadSpec{NodeSpec: v1beta1.NodeSpec{Template: template}}},
+		"spec.workerGroups[1].template.metadata": {WorkerGroups: []v1beta1.WorkerGroup{{}, {NodeSpec: v1beta1.NodeSpec{Template: template}}}},
 	} {
 		if have, want := ofSpecAt(t, spec, site), strings.ReplaceAll(want, "AT", at); have != want {
 			t.Errorf("needs %q, want %q", have, want)
@@ -104,7 +104,7 @@ func TestDemands_AreForAnnotationsOfClaims(t *testing.T) {
 		podNeeds(t, volume(corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{
 			VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{ObjectMeta: meta},
 		}}), inPod)
-		spec := &v1alpha1.ComputeClusterSpec{WorkerGroups: []v1alpha1.WorkerGroup{{VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{ObjectMeta: meta}}}}}
+		spec := &v1beta1.ComputeClusterSpec{WorkerGroups: []v1beta1.WorkerGroup{{VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{ObjectMeta: meta}}}}}
 		if have := ofSpec(t, spec); have != inGroup {
 			t.Errorf("a group whose claims have the annotation %s needs %q, want %q", key, have, inGroup)
 		}
@@ -121,13 +121,13 @@ func TestDemands_OfTokensAreForTheChartsAccount(t *testing.T) {
 		"default": "account spec.head.template.spec.automountServiceAccountToken default",
 		"a":       "account spec.head.template.spec.serviceAccountName a",
 	} {
-		spec := &v1alpha1.ComputeClusterSpec{}
+		spec := &v1beta1.ComputeClusterSpec{}
 		spec.Head.Template = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{ServiceAccountName: account, AutomountServiceAccountToken: new(true)}}
 		if have := ofSpecAt(t, spec, site); have != want {
 			t.Errorf("a token of a pod with the account %q needs %q, want %q", account, have, want)
 		}
 	}
-	if have := ofSpecAt(t, &v1alpha1.ComputeClusterSpec{}, site); have != "" {
+	if have := ofSpecAt(t, &v1beta1.ComputeClusterSpec{}, site); have != "" {
 		t.Errorf("a pod without a token needs %q", have)
 	}
 }
@@ -135,14 +135,14 @@ func TestDemands_OfTokensAreForTheChartsAccount(t *testing.T) {
 // A queue of a scheduler is one for all namespaces. Schedulers without queues have none to name.
 func TestDemands_AreForQueues(t *testing.T) {
 	t.Parallel()
-	for scheduler, want := range map[v1alpha1.SchedulerKind]string{
-		v1alpha1.SchedulerVolcano:    "queue-volcano spec.scheduler.queue research",
-		v1alpha1.SchedulerKAI:        "queue-kai spec.scheduler.queue research",
-		v1alpha1.SchedulerYuniKorn:   "queue-yunikorn spec.scheduler.queue research",
-		v1alpha1.SchedulerPlugins:    "",
-		v1alpha1.SchedulerKubernetes: "",
+	for scheduler, want := range map[v1beta1.SchedulerKind]string{
+		v1beta1.SchedulerVolcano:    "queue-volcano spec.scheduler.queue research",
+		v1beta1.SchedulerKAI:        "queue-kai spec.scheduler.queue research",
+		v1beta1.SchedulerYuniKorn:   "queue-yunikorn spec.scheduler.queue research",
+		v1beta1.SchedulerPlugins:    "",
+		v1beta1.SchedulerKubernetes: "",
 	} {
-		spec := &v1alpha1.ComputeClusterSpec{Scheduler: &v1alpha1.Scheduler{Name: scheduler, Queue: "research"}}
+		spec := &v1beta1.ComputeClusterSpec{Scheduler: &v1beta1.Scheduler{Name: scheduler, Queue: "research"}}
 		if have := ofSpec(t, spec); have != want {
 			t.Errorf("a queue of %s needs %q, want %q", scheduler, have, want)
 		}
@@ -160,10 +160,10 @@ func TestDemands_AreForPriorityLabels(t *testing.T) {
 		return map[string]string{rights.PriorityLabel: class, "kueue.x-k8s.io/queue-name": "team", "app": "a"}
 	}
 	meta := metav1.ObjectMeta{Labels: labels("own")}
-	template := &v1alpha1.ClusterTemplate{Metadata: v1alpha1.TemplateMetadata{Labels: labels("cluster")}}
-	schedule := &v1alpha1.ClusterJobSchedule{ObjectMeta: meta}
-	schedule.Spec.JobTemplate = v1alpha1.JobTemplate{
-		Metadata: v1alpha1.TemplateMetadata{Labels: labels("job")}, Spec: v1alpha1.ClusterJobSpec{ClusterTemplate: template},
+	template := &v1beta1.ClusterTemplate{Metadata: v1beta1.TemplateMetadata{Labels: labels("cluster")}}
+	schedule := &v1beta1.ClusterJobSchedule{ObjectMeta: meta}
+	schedule.Spec.JobTemplate = v1beta1.JobTemplate{
+		Metadata: v1beta1.TemplateMetadata{Labels: labels("job")}, Spec: v1beta1.ClusterJobSpec{ClusterTemplate: template},
 	}
 	const (
 		own = "workload-priority metadata.labels[kueue.x-k8s.io/priority-class] own"
@@ -175,11 +175,11 @@ func TestDemands_AreForPriorityLabels(t *testing.T) {
 		have []rights.Demand
 		want string
 	}{
-		{rights.OfCluster(&v1alpha1.ComputeCluster{ObjectMeta: meta}, site), own},
-		{rights.OfJob(&v1alpha1.ClusterJob{ObjectMeta: meta, Spec: v1alpha1.ClusterJobSpec{ClusterTemplate: template}}, site), own + of},
-		{rights.OfService(&v1alpha1.ClusterService{ObjectMeta: meta, Spec: v1alpha1.ClusterServiceSpec{ClusterTemplate: template}}, site), own + of},
+		{rights.OfCluster(&v1beta1.ComputeCluster{ObjectMeta: meta}, site), own},
+		{rights.OfJob(&v1beta1.ClusterJob{ObjectMeta: meta, Spec: v1beta1.ClusterJobSpec{ClusterTemplate: template}}, site), own + of},
+		{rights.OfService(&v1beta1.ClusterService{ObjectMeta: meta, Spec: v1beta1.ClusterServiceSpec{ClusterTemplate: template}}, site), own + of},
 		{rights.OfSchedule(schedule, site), own + job + strings.Replace(of, "spec.", "spec.jobTemplate.spec.", 1)},
-		{rights.OfCluster(&v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Labels: labels("")}}, site), ""},
+		{rights.OfCluster(&v1beta1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Labels: labels("")}}, site), ""},
 	} {
 		if have := written(c.have); have != c.want {
 			t.Errorf("needs %q, want %q", have, c.want)

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cron"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
@@ -31,7 +31,7 @@ type Plan struct {
 	// Start is the time to start a job for, zero for none.
 	Start time.Time
 	// Delete are the jobs to delete.
-	Delete []*v1alpha1.ClusterJob
+	Delete []*v1beta1.ClusterJob
 	// Record is the record after that.
 	Record Record
 	// Next is the next time, zero while there is none.
@@ -45,7 +45,7 @@ type Plan struct {
 }
 
 // Decide says what to do about a schedule that has these jobs. It is pure.
-func Decide(schedule *v1alpha1.ClusterJobSchedule, jobs []v1alpha1.ClusterJob, now time.Time) Plan {
+func Decide(schedule *v1beta1.ClusterJobSchedule, jobs []v1beta1.ClusterJob, now time.Time) Plan {
 	plan := Plan{Record: recallRecord(schedule, jobs, now), Delete: outlived(schedule, jobs)}
 	times, problem := readTimes(schedule, now)
 	switch {
@@ -66,7 +66,7 @@ func Decide(schedule *v1alpha1.ClusterJobSchedule, jobs []v1alpha1.ClusterJob, n
 }
 
 // readTimes returns the times of a schedule, or why it has none.
-func readTimes(schedule *v1alpha1.ClusterJobSchedule, now time.Time) (cron.Times, *reason.Finding) {
+func readTimes(schedule *v1beta1.ClusterJobSchedule, now time.Time) (cron.Times, *reason.Finding) {
 	stalled := func(finding reason.Finding) (cron.Times, *reason.Finding) { return cron.Times{}, &finding }
 	if found := validate.Schedule(schedule).ErrorList(); len(found) > 0 {
 		return stalled(reason.InvalidSpec.Of(found.ToAggregate()))
@@ -86,7 +86,7 @@ func readTimes(schedule *v1alpha1.ClusterJobSchedule, now time.Time) (cron.Times
 }
 
 // decideDue says what becomes of the latest time that has come. Those before it are not made up for.
-func (p *Plan) decideDue(schedule *v1alpha1.ClusterJobSchedule, jobs []v1alpha1.ClusterJob, due, now time.Time) {
+func (p *Plan) decideDue(schedule *v1beta1.ClusterJobSchedule, jobs []v1beta1.ClusterJob, due, now time.Time) {
 	if seconds := schedule.Spec.StartingDeadlineSeconds; seconds != nil {
 		left := due.Add(time.Duration(*seconds) * time.Second).Sub(now)
 		if left < 0 {
@@ -98,10 +98,10 @@ func (p *Plan) decideDue(schedule *v1alpha1.ClusterJobSchedule, jobs []v1alpha1.
 	}
 	active := activeOf(jobs)
 	switch {
-	case len(active) == 0 || schedule.Spec.ConcurrencyPolicy == "" || schedule.Spec.ConcurrencyPolicy == v1alpha1.ConcurrencyAllow:
+	case len(active) == 0 || schedule.Spec.ConcurrencyPolicy == "" || schedule.Spec.ConcurrencyPolicy == v1beta1.ConcurrencyAllow:
 		p.Start, p.Record.Through = due, due.Unix()
 		p.tell("Start", reason.JobStarted.Of(naming.ScheduledJob(schedule.Name, due), reconcile.Stamp(due)), nil)
-	case schedule.Spec.ConcurrencyPolicy == v1alpha1.ConcurrencyForbid:
+	case schedule.Spec.ConcurrencyPolicy == v1beta1.ConcurrencyForbid:
 		p.State = reason.PreviousJobActive.Of(reconcile.Stamp(due), active[0].Name)
 	default:
 		p.State = reason.PreviousJobEnding.Of(reconcile.Stamp(due), active[0].Name)
@@ -127,13 +127,13 @@ func (p *Plan) wakeIn(wait time.Duration) {
 }
 
 // activeOf are the jobs that have not ended, the oldest first.
-func activeOf(jobs []v1alpha1.ClusterJob) []*v1alpha1.ClusterJob {
-	return some(jobs, func(job *v1alpha1.ClusterJob) bool { return job.Status.EndTime == nil })
+func activeOf(jobs []v1beta1.ClusterJob) []*v1beta1.ClusterJob {
+	return some(jobs, func(job *v1beta1.ClusterJob) bool { return job.Status.EndTime == nil })
 }
 
 // outlived are the jobs that have ended and that the history has no room for, the oldest first.
-func outlived(schedule *v1alpha1.ClusterJobSchedule, jobs []v1alpha1.ClusterJob) []*v1alpha1.ClusterJob {
-	var all []*v1alpha1.ClusterJob
+func outlived(schedule *v1beta1.ClusterJobSchedule, jobs []v1beta1.ClusterJob) []*v1beta1.ClusterJob {
+	var all []*v1beta1.ClusterJob
 	for _, sort := range []struct {
 		isSuccess bool
 		given     *int32
@@ -145,7 +145,7 @@ func outlived(schedule *v1alpha1.ClusterJobSchedule, jobs []v1alpha1.ClusterJob)
 		if sort.given != nil {
 			limit = *sort.given
 		}
-		ended := some(jobs, func(job *v1alpha1.ClusterJob) bool {
+		ended := some(jobs, func(job *v1beta1.ClusterJob) bool {
 			return job.Status.EndTime != nil && job.DeletionTimestamp.IsZero() && isSuccess(job) == sort.isSuccess
 		})
 		all = append(all, ended[:max(0, len(ended)-int(limit))]...)
@@ -153,26 +153,26 @@ func outlived(schedule *v1alpha1.ClusterJobSchedule, jobs []v1alpha1.ClusterJob)
 	return all
 }
 
-func isSuccess(job *v1alpha1.ClusterJob) bool {
-	return meta.IsStatusConditionTrue(job.Status.Conditions, v1alpha1.ConditionComplete)
+func isSuccess(job *v1beta1.ClusterJob) bool {
+	return meta.IsStatusConditionTrue(job.Status.Conditions, v1beta1.ConditionComplete)
 }
 
 // some are those of the jobs that are wanted, by the times that they stand for.
-func some(jobs []v1alpha1.ClusterJob, isWanted func(*v1alpha1.ClusterJob) bool) []*v1alpha1.ClusterJob {
-	var all []*v1alpha1.ClusterJob
+func some(jobs []v1beta1.ClusterJob, isWanted func(*v1beta1.ClusterJob) bool) []*v1beta1.ClusterJob {
+	var all []*v1beta1.ClusterJob
 	for i := range jobs {
 		if isWanted(&jobs[i]) {
 			all = append(all, &jobs[i])
 		}
 	}
-	slices.SortFunc(all, func(a, b *v1alpha1.ClusterJob) int {
+	slices.SortFunc(all, func(a, b *v1beta1.ClusterJob) int {
 		return strings.Compare(a.Name, b.Name) // the minutes in the names have eight digits until 2160
 	})
 	return all
 }
 
 // lastTime is the latest time that a job was started for, as the jobs and the status say.
-func lastTime(schedule *v1alpha1.ClusterJobSchedule, jobs []v1alpha1.ClusterJob) time.Time {
+func lastTime(schedule *v1beta1.ClusterJobSchedule, jobs []v1beta1.ClusterJob) time.Time {
 	var last time.Time
 	if told := schedule.Status.LastScheduleTime; told != nil {
 		last = told.Time

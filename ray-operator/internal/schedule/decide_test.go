@@ -9,7 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
@@ -23,51 +23,51 @@ func today(text string) time.Time {
 }
 
 // hourly is a schedule that was made in the night, and last looked at by a pass at 9.
-func hourly(edits ...func(*v1alpha1.ClusterJobSchedule)) *v1alpha1.ClusterJobSchedule {
-	schedule := &v1alpha1.ClusterJobSchedule{
+func hourly(edits ...func(*v1beta1.ClusterJobSchedule)) *v1beta1.ClusterJobSchedule {
+	schedule := &v1beta1.ClusterJobSchedule{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "n", Name: "report", UID: "u", Generation: 3, CreationTimestamp: metav1.NewTime(today("00:10:00")),
 		},
-		Spec: v1alpha1.ClusterJobScheduleSpec{Schedule: "0 * * * *", JobTemplate: v1alpha1.JobTemplate{Spec: v1alpha1.ClusterJobSpec{
-			ClusterRef: &v1alpha1.ClusterReference{Name: "demo"}, Entrypoint: "python report.py",
+		Spec: v1beta1.ClusterJobScheduleSpec{Schedule: "0 * * * *", JobTemplate: v1beta1.JobTemplate{Spec: v1beta1.ClusterJobSpec{
+			ClusterRef: &v1beta1.ClusterReference{Name: "demo"}, Entrypoint: "python report.py",
 		}}},
 	}
 	record := Record{Version: recordVersion, Of: "u", Times: timesOf(&schedule.Spec), Through: today("09:00:00").Unix()}
-	schedule.Annotations = map[string]string{v1alpha1.AnnotationRecord: record.String()}
+	schedule.Annotations = map[string]string{v1beta1.AnnotationRecord: record.String()}
 	for _, edit := range edits {
 		edit(schedule)
 	}
 	return schedule
 }
 
-func spec(edit func(*v1alpha1.ClusterJobScheduleSpec)) func(*v1alpha1.ClusterJobSchedule) {
-	return func(s *v1alpha1.ClusterJobSchedule) { edit(&s.Spec) }
+func spec(edit func(*v1beta1.ClusterJobScheduleSpec)) func(*v1beta1.ClusterJobSchedule) {
+	return func(s *v1beta1.ClusterJobSchedule) { edit(&s.Spec) }
 }
 
-func policy(policy v1alpha1.ConcurrencyPolicy) func(*v1alpha1.ClusterJobSchedule) {
-	return spec(func(s *v1alpha1.ClusterJobScheduleSpec) { s.ConcurrencyPolicy = policy })
+func policy(policy v1beta1.ConcurrencyPolicy) func(*v1beta1.ClusterJobSchedule) {
+	return spec(func(s *v1beta1.ClusterJobScheduleSpec) { s.ConcurrencyPolicy = policy })
 }
 
-func deadline(seconds int32) func(*v1alpha1.ClusterJobSchedule) {
-	return spec(func(s *v1alpha1.ClusterJobScheduleSpec) { s.StartingDeadlineSeconds = &seconds })
+func deadline(seconds int32) func(*v1beta1.ClusterJobSchedule) {
+	return spec(func(s *v1beta1.ClusterJobScheduleSpec) { s.StartingDeadlineSeconds = &seconds })
 }
 
-func withoutRecord(s *v1alpha1.ClusterJobSchedule) { s.Annotations = nil }
+func withoutRecord(s *v1beta1.ClusterJobSchedule) { s.Annotations = nil }
 
-func suspended(s *v1alpha1.ClusterJobSchedule) { s.Spec.Suspend = true }
+func suspended(s *v1beta1.ClusterJobSchedule) { s.Spec.Suspend = true }
 
 // jobs are those for hours of the day: "7+" succeeded, "8-" failed, "9" runs, "9x" is being deleted.
-func jobs(words string) []v1alpha1.ClusterJob {
-	var all []v1alpha1.ClusterJob
+func jobs(words string) []v1beta1.ClusterJob {
+	var all []v1beta1.ClusterJob
 	for word := range strings.FieldsSeq(words) {
 		var hour int
 		_, _ = fmt.Sscan(strings.TrimRight(word, "+-x"), &hour)
-		job := v1alpha1.ClusterJob{ObjectMeta: metav1.ObjectMeta{Name: jobAt(hour)}}
+		job := v1beta1.ClusterJob{ObjectMeta: metav1.ObjectMeta{Name: jobAt(hour)}}
 		end := metav1.NewTime(today("00:10:00").Add(time.Duration(hour) * time.Hour))
 		switch word[len(word)-1] {
 		case '+':
 			job.Status.EndTime = &end
-			job.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionComplete, Status: metav1.ConditionTrue}}
+			job.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionComplete, Status: metav1.ConditionTrue}}
 		case '-':
 			job.Status.EndTime = &end
 		case 'x':
@@ -105,7 +105,7 @@ func describe(plan Plan) string {
 func TestDecide(t *testing.T) {
 	number := func(value int32) *int32 { return &value }
 	for name, test := range map[string]struct {
-		schedule *v1alpha1.ClusterJobSchedule
+		schedule *v1beta1.ClusterJobSchedule
 		jobs     string
 		now      string
 		want     string
@@ -120,7 +120,7 @@ func TestDecide(t *testing.T) {
 		"the record is gone":        {hourly(withoutRecord), "9+", "09:30:00", "ScheduleActive, through 09:00, next 10:00, wake 10m0s"},
 		"record and jobs are gone":  {hourly(withoutRecord, told("09:00:00")), "", "09:30:00", "ScheduleActive, through 09:00, next 10:00, wake 10m0s"},
 		"a new schedule":            {hourly(withoutRecord), "", "00:30:00", "ScheduleActive, through 00:10, next 01:00, wake 10m0s"},
-		"a record of another one":   {hourly(func(s *v1alpha1.ClusterJobSchedule) { s.UID = "v" }), "", "00:30:00", "ScheduleActive, through 00:10, next 01:00, wake 10m0s"},
+		"a record of another one":   {hourly(func(s *v1beta1.ClusterJobSchedule) { s.UID = "v" }), "", "00:30:00", "ScheduleActive, through 00:10, next 01:00, wake 10m0s"},
 		"other times":               {hourly(cronIs("5 * * * *")), "", "10:30:00", "ScheduleActive, through 10:30, next 11:05, wake 10m0s"},
 		"another zone":              {hourly(zoneIs("Asia/Kolkata")), "", "10:10:00", "ScheduleActive, through 10:10, next 10:30, wake 10m0s"},
 		"suspended":                 {hourly(suspended), "9+", "10:00:00", "ScheduleSuspended, through 10:00, wake 0s"},
@@ -134,7 +134,7 @@ func TestDecide(t *testing.T) {
 		"replaced, and still there": {hourly(policy("Replace")), "9x", "10:00:01", "PreviousJobEnding, through 09:00, next 11:00, wake 10m0s"},
 		"replaced and gone":         {hourly(policy("Replace")), "", "10:00:02", "ScheduleActive, start 10, JobStarted, through 10:00, next 11:00, wake 10m0s"},
 		"history by default":        {hourly(), "1+ 2+ 3- 4+ 5- 6+ 7-", "09:10:00", "ScheduleActive, delete 01, delete 03, delete 05, through 09:00, next 10:00, wake 10m0s"},
-		"no history": {hourly(spec(func(s *v1alpha1.ClusterJobScheduleSpec) {
+		"no history": {hourly(spec(func(s *v1beta1.ClusterJobScheduleSpec) {
 			s.SuccessfulJobsHistoryLimit, s.FailedJobsHistoryLimit = number(0), number(0)
 		})), "1+ 2- 9", "09:10:00", "ScheduleActive, delete 01, delete 02, through 09:00, next 10:00, wake 10m0s"},
 		"a zone that is none":   {hourly(zoneIs("Mars/Olympus")), "", "10:00:00", "TimeZoneUnknown, through 10:00, wake 0s"},
@@ -164,25 +164,25 @@ func TestDecide_RelatesEventsToTheirJobs(t *testing.T) {
 	}
 }
 
-func told(last string) func(*v1alpha1.ClusterJobSchedule) {
-	return func(s *v1alpha1.ClusterJobSchedule) {
+func told(last string) func(*v1beta1.ClusterJobSchedule) {
+	return func(s *v1beta1.ClusterJobSchedule) {
 		at := metav1.NewTime(today(last))
 		s.Status.LastScheduleTime = &at
 	}
 }
 
-func cronIs(text string) func(*v1alpha1.ClusterJobSchedule) {
-	return spec(func(s *v1alpha1.ClusterJobScheduleSpec) { s.Schedule = text })
+func cronIs(text string) func(*v1beta1.ClusterJobSchedule) {
+	return spec(func(s *v1beta1.ClusterJobScheduleSpec) { s.Schedule = text })
 }
 
-func zoneIs(name string) func(*v1alpha1.ClusterJobSchedule) {
-	return spec(func(s *v1alpha1.ClusterJobScheduleSpec) { s.TimeZone = name })
+func zoneIs(name string) func(*v1beta1.ClusterJobSchedule) {
+	return spec(func(s *v1beta1.ClusterJobScheduleSpec) { s.TimeZone = name })
 }
 
 // resumed is the schedule after a pass that saw it suspended.
-func resumed() *v1alpha1.ClusterJobSchedule {
+func resumed() *v1beta1.ClusterJobSchedule {
 	schedule := hourly(suspended)
-	schedule.Annotations[v1alpha1.AnnotationRecord] = Decide(schedule, nil, today("09:30:00")).Record.String()
+	schedule.Annotations[v1beta1.AnnotationRecord] = Decide(schedule, nil, today("09:30:00")).Record.String()
 	schedule.Spec.Suspend = false
 	return schedule
 }
@@ -190,7 +190,7 @@ func resumed() *v1alpha1.ClusterJobSchedule {
 // TestStatus_SaysWhatIsPlanned: the conditions as kstatus reads them, the times, and the jobs that have not ended.
 func TestStatus_SaysWhatIsPlanned(t *testing.T) {
 	for name, test := range map[string]struct {
-		schedule *v1alpha1.ClusterJobSchedule
+		schedule *v1beta1.ClusterJobSchedule
 		jobs     string
 		refused  error
 		want     string
@@ -223,13 +223,13 @@ func TestStatus_SaysWhatIsPlanned(t *testing.T) {
 }
 
 func TestNewJob_CarriesItsTime(t *testing.T) {
-	schedule := hourly(func(s *v1alpha1.ClusterJobSchedule) {
-		s.Spec.JobTemplate.Metadata = v1alpha1.TemplateMetadata{Labels: map[string]string{"team": "a"}, Annotations: map[string]string{"b": "c"}}
+	schedule := hourly(func(s *v1beta1.ClusterJobSchedule) {
+		s.Spec.JobTemplate.Metadata = v1beta1.TemplateMetadata{Labels: map[string]string{"team": "a"}, Annotations: map[string]string{"b": "c"}}
 	})
 	at := today("10:00:00").In(time.FixedZone("", 2*3600))
 	job := newJob(schedule, at)
-	want := map[string]string{"b": "c", v1alpha1.AnnotationScheduledAt: "2026-05-08T12:00:00+02:00"}
-	if fmt.Sprint(job.Annotations) != fmt.Sprint(want) || job.Labels["team"] != "a" || job.Labels[v1alpha1.LabelSchedule] != "report" {
+	want := map[string]string{"b": "c", v1beta1.AnnotationScheduledAt: "2026-05-08T12:00:00+02:00"}
+	if fmt.Sprint(job.Annotations) != fmt.Sprint(want) || job.Labels["team"] != "a" || job.Labels[v1beta1.LabelSchedule] != "report" {
 		t.Errorf("the job has labels %v and annotations %v", job.Labels, job.Annotations)
 	}
 	if have, is := naming.ScheduledTime("report", job.Name); !is || !have.Equal(at) || !metav1.IsControlledBy(job, schedule) {
@@ -238,19 +238,19 @@ func TestNewJob_CarriesItsTime(t *testing.T) {
 }
 
 // effects has an edit of each field of the spec.
-var effects = map[string]func(*v1alpha1.ClusterJobSchedule){
+var effects = map[string]func(*v1beta1.ClusterJobSchedule){
 	"schedule":                   cronIs("5 * * * *"),
 	"timeZone":                   zoneIs("Asia/Kolkata"),
 	"concurrencyPolicy":          policy("Forbid"),
 	"startingDeadlineSeconds":    deadline(1),
-	"successfulJobsHistoryLimit": spec(func(s *v1alpha1.ClusterJobScheduleSpec) { s.SuccessfulJobsHistoryLimit = new(int32(0)) }),
-	"failedJobsHistoryLimit":     spec(func(s *v1alpha1.ClusterJobScheduleSpec) { s.FailedJobsHistoryLimit = new(int32(0)) }),
+	"successfulJobsHistoryLimit": spec(func(s *v1beta1.ClusterJobScheduleSpec) { s.SuccessfulJobsHistoryLimit = new(int32(0)) }),
+	"failedJobsHistoryLimit":     spec(func(s *v1beta1.ClusterJobScheduleSpec) { s.FailedJobsHistoryLimit = new(int32(0)) }),
 	"suspend":                    suspended,
-	"jobTemplate":                spec(func(s *v1alpha1.ClusterJobScheduleSpec) { s.JobTemplate.Spec.Entrypoint = "python other.py" }),
+	"jobTemplate":                spec(func(s *v1beta1.ClusterJobScheduleSpec) { s.JobTemplate.Spec.Entrypoint = "python other.py" }),
 }
 
 func TestEveryFieldHasAnEffect(t *testing.T) {
-	outcome := func(schedule *v1alpha1.ClusterJobSchedule) string {
+	outcome := func(schedule *v1beta1.ClusterJobSchedule) string {
 		plan := Decide(schedule, jobs("7+ 8- 9"), today("10:00:30"))
 		if plan.Start.IsZero() {
 			return describe(plan)

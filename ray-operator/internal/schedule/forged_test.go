@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
@@ -23,7 +23,7 @@ import (
 // keeps the name, which the status says; another one is no former job.
 func TestReconcile_StartsBesideNoForgedJob(t *testing.T) {
 	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
+	if err := v1beta1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
 	for name, test := range map[string]struct {
@@ -34,12 +34,12 @@ func TestReconcile_StartsBesideNoForgedJob(t *testing.T) {
 		"under the name of a later":    {today("11:00:00"), "ScheduleActive"},
 		"under the name of an earlier": {today("08:00:00"), "ScheduleActive"},
 	} {
-		schedule := hourly(policy(v1alpha1.ConcurrencyForbid))
+		schedule := hourly(policy(v1beta1.ConcurrencyForbid))
 		forged := newJob(schedule, test.at)
-		delete(forged.Labels, v1alpha1.LabelSchedule)
+		delete(forged.Labels, v1beta1.LabelSchedule)
 		builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(schedule, forged).WithStatusSubresource(schedule)
 		for _, field := range index.Fields() {
-			if _, is := field.Kind.(*v1alpha1.ClusterJob); is {
+			if _, is := field.Kind.(*v1beta1.ClusterJob); is {
 				builder = builder.WithIndex(field.Kind, field.Name, field.Value)
 			}
 		}
@@ -50,8 +50,8 @@ func TestReconcile_StartsBesideNoForgedJob(t *testing.T) {
 		}
 		key := client.ObjectKeyFromObject(schedule)
 		_, _ = r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key}) // what it gives is in the status
-		var seen v1alpha1.ClusterJobSchedule
-		var jobs v1alpha1.ClusterJobList
+		var seen v1beta1.ClusterJobSchedule
+		var jobs v1beta1.ClusterJobList
 		if err := api.Get(t.Context(), key, &seen); err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +59,7 @@ func TestReconcile_StartsBesideNoForgedJob(t *testing.T) {
 			t.Fatal(err)
 		}
 		isStarted := test.want != "NameConflict"
-		ready := meta.FindStatusCondition(seen.Status.Conditions, v1alpha1.ConditionReady)
+		ready := meta.FindStatusCondition(seen.Status.Conditions, v1beta1.ConditionReady)
 		if ready == nil || ready.Reason != test.want || (ready.Status == metav1.ConditionTrue) != isStarted || (len(jobs.Items) == 2) != isStarted {
 			t.Errorf("%s: the schedule says %+v, and there are %d jobs", name, ready, len(jobs.Items))
 		}

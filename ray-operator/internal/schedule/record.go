@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 )
 
@@ -34,7 +34,7 @@ func (r Record) String() string {
 }
 
 // timesOf is what says at which times jobs start.
-func timesOf(spec *v1alpha1.ClusterJobScheduleSpec) string {
+func timesOf(spec *v1beta1.ClusterJobScheduleSpec) string {
 	words := []string{spec.Schedule, spec.TimeZone}
 	if spec.Suspend {
 		words = append(words, "suspended")
@@ -44,8 +44,8 @@ func timesOf(spec *v1alpha1.ClusterJobScheduleSpec) string {
 
 // writtenRecord is what the annotation says of the schedule, nil where it says nothing, was copied from another one, or
 // cannot be read: the jobs and the status say nearly as much.
-func writtenRecord(schedule *v1alpha1.ClusterJobSchedule) *Record {
-	record, err := reconcile.ParseRecord(schedule.Annotations[v1alpha1.AnnotationRecord], recordLimit, func(record *Record) error {
+func writtenRecord(schedule *v1beta1.ClusterJobSchedule) *Record {
+	record, err := reconcile.ParseRecord(schedule.Annotations[v1beta1.AnnotationRecord], recordLimit, func(record *Record) error {
 		if record.Version != recordVersion || record.Of != schedule.UID {
 			return fmt.Errorf("version %d of %s, want version %d of %s", record.Version, record.Of, recordVersion, schedule.UID)
 		}
@@ -59,7 +59,7 @@ func writtenRecord(schedule *v1alpha1.ClusterJobSchedule) *Record {
 
 // recallRecord gives the record as it holds now. Where it is gone, the jobs and the status restore it. Where the times
 // have changed, or the schedule was resumed, times that have passed are not made up for.
-func recallRecord(schedule *v1alpha1.ClusterJobSchedule, jobs []v1alpha1.ClusterJob, now time.Time) Record {
+func recallRecord(schedule *v1beta1.ClusterJobSchedule, jobs []v1beta1.ClusterJob, now time.Time) Record {
 	record := Record{Version: recordVersion, Of: schedule.UID, Times: timesOf(&schedule.Spec), Through: schedule.CreationTimestamp.Unix()}
 	if last := lastTime(schedule, jobs); last.Unix() > record.Through {
 		record.Through = last.Unix()

@@ -19,7 +19,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
@@ -40,7 +40,7 @@ type Reconciler struct {
 
 // Reconcile does one pass over one schedule.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	var schedule v1alpha1.ClusterJobSchedule
+	var schedule v1beta1.ClusterJobSchedule
 	if err := r.Client.Get(ctx, request.NamespacedName, &schedule); err != nil {
 		r.Statuses.Forget(request.NamespacedName)
 		if client.IgnoreNotFound(err) != nil {
@@ -51,13 +51,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if !schedule.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil // the garbage collector takes its jobs
 	}
-	var jobs v1alpha1.ClusterJobList
+	var jobs v1beta1.ClusterJobList
 	err := r.Client.List(ctx, &jobs, client.InNamespace(schedule.Namespace), client.MatchingFields{index.Owner: string(schedule.UID)}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("list the jobs of ClusterJobSchedule %s: %w", request, err)
 	}
-	jobs.Items = slices.DeleteFunc(jobs.Items, func(job v1alpha1.ClusterJob) bool {
-		return job.Labels[v1alpha1.LabelSchedule] != schedule.Name // somebody else put the schedule's reference there
+	jobs.Items = slices.DeleteFunc(jobs.Items, func(job v1beta1.ClusterJob) bool {
+		return job.Labels[v1beta1.LabelSchedule] != schedule.Name // somebody else put the schedule's reference there
 	})
 	now := r.Clock.Now()
 	plan := Decide(&schedule, jobs.Items, now)
@@ -73,13 +73,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 // applyPlan starts the job, and then deletes those that go. The record comes after the job: until it is written, the job
 // itself says which time it stands for.
-func (r *Reconciler) applyPlan(ctx context.Context, schedule *v1alpha1.ClusterJobSchedule, plan Plan) error {
+func (r *Reconciler) applyPlan(ctx context.Context, schedule *v1beta1.ClusterJobSchedule, plan Plan) error {
 	if !plan.Start.IsZero() {
 		if _, err := r.Writer.Create(ctx, newJob(schedule, plan.Start)); err != nil {
 			return err
 		}
 	}
-	if text := plan.Record.String(); schedule.Annotations[v1alpha1.AnnotationRecord] != text {
+	if text := plan.Record.String(); schedule.Annotations[v1beta1.AnnotationRecord] != text {
 		if err := reconcile.WriteRecord(ctx, r.Writer, schedule, text, nil); err != nil {
 			return err
 		}
@@ -92,27 +92,27 @@ func (r *Reconciler) applyPlan(ctx context.Context, schedule *v1alpha1.ClusterJo
 }
 
 // newJob is the job of a schedule for a time.
-func newJob(schedule *v1alpha1.ClusterJobSchedule, at time.Time) *v1alpha1.ClusterJob {
+func newJob(schedule *v1beta1.ClusterJobSchedule, at time.Time) *v1beta1.ClusterJob {
 	template := schedule.Spec.JobTemplate.DeepCopy()
-	job := &v1alpha1.ClusterJob{
+	job := &v1beta1.ClusterJob{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: schedule.Namespace, Name: naming.ScheduledJob(schedule.Name, at),
 			Labels: map[string]string{}, Annotations: map[string]string{},
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(schedule, v1alpha1.GroupVersion.WithKind(kindName))},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(schedule, v1beta1.GroupVersion.WithKind(kindName))},
 		},
 		Spec: template.Spec,
 	}
 	maps.Copy(job.Labels, template.Metadata.Labels)
 	maps.Copy(job.Annotations, template.Metadata.Annotations)
-	job.Labels[v1alpha1.LabelSchedule] = schedule.Name
-	job.Annotations[v1alpha1.AnnotationScheduledAt] = at.Format(time.RFC3339)
+	job.Labels[v1beta1.LabelSchedule] = schedule.Name
+	job.Annotations[v1beta1.AnnotationScheduledAt] = at.Format(time.RFC3339)
 	return job
 }
 
 // writeStatus writes the status if it differs, and an event where it warns of something new.
-func (r *Reconciler) writeStatus(ctx context.Context, schedule *v1alpha1.ClusterJobSchedule, status v1alpha1.ClusterJobScheduleStatus, now time.Time) error {
-	of := func(status v1alpha1.ClusterJobScheduleStatus) *v1alpha1.ClusterJobSchedule {
-		return &v1alpha1.ClusterJobSchedule{ObjectMeta: reconcile.StatusMeta(schedule), Status: status}
+func (r *Reconciler) writeStatus(ctx context.Context, schedule *v1beta1.ClusterJobSchedule, status v1beta1.ClusterJobScheduleStatus, now time.Time) error {
+	of := func(status v1beta1.ClusterJobScheduleStatus) *v1beta1.ClusterJobSchedule {
+		return &v1beta1.ClusterJobSchedule{ObjectMeta: reconcile.StatusMeta(schedule), Status: status}
 	}
 	change := reconcile.StatusChange{Seen: of(schedule.Status), Wanted: of(status)}
 	written, _, err := r.Statuses.Write(ctx, r.Writer, change, now)

@@ -6,7 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
@@ -18,8 +18,8 @@ const listed = 10
 
 // Status computes the status from what was seen and planned. Where the plan was not carried out, refused says why. It is
 // pure.
-func Status(schedule *v1alpha1.ClusterJobSchedule, jobs []v1alpha1.ClusterJob, plan Plan, refused error, now time.Time) v1alpha1.ClusterJobScheduleStatus {
-	status := v1alpha1.ClusterJobScheduleStatus{
+func Status(schedule *v1beta1.ClusterJobSchedule, jobs []v1beta1.ClusterJob, plan Plan, refused error, now time.Time) v1beta1.ClusterJobScheduleStatus {
+	status := v1beta1.ClusterJobScheduleStatus{
 		ObservedGeneration: schedule.Generation, Conditions: slices.Clone(schedule.Status.Conditions),
 		LastSuccessfulTime: schedule.Status.LastSuccessfulTime, NextScheduleTime: momentOf(plan.Next),
 	}
@@ -45,7 +45,7 @@ func Status(schedule *v1alpha1.ClusterJobSchedule, jobs []v1alpha1.ClusterJob, p
 	return status
 }
 
-func setConditions(schedule *v1alpha1.ClusterJobSchedule, status *v1alpha1.ClusterJobScheduleStatus, plan Plan, refused error, now time.Time) {
+func setConditions(schedule *v1beta1.ClusterJobSchedule, status *v1beta1.ClusterJobScheduleStatus, plan Plan, refused error, now time.Time) {
 	say := reconcile.Conditions{All: &status.Conditions, Generation: schedule.Generation, Now: now}
 	state := plan.State
 	if refused != nil {
@@ -55,12 +55,12 @@ func setConditions(schedule *v1alpha1.ClusterJobSchedule, status *v1alpha1.Clust
 		}
 	}
 	isSuspended := schedule.Spec.Suspend && !plan.IsStalled && refused == nil
-	say.Set(v1alpha1.ConditionReady, !plan.IsStalled && refused == nil, state)
-	say.SetOr(v1alpha1.ConditionReconciling, refused != nil, state)
+	say.Set(v1beta1.ConditionReady, !plan.IsStalled && refused == nil, state)
+	say.SetOr(v1beta1.ConditionReconciling, refused != nil, state)
 	say.SetStalled(plan.IsStalled, state)
-	say.SetOr(v1alpha1.ConditionSuspended, isSuspended, state)
+	say.SetOr(v1beta1.ConditionSuspended, isSuspended, state)
 	if isSuspended {
-		status.Conditions = slices.DeleteFunc(status.Conditions, func(c metav1.Condition) bool { return c.Type == v1alpha1.ConditionReady })
+		status.Conditions = slices.DeleteFunc(status.Conditions, func(c metav1.Condition) bool { return c.Type == v1beta1.ConditionReady })
 	}
 }
 
@@ -74,6 +74,6 @@ func momentOf(at time.Time) *metav1.Time {
 }
 
 // newWarning is why a schedule starts nothing, where its conditions did not say so before.
-func newWarning(before, after *v1alpha1.ClusterJobScheduleStatus) (reason.Finding, bool) {
+func newWarning(before, after *v1beta1.ClusterJobScheduleStatus) (reason.Finding, bool) {
 	return reconcile.NewWarning(before.Conditions, after.Conditions)
 }

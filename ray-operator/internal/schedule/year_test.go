@@ -11,13 +11,13 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cron"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // fieldsOf are the fields of a spec by their names in JSON.
-func fieldsOf(spec v1alpha1.ClusterJobScheduleSpec) map[string]bool {
+func fieldsOf(spec v1beta1.ClusterJobScheduleSpec) map[string]bool {
 	names := map[string]bool{}
 	for _, field := range reflect.VisibleFields(reflect.TypeOf(spec)) {
 		names[strings.TrimSuffix(field.Tag.Get("json"), ",omitempty")] = true
@@ -28,9 +28,9 @@ func fieldsOf(spec v1alpha1.ClusterJobScheduleSpec) map[string]bool {
 // calendar plays an operator and jobs over a year.
 type calendar struct {
 	t        *testing.T
-	schedule *v1alpha1.ClusterJobSchedule
+	schedule *v1beta1.ClusterJobSchedule
 	times    cron.Times
-	jobs     map[string]v1alpha1.ClusterJob
+	jobs     map[string]v1beta1.ClusterJob
 	// started has, by the time that it stands for, when each job started.
 	started map[int64]time.Time
 	random  *rand.Rand
@@ -39,12 +39,12 @@ type calendar struct {
 // pass does what a pass does, and returns when the next one comes. Jobs last up to three hours.
 func (c *calendar) pass(now time.Time) time.Time {
 	c.t.Helper()
-	var list []v1alpha1.ClusterJob
+	var list []v1beta1.ClusterJob
 	wake := now.Add(24 * time.Hour)
 	for name, job := range c.jobs {
 		if end := job.CreationTimestamp.Add(time.Duration(len(name)+int(job.Generation)) * time.Minute); job.Status.EndTime == nil && !end.After(now) {
 			job.Status.EndTime = &metav1.Time{Time: end}
-			job.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionComplete, Status: metav1.ConditionTrue}}
+			job.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionComplete, Status: metav1.ConditionTrue}}
 			c.jobs[name] = job
 		} else if job.Status.EndTime == nil && end.Before(wake) {
 			wake = end
@@ -61,7 +61,7 @@ func (c *calendar) pass(now time.Time) time.Time {
 		c.jobs[job.Name], c.started[plan.Start.Unix()] = *job, now
 	}
 	if c.random.IntN(10) > 0 { // else the operator ends before it writes the record
-		c.schedule.Annotations = map[string]string{v1alpha1.AnnotationRecord: plan.Record.String()}
+		c.schedule.Annotations = map[string]string{v1beta1.AnnotationRecord: plan.Record.String()}
 	}
 	for _, job := range plan.Delete {
 		delete(c.jobs, job.Name)
@@ -85,7 +85,7 @@ func (c *calendar) pass(now time.Time) time.Time {
 // TestAYear plays a year in zones whose clocks change on other days, with the operator down for a week in spring and in
 // autumn: no time starts twice, none beyond its deadline, and none that was not the latest.
 func TestAYear(t *testing.T) {
-	policies := []v1alpha1.ConcurrencyPolicy{v1alpha1.ConcurrencyAllow, v1alpha1.ConcurrencyForbid, v1alpha1.ConcurrencyReplace}
+	policies := []v1beta1.ConcurrencyPolicy{v1beta1.ConcurrencyAllow, v1beta1.ConcurrencyForbid, v1beta1.ConcurrencyReplace}
 	for i, zone := range []string{"Europe/Berlin", "America/New_York", "Australia/Lord_Howe"} {
 		for j, schedule := range []string{"30 2 * * *", "45 1 * * *", "0 0,12 * * 1-5", "15 * * * *"} {
 			concurrency := policies[(i+j)%len(policies)] // each of them with each schedule
@@ -97,7 +97,7 @@ func TestAYear(t *testing.T) {
 // late is the deadline of the schedules, which is longer than any job.
 const late = 4 * time.Hour
 
-func playYear(t *testing.T, zone, text string, concurrency v1alpha1.ConcurrencyPolicy) {
+func playYear(t *testing.T, zone, text string, concurrency v1beta1.ConcurrencyPolicy) {
 	t.Helper()
 	where, err := cron.Zone(zone)
 	if err != nil {
@@ -109,9 +109,9 @@ func playYear(t *testing.T, zone, text string, concurrency v1alpha1.ConcurrencyP
 	}
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, where)
 	c := &calendar{
-		t: t, times: times, jobs: map[string]v1alpha1.ClusterJob{}, started: map[int64]time.Time{}, random: rand.New(rand.NewPCG(1, 2)),
+		t: t, times: times, jobs: map[string]v1beta1.ClusterJob{}, started: map[int64]time.Time{}, random: rand.New(rand.NewPCG(1, 2)),
 		schedule: hourly(withoutRecord, cronIs(text), zoneIs(zone), policy(concurrency), deadline(int32(late.Seconds())),
-			func(s *v1alpha1.ClusterJobSchedule) { s.CreationTimestamp = metav1.NewTime(begin) }),
+			func(s *v1beta1.ClusterJobSchedule) { s.CreationTimestamp = metav1.NewTime(begin) }),
 	}
 	down := map[time.Month]int{time.March: 26, time.October: 2} // over the days on which the clocks of two zones change
 	for now := begin; now.Before(begin.AddDate(1, 0, 0)); {
@@ -125,7 +125,7 @@ func playYear(t *testing.T, zone, text string, concurrency v1alpha1.ConcurrencyP
 }
 
 // judge compares what started with all times of the year.
-func (c *calendar) judge(begin time.Time, concurrency v1alpha1.ConcurrencyPolicy) {
+func (c *calendar) judge(begin time.Time, concurrency v1beta1.ConcurrencyPolicy) {
 	c.t.Helper()
 	all, missed := map[int64]bool{}, 0
 	days := map[string]int{}
@@ -140,7 +140,7 @@ func (c *calendar) judge(begin time.Time, concurrency v1alpha1.ConcurrencyPolicy
 	if most := 16; len(all) < 400 && (len(days) < 364 || len(all) != len(days) || missed > most) {
 		c.t.Errorf("%d times on %d days, of which %d were missed, want one a day and at most %d missed", len(all), len(days), missed, most)
 	}
-	if allowed := len(all) / 20; concurrency == v1alpha1.ConcurrencyAllow && missed > allowed {
+	if allowed := len(all) / 20; concurrency == v1beta1.ConcurrencyAllow && missed > allowed {
 		c.t.Errorf("%d of %d times were missed, want at most %d", missed, len(all), allowed)
 	}
 	if text, err := json.Marshal(slicesOf(c.jobs)); err != nil || len(c.jobs) > 12 {
@@ -163,7 +163,7 @@ func (c *calendar) judgeStarts(all map[int64]bool) {
 	}
 }
 
-func slicesOf(jobs map[string]v1alpha1.ClusterJob) []string {
+func slicesOf(jobs map[string]v1beta1.ClusterJob) []string {
 	var names []string
 	for name := range maps.Keys(jobs) {
 		at, _ := naming.ScheduledTime("report", name)

@@ -7,7 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/upgrade"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -147,7 +147,7 @@ func (d *draft) adoptClusters() {
 }
 
 // recordEnd notes how a change ended.
-func (d *draft) recordEnd(result v1alpha1.UpgradeResult, fault *Fault) {
+func (d *draft) recordEnd(result v1beta1.UpgradeResult, fault *Fault) {
 	record := &d.record
 	from, to := record.Active.Good, record.Active.Revision
 	if record.Candidate != nil {
@@ -156,7 +156,7 @@ func (d *draft) recordEnd(result v1alpha1.UpgradeResult, fault *Fault) {
 	old, latter := d.findRevision(from).numberText(), d.findRevision(to).numberText()
 	record.Last = &Last{From: old, To: latter, Result: result, Fault: fault, Began: record.Began, Ended: d.now.Unix()}
 	switch {
-	case result == v1alpha1.UpgradeSucceeded:
+	case result == v1beta1.UpgradeSucceeded:
 		d.addEvent(reason.UpgradeDone.Of(latter, old), "Upgrade")
 	case fault != nil:
 		d.addEvent(reason.UpgradeRolledBack.Of(latter, old, fault.Text), "RollBack")
@@ -167,9 +167,9 @@ func (d *draft) recordEnd(result v1alpha1.UpgradeResult, fault *Fault) {
 
 // endWithFormer ends an upgrade with the former version.
 func (d *draft) endWithFormer(fault *Fault) {
-	result := v1alpha1.UpgradeSuperseded
+	result := v1beta1.UpgradeSuperseded
 	if fault != nil {
-		result = v1alpha1.UpgradeRolledBack
+		result = v1beta1.UpgradeRolledBack
 	}
 	d.recordEnd(result, fault)
 	d.record.retireCluster(d.record.Candidate.Cluster, d.record.Shift.At, d.now)

@@ -6,7 +6,7 @@ import (
 
 	networkingv1 "k8s.io/api/networking/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -25,7 +25,7 @@ func policyOf(plan Plan) (reconcile.Fixing, bool) {
 
 // TestServePolicy_SparesOpenClusters: a policy about pods that anybody may reach would close their other ports.
 func TestServePolicy_SparesOpenClusters(t *testing.T) {
-	open := &v1alpha1.Network{Isolation: v1alpha1.IsolationDisabled}
+	open := &v1beta1.Network{Isolation: v1beta1.IsolationDisabled}
 	s := upgrades(t, nil)
 	first, second := s.seen.Clusters[1], s.seen.Clusters[2]
 	first.Spec.Network = open

@@ -3,29 +3,29 @@ package service
 import (
 	"testing"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // TestFailed_IsTriedAgainUnderOtherCircumstances: what bears on the fate of a version, and nothing else.
 func TestFailed_IsTriedAgainUnderOtherCircumstances(t *testing.T) {
 	for name, c := range map[string]struct {
-		edit    func(*v1alpha1.ClusterService)
+		edit    func(*v1beta1.ClusterService)
 		isAgain bool
 	}{
-		"the same":      {func(*v1alpha1.ClusterService) {}, false},
-		"a health path": {func(s *v1alpha1.ClusterService) { s.Spec.HealthPath = "/text/health" }, true},
-		"a strategy": {func(s *v1alpha1.ClusterService) {
-			s.Spec.Upgrade = &v1alpha1.Upgrade{Strategy: v1alpha1.UpgradeInPlace}
+		"the same":      {func(*v1beta1.ClusterService) {}, false},
+		"a health path": {func(s *v1beta1.ClusterService) { s.Spec.HealthPath = "/text/health" }, true},
+		"a strategy": {func(s *v1beta1.ClusterService) {
+			s.Spec.Upgrade = &v1beta1.Upgrade{Strategy: v1beta1.UpgradeInPlace}
 		}, true},
-		"a deadline": {func(s *v1alpha1.ClusterService) {
-			s.Spec.Upgrade = &v1alpha1.Upgrade{HealthyDeadlineSeconds: number(9)}
+		"a deadline": {func(s *v1beta1.ClusterService) {
+			s.Spec.Upgrade = &v1beta1.Upgrade{HealthyDeadlineSeconds: number(9)}
 		}, true},
-		"a group's size":      {func(s *v1alpha1.ClusterService) { s.Spec.ClusterTemplate.Spec.WorkerGroups[0].Replicas = number(9) }, true},
-		"the annotation":      {func(s *v1alpha1.ClusterService) { s.Annotations = map[string]string{v1alpha1.AnnotationRetry: "1"} }, true},
-		"another annotation":  {func(s *v1alpha1.ClusterService) { s.Annotations = map[string]string{"team": "1"} }, false},
-		"who gets in":         {func(s *v1alpha1.ClusterService) { s.Spec.Service = &v1alpha1.ServeService{} }, false},
-		"a suspension":        {func(s *v1alpha1.ClusterService) { s.Spec.Suspend = true }, false},
-		"another application": {func(s *v1alpha1.ClusterService) { s.Spec.ServeConfig = serveConfig("app:v3") }, true},
+		"a group's size":      {func(s *v1beta1.ClusterService) { s.Spec.ClusterTemplate.Spec.WorkerGroups[0].Replicas = number(9) }, true},
+		"the annotation":      {func(s *v1beta1.ClusterService) { s.Annotations = map[string]string{v1beta1.AnnotationRetry: "1"} }, true},
+		"another annotation":  {func(s *v1beta1.ClusterService) { s.Annotations = map[string]string{"team": "1"} }, false},
+		"who gets in":         {func(s *v1beta1.ClusterService) { s.Spec.Service = &v1beta1.ServeService{} }, false},
+		"a suspension":        {func(s *v1beta1.ClusterService) { s.Spec.Suspend = true }, false},
+		"another application": {func(s *v1beta1.ClusterService) { s.Spec.ServeConfig = serveConfig("app:v3") }, true},
 	} {
 		s := serves(t)
 		d := &draft{state: s.read()}
@@ -38,7 +38,7 @@ func TestFailed_IsTriedAgainUnderOtherCircumstances(t *testing.T) {
 		}
 		d.record.noteFailure("v2", circumstances(d.service), nil)
 		d.record.Candidate = &Side{}
-		d.service.Annotations = map[string]string{v1alpha1.AnnotationRetry: "2"}
+		d.service.Annotations = map[string]string{v1beta1.AnnotationRetry: "2"}
 		if d.record.clearFailure(d.target.ID, circumstances(d.service)); d.record.Failed == "" {
 			t.Errorf("%s: it is tried again while it is being taken back", name)
 		}

@@ -4,14 +4,14 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // groups are groups of two workers each.
-func groups(names ...string) []v1alpha1.WorkerGroup {
-	all := make([]v1alpha1.WorkerGroup, 0, len(names))
+func groups(names ...string) []v1beta1.WorkerGroup {
+	all := make([]v1beta1.WorkerGroup, 0, len(names))
 	for _, name := range names {
-		all = append(all, v1alpha1.WorkerGroup{Name: name, Replicas: number(2)})
+		all = append(all, v1beta1.WorkerGroup{Name: name, Replicas: number(2)})
 	}
 	return all
 }
@@ -57,7 +57,7 @@ func TestGroups_AreNoVersion(t *testing.T) {
 			if len(plan.Change) > 0 {
 				has = plan.Change[0].Wanted.Spec
 			}
-			if !slices.EqualFunc(has.WorkerGroups, c.asks, func(g v1alpha1.WorkerGroup, name string) bool { return g.Name == name }) {
+			if !slices.EqualFunc(has.WorkerGroups, c.asks, func(g v1beta1.WorkerGroup, name string) bool { return g.Name == name }) {
 				t.Errorf("the cluster has %+v, want %q", has.WorkerGroups, c.asks)
 			}
 		})

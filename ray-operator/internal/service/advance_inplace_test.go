@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -20,23 +20,23 @@ func inPlace(t *testing.T, edit specEdit) *situation {
 	t.Helper()
 	s := serves(t)
 	cluster := s.seen.Clusters[1]
-	cluster.Annotations[v1alpha1.AnnotationStartup] = startupOf(s.seen.Revisions[s.seen.Record.Active.Revision])
+	cluster.Annotations[v1beta1.AnnotationStartup] = startupOf(s.seen.Revisions[s.seen.Record.Active.Revision])
 	cluster.Generation = 1
 	cluster.upToDate(true, "every pod was built from the current spec")
 	cluster.headBuilt()
-	s.service.Spec.Upgrade = &v1alpha1.Upgrade{Strategy: v1alpha1.UpgradeInPlace}
+	s.service.Spec.Upgrade = &v1beta1.Upgrade{Strategy: v1beta1.UpgradeInPlace}
 	edit(&s.service.Spec)
 	return s
 }
 
 // headBuilt has the head be built from the cluster's spec.
 func (c *Cluster) headBuilt() {
-	c.Head.Annotations = map[string]string{v1alpha1.AnnotationIntent: pod.Intent(c.ComputeCluster, "")}
+	c.Head.Annotations = map[string]string{v1beta1.AnnotationIntent: pod.Intent(c.ComputeCluster, "")}
 }
 
 // upToDate has the cluster say of the spec that it has whether all pods are built from it.
 func (c *Cluster) upToDate(is bool, words string) {
-	told := metav1.Condition{Type: v1alpha1.ConditionUpToDate, Status: metav1.ConditionFalse, Reason: reason.RollingOut.Code, Message: words, ObservedGeneration: c.Generation}
+	told := metav1.Condition{Type: v1beta1.ConditionUpToDate, Status: metav1.ConditionFalse, Reason: reason.RollingOut.Code, Message: words, ObservedGeneration: c.Generation}
 	if is {
 		told.Status, told.Reason = metav1.ConditionTrue, reason.PodsUpToDate.Code
 	}
@@ -62,12 +62,12 @@ func (s *situation) goesOn(t *testing.T, plan Plan) {
 	}
 }
 
-func headImage(s *v1alpha1.ClusterServiceSpec) { s.ClusterTemplate.Spec.Image = "ray:new" }
-func workerImage(s *v1alpha1.ClusterServiceSpec) {
+func headImage(s *v1beta1.ClusterServiceSpec) { s.ClusterTemplate.Spec.Image = "ray:new" }
+func workerImage(s *v1beta1.ClusterServiceSpec) {
 	s.ClusterTemplate.Spec.WorkerGroups[0].Image = "ray:new"
 }
 
-func withHTTP(s *v1alpha1.ClusterServiceSpec) {
+func withHTTP(s *v1beta1.ClusterServiceSpec) {
 	s.ServeConfig = runtime.RawExtension{Raw: []byte(`{"applications":[{"name":"text","route_prefix":"/text","import_path":"app:v1"}],"http_options":{"keep_alive_timeout_s":7}}`)}
 }
 
@@ -78,13 +78,13 @@ func TestPace(t *testing.T) {
 		edit specEdit
 		want string
 	}{
-		"head":    {headImage, v1alpha1.UpgradeRecreate},
-		"workers": {workerImage, v1alpha1.UpgradeRollingWorkers},
-		"startup": {withHTTP, v1alpha1.UpgradeRecreate},
-		"as the user says": {func(s *v1alpha1.ClusterServiceSpec) {
+		"head":    {headImage, v1beta1.UpgradeRecreate},
+		"workers": {workerImage, v1beta1.UpgradeRollingWorkers},
+		"startup": {withHTTP, v1beta1.UpgradeRecreate},
+		"as the user says": {func(s *v1beta1.ClusterServiceSpec) {
 			headImage(s)
-			s.ClusterTemplate.Spec.UpgradeStrategy = &v1alpha1.UpgradeStrategy{Type: v1alpha1.UpgradeOnDelete}
-		}, v1alpha1.UpgradeOnDelete},
+			s.ClusterTemplate.Spec.UpgradeStrategy = &v1beta1.UpgradeStrategy{Type: v1beta1.UpgradeOnDelete}
+		}, v1beta1.UpgradeOnDelete},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := inPlace(t, c.edit)
@@ -130,7 +130,7 @@ func TestPaceStays(t *testing.T) {
 
 // TestConfigurationWaits: what is to come is asked of the head that has its pods, and of no other.
 func TestConfigurationWaits(t *testing.T) {
-	s := inPlace(t, func(spec *v1alpha1.ClusterServiceSpec) { headImage(spec); withHTTP(spec) })
+	s := inPlace(t, func(spec *v1beta1.ClusterServiceSpec) { headImage(spec); withHTTP(spec) })
 	former := s.seen.Record.Active.Taken
 	plan := s.decide()
 	if have := plan.Wants[0].Config.Digest; have != former {
@@ -147,7 +147,7 @@ func TestConfigurationWaits(t *testing.T) {
 	if plan = s.decide(); plan.Wants[0].Config.Digest == former || plan.Record.Active.Renewing != renewed {
 		t.Errorf("the next head is asked for %s: %s", plan.Wants[0].Config.Digest, plan.String())
 	}
-	if have := cluster.Spec.Head.Template.Annotations[v1alpha1.AnnotationRestart]; have == "" || have == cluster.Annotations[v1alpha1.AnnotationStartup] {
+	if have := cluster.Spec.Head.Template.Annotations[v1beta1.AnnotationRestart]; have == "" || have == cluster.Annotations[v1beta1.AnnotationStartup] {
 		t.Errorf("the head's pod is marked with %q", have)
 	}
 }
@@ -158,15 +158,15 @@ func TestNotInPlace(t *testing.T) {
 		before, edit specEdit
 		want         string
 	}{
-		"hosts": {func(*v1alpha1.ClusterServiceSpec) {}, func(s *v1alpha1.ClusterServiceSpec) {
+		"hosts": {func(*v1beta1.ClusterServiceSpec) {}, func(s *v1beta1.ClusterServiceSpec) {
 			s.ClusterTemplate.Spec.WorkerGroups[0].HostsPerReplica = 2
 		}, "hostsPerReplica is immutable"},
-		"startup with a store": {func(s *v1alpha1.ClusterServiceSpec) {
-			s.ClusterTemplate.Spec.ControlStore = &v1alpha1.ControlStore{Embedded: &v1alpha1.EmbeddedStore{}}
+		"startup with a store": {func(s *v1beta1.ClusterServiceSpec) {
+			s.ClusterTemplate.Spec.ControlStore = &v1beta1.ControlStore{Embedded: &v1beta1.EmbeddedStore{}}
 		}, withHTTP, "control store"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := inPlace(t, func(*v1alpha1.ClusterServiceSpec) {})
+			s := inPlace(t, func(*v1beta1.ClusterServiceSpec) {})
 			c.before(&s.service.Spec)
 			s.seen.Clusters[1].Spec = *s.service.Spec.ClusterTemplate.Spec.DeepCopy()
 			s.seen.Clusters[1].headBuilt()
@@ -202,7 +202,7 @@ func TestBackInPlace(t *testing.T) {
 	if group.Image != "" || *group.Replicas != 5 {
 		t.Errorf("the group becomes %+v", group)
 	}
-	if plan.Phase != v1alpha1.PhaseRollingBack || plan.Upgrading == nil {
+	if plan.Phase != v1beta1.PhaseRollingBack || plan.Upgrading == nil {
 		t.Errorf("it is %s: %+v", plan.Phase, plan.Upgrading)
 	}
 	delete(s.seen.Clusters, 1)
@@ -224,7 +224,7 @@ func TestNotTakenBackUnasked(t *testing.T) {
 	for _, pod := range s.seen.Clusters[1].Pods {
 		s.seen.Clusters[1].answers(pod, false)
 	}
-	if plan := s.decide(); plan.Record == nil || plan.Record.Last == nil || plan.Record.Last.Result != v1alpha1.UpgradeRolledBack {
+	if plan := s.decide(); plan.Record == nil || plan.Record.Last == nil || plan.Record.Last.Result != v1beta1.UpgradeRolledBack {
 		t.Errorf("one whose proxies fail is not taken back: %s", plan.String())
 	}
 }
@@ -251,7 +251,7 @@ func TestRestoredInPlace(t *testing.T) {
 // unless the user says that it never does.
 func TestHeadHelpsOut(t *testing.T) {
 	never := false
-	for _, given := range []*v1alpha1.ServeService{nil, {HeadEndpoints: &never}} {
+	for _, given := range []*v1beta1.ServeService{nil, {HeadEndpoints: &never}} {
 		s := inPlace(t, workerImage)
 		s.service.Spec.Service = given
 		s.goesOn(t, s.decide())
@@ -260,7 +260,7 @@ func TestHeadHelpsOut(t *testing.T) {
 			t.Errorf("with %+v %d more pods get requests", given, open)
 		}
 		for _, worker := range s.seen.Clusters[1].Pods[1:] {
-			worker.Annotations = map[string]string{v1alpha1.AnnotationDrain: "{}"}
+			worker.Annotations = map[string]string{v1beta1.AnnotationDrain: "{}"}
 		}
 		if plan := s.decide(); given != nil && len(plan.Close) > 0 {
 			t.Errorf("the last ones that answer are closed: %s", plan.String())

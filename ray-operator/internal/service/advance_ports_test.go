@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/serveconfig"
 )
 
@@ -56,7 +56,7 @@ func TestService_NeverMixesHTTPSWithHTTP(t *testing.T) {
 		"switched on":  {serveConfig("app:v1"), secured("app:v1"), false},
 	} {
 		s := serves(t)
-		s.turns(t, func(spec *v1alpha1.ClusterServiceSpec) { spec.ServeConfig = c.from })
+		s.turns(t, func(spec *v1beta1.ClusterServiceSpec) { spec.ServeConfig = c.from })
 		s.service.Spec.ServeConfig = c.to
 		plan := s.decide()
 		if plan.Finding.Code != "InvalidSpec" || !plan.Stalled || plan.Make != nil || plan.Record != nil && plan.Record.Candidate != nil {
@@ -77,7 +77,7 @@ func TestService_NeverMixesHTTPSWithHTTP(t *testing.T) {
 func TestService_OfHTTPSIsHealthyByItsProxies(t *testing.T) {
 	for _, answers := range []bool{true, false} {
 		s := serves(t)
-		s.turns(t, func(spec *v1alpha1.ClusterServiceSpec) { spec.ServeConfig = secured("app:v1") })
+		s.turns(t, func(spec *v1beta1.ClusterServiceSpec) { spec.ServeConfig = secured("app:v1") })
 		cluster := s.seen.Clusters[1]
 		for _, pod := range cluster.Pods {
 			probe := probeOf(s.read(), cluster, pod)

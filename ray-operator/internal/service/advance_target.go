@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/serveconfig"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/upgrade"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -171,10 +171,10 @@ func (d *draft) changePods() {
 			record.retireCluster(record.Active.Cluster, time.Time{}, d.now)
 			d.beginVersion()
 		}
-	case strategy == v1alpha1.UpgradeNone:
+	case strategy == v1beta1.UpgradeNone:
 		held := reason.UpgradeHeld.Of()
 		d.waiting = &held
-	case strategy == v1alpha1.UpgradeInPlace:
+	case strategy == v1beta1.UpgradeInPlace:
 		d.replaceInPlace()
 	case !d.hasRoom(record.Active.Cluster):
 	default:
@@ -185,8 +185,8 @@ func (d *draft) changePods() {
 
 // yieldsTo reports whether a version that has never served makes room for another at once: nothing is lost with it,
 // so no strategy holds that up. Where its pods can be replaced where they are, and must be, they are.
-func yieldsTo(s *state, strategy v1alpha1.UpgradeMode) bool {
-	return strategy != v1alpha1.UpgradeInPlace || whyUnfit(s) != ""
+func yieldsTo(s *state, strategy v1beta1.UpgradeMode) bool {
+	return strategy != v1beta1.UpgradeInPlace || whyUnfit(s) != ""
 }
 
 // overtakeCandidate follows another target while a candidate is on its way.
@@ -201,7 +201,7 @@ func (d *draft) overtakeCandidate() {
 			record.Shift.Began, record.Shift.Proven = d.now, false
 		}
 	case record.Shift.Traffic == 0: // a third one: what nobody uses goes first
-		d.recordEnd(v1alpha1.UpgradeSuperseded, nil)
+		d.recordEnd(v1beta1.UpgradeSuperseded, nil)
 		record.retireCluster(candidate.Cluster, record.Shift.At, d.now)
 		record.Candidate, record.Shift = nil, upgrade.Shift{}
 	default:

@@ -3,7 +3,7 @@ package service
 import (
 	"slices"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/upgrade"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -89,7 +89,7 @@ func (t *step) settleConfiguration() {
 	case first:
 		active.Good = active.Revision
 	case left <= 0:
-		t.recordEnd(v1alpha1.UpgradeSucceeded, nil)
+		t.recordEnd(v1beta1.UpgradeSucceeded, nil)
 		active.Good = active.Revision
 	default:
 		t.wakeIn(left)
@@ -122,7 +122,7 @@ func (t *step) doubtConfiguration(first bool) {
 // revertConfiguration asks for the last good configuration again, and for its pods.
 func (t *step) revertConfiguration(fault *Fault) {
 	active := &t.record.Active
-	t.recordEnd(v1alpha1.UpgradeRolledBack, fault)
+	t.recordEnd(v1beta1.UpgradeRolledBack, fault)
 	t.record.noteFailure(active.Revision, circumstances(t.service), fault)
 	active.Revision, active.At, active.Healthy = active.Good, t.now.Unix(), 0
 	t.reverted = true
@@ -188,7 +188,7 @@ func (t *step) finishUpgrade() {
 		t.baking = true
 		return
 	}
-	t.recordEnd(v1alpha1.UpgradeSucceeded, nil)
+	t.recordEnd(v1beta1.UpgradeSucceeded, nil)
 	record.retireCluster(record.Active.Cluster, record.Shift.At, t.now)
 	record.Active = *record.Candidate
 	record.Active.Good, record.Active.Healthy = record.Active.Revision, t.now.Unix()
@@ -197,7 +197,7 @@ func (t *step) finishUpgrade() {
 }
 
 // faultOf returns why a version is taken back.
-func faultOf(service *v1alpha1.ClusterService, cause upgrade.Cause, finding reason.Finding) *Fault {
+func faultOf(service *v1beta1.ClusterService, cause upgrade.Cause, finding reason.Finding) *Fault {
 	said, _ := reason.Split(finding.Code, finding.Text) // the rollback has a remedy of its own
 	if cause == upgrade.Late {
 		finding = reason.ServeNotHealthyInTime.Of(termsOf(service).Deadline, said)

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/upgrade"
@@ -53,8 +53,8 @@ func TestUpgradeWaitsForWhatANewOperatorHasYetToHear(t *testing.T) {
 		{"of the candidate, and of the active one's proxies", unasked, unheardOf},
 		{"of the proxies of both", unasked, unasked},
 	} {
-		s := upgrades(t, func(spec *v1alpha1.ClusterServiceSpec) {
-			spec.Upgrade = &v1alpha1.Upgrade{MaxSurgePercent: number(50), StepPercent: number(50), IntervalSeconds: number(1)}
+		s := upgrades(t, func(spec *v1beta1.ClusterServiceSpec) {
+			spec.Upgrade = &v1beta1.Upgrade{MaxSurgePercent: number(50), StepPercent: number(50), IntervalSeconds: number(1)}
 		})
 		shift := &s.seen.Record.Shift
 		shift.Traffic, shift.Active, shift.Candidate, shift.Proven = 50, 50, 50, true
@@ -66,9 +66,9 @@ func TestUpgradeWaitsForWhatANewOperatorHasYetToHear(t *testing.T) {
 			one.Deployments = []headclient.Deployment{{Name: "D", Wanted: 1, Running: 1}}
 			cluster.Answer.Serving.Applications["text"] = one
 			cluster.Pods = cluster.Pods[:2] // the head and a worker
-			cluster.Pods[1].Labels[naming.ServeLabel("text")] = v1alpha1.ServeOn
+			cluster.Pods[1].Labels[naming.ServeLabel("text")] = v1beta1.ServeOn
 			cluster.Spec.WorkerGroups[0].Replicas = number(1)
-			cluster.Annotations[v1alpha1.AnnotationFullReplicas] = `{"cpu":2}`
+			cluster.Annotations[v1beta1.AnnotationFullReplicas] = `{"cpu":2}`
 			if i == 1 {
 				c.active(cluster)
 			} else {
@@ -96,7 +96,7 @@ func TestDoubt_SparesAVersionThatLostPods(t *testing.T) {
 	ends := func(status *corev1.PodStatus, since int64) {
 		status.Conditions[0].Status = corev1.ConditionFalse
 		ended := &corev1.ContainerStateTerminated{ExitCode: 137, FinishedAt: metav1.Unix(now-since, 0)}
-		status.ContainerStatuses = []corev1.ContainerStatus{{Name: v1alpha1.ContainerRay, LastTerminationState: corev1.ContainerState{Terminated: ended}}}
+		status.ContainerStatuses = []corev1.ContainerStatus{{Name: v1beta1.ContainerRay, LastTerminationState: corev1.ContainerState{Terminated: ended}}}
 	}
 	for name, c := range map[string]struct {
 		befalls func(*Cluster, *corev1.Pod)
@@ -107,7 +107,7 @@ func TestDoubt_SparesAVersionThatLostPods(t *testing.T) {
 		"one is not ready":   {func(_ *Cluster, pod *corev1.Pod) { pod.Status.Conditions[0].Status = corev1.ConditionFalse }, true},
 		"one is gone":        {func(c *Cluster, _ *corev1.Pod) { c.Pods = c.Pods[:2] }, true},
 		"one is gone, and an autoscaler says how many there are": {func(c *Cluster, _ *corev1.Pod) {
-			c.Pods, c.Spec.Autoscaling = c.Pods[:2], &v1alpha1.Autoscaling{}
+			c.Pods, c.Spec.Autoscaling = c.Pods[:2], &v1beta1.Autoscaling{}
 		}, false},
 		"one was evicted": {func(_ *Cluster, pod *corev1.Pod) {
 			ends(&pod.Status, 5)
@@ -146,22 +146,22 @@ func TestDoubt_SparesAVersionThatLostPods(t *testing.T) {
 // TestVersionThatNeverServed_HoldsNothingUp: a typo in the first image is mended whatever the strategy is.
 func TestVersionThatNeverServed_HoldsNothingUp(t *testing.T) {
 	for name, c := range map[string]struct {
-		strategy    v1alpha1.UpgradeMode
+		strategy    v1beta1.UpgradeMode
 		good, store bool
 		want        string
 	}{
-		"None":                               {v1alpha1.UpgradeNone, false, false, "another"},
-		"None, and it served":                {v1alpha1.UpgradeNone, true, false, "held"},
-		"Surge":                              {v1alpha1.UpgradeSurge, false, false, "another"},
-		"InPlace":                            {v1alpha1.UpgradeInPlace, false, false, "in place"},
-		"InPlace that cannot be":             {v1alpha1.UpgradeInPlace, false, true, "another"},
-		"InPlace that cannot be, and served": {v1alpha1.UpgradeInPlace, true, true, "held"},
+		"None":                               {v1beta1.UpgradeNone, false, false, "another"},
+		"None, and it served":                {v1beta1.UpgradeNone, true, false, "held"},
+		"Surge":                              {v1beta1.UpgradeSurge, false, false, "another"},
+		"InPlace":                            {v1beta1.UpgradeInPlace, false, false, "in place"},
+		"InPlace that cannot be":             {v1beta1.UpgradeInPlace, false, true, "another"},
+		"InPlace that cannot be, and served": {v1beta1.UpgradeInPlace, true, true, "held"},
 	} {
 		s := serves(t)
-		s.service.Spec.Upgrade = &v1alpha1.Upgrade{Strategy: c.strategy}
+		s.service.Spec.Upgrade = &v1beta1.Upgrade{Strategy: c.strategy}
 		s.service.Spec.ClusterTemplate.Spec.Image = "ray:fixed"
 		if c.store {
-			s.service.Spec.ClusterTemplate.Spec.ControlStore = &v1alpha1.ControlStore{Embedded: &v1alpha1.EmbeddedStore{}}
+			s.service.Spec.ClusterTemplate.Spec.ControlStore = &v1beta1.ControlStore{Embedded: &v1beta1.EmbeddedStore{}}
 		}
 		if !c.good {
 			s.seen.Record.Active.Good = ""

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
@@ -26,7 +26,7 @@ import (
 // apply carries a plan out. What is written first decides what may follow: a failure ends it.
 // The version that serves comes first: a refusal of another's objects takes nothing
 // from it. What became of the route is told apart: it keeps nothing else from being done.
-func (r *Reconciler) apply(ctx context.Context, service *v1alpha1.ClusterService, plan *Plan) (routed, err error) {
+func (r *Reconciler) apply(ctx context.Context, service *v1beta1.ClusterService, plan *Plan) (routed, err error) {
 	if plan.Empty() {
 		return nil, nil
 	}
@@ -85,15 +85,15 @@ func noteHead(plan *Plan, failed error) {
 }
 
 // writeRecord writes the record and the finalizer.
-func (r *Reconciler) writeRecord(ctx context.Context, service *v1alpha1.ClusterService, plan Plan) error {
+func (r *Reconciler) writeRecord(ctx context.Context, service *v1beta1.ClusterService, plan Plan) error {
 	if plan.Record == nil {
 		return nil
 	}
-	err := reconcile.WriteRecord(ctx, r.Writer, service, plan.Record.textOf(service.UID), func(wanted *v1alpha1.ClusterService) {
+	err := reconcile.WriteRecord(ctx, r.Writer, service, plan.Record.textOf(service.UID), func(wanted *v1beta1.ClusterService) {
 		if plan.Finalizer {
-			controllerutil.AddFinalizer(wanted, v1alpha1.FinalizerServe)
+			controllerutil.AddFinalizer(wanted, v1beta1.FinalizerServe)
 		} else {
-			controllerutil.RemoveFinalizer(wanted, v1alpha1.FinalizerServe)
+			controllerutil.RemoveFinalizer(wanted, v1beta1.FinalizerServe)
 		}
 	})
 	if apierrors.IsNotFound(err) && service.DeletionTimestamp != nil {
@@ -104,19 +104,19 @@ func (r *Reconciler) writeRecord(ctx context.Context, service *v1alpha1.ClusterS
 
 // confirmUnchanged looks past the cache whether the service is as it was seen, before anything is done to
 // clusters, pods or the route. Where the record was just written that is known.
-func (r *Reconciler) confirmUnchanged(ctx context.Context, service *v1alpha1.ClusterService, plan Plan) error {
+func (r *Reconciler) confirmUnchanged(ctx context.Context, service *v1beta1.ClusterService, plan Plan) error {
 	acts := plan.Make != nil || len(plan.Change)+len(plan.Discard)+len(plan.Open)+len(plan.Close)+len(plan.Lead)+len(plan.Strand) > 0 ||
 		slices.ContainsFunc(plan.Fixtures, func(f reconcile.Fixing) bool { return f.Kind == kindRoute })
 	if !acts || plan.Record != nil {
 		return nil
 	}
-	var there v1alpha1.ClusterService
+	var there v1beta1.ClusterService
 	err := r.Live.Get(ctx, client.ObjectKeyFromObject(service), &there)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("read ClusterService %s past the cache: %w", service.Name, err)
 	}
 	same := err == nil && there.UID == service.UID && there.Generation == service.Generation &&
-		there.Annotations[v1alpha1.AnnotationRecord] == service.Annotations[v1alpha1.AnnotationRecord]
+		there.Annotations[v1beta1.AnnotationRecord] == service.Annotations[v1beta1.AnnotationRecord]
 	if !same {
 		return &fault.Wait{For: "the cache to know what became of ClusterService " + service.Name}
 	}
@@ -125,8 +125,8 @@ func (r *Reconciler) confirmUnchanged(ctx context.Context, service *v1alpha1.Clu
 
 // labelTraffic gives pods requests before it takes them from others: at no time there are fewer
 // that have them than there were or must be.
-func (r *Reconciler) labelTraffic(ctx context.Context, service *v1alpha1.ClusterService, plan Plan) error {
-	on, serve, route := v1alpha1.ServeOn, naming.ServeLabel(service.Name), naming.RouteLabel(service.Name)
+func (r *Reconciler) labelTraffic(ctx context.Context, service *v1beta1.ClusterService, plan Plan) error {
+	on, serve, route := v1beta1.ServeOn, naming.ServeLabel(service.Name), naming.RouteLabel(service.Name)
 	given := errors.Join(r.labelPods(ctx, plan.Open, serve, &on, nil), r.labelPods(ctx, plan.Lead, route, &on, nil))
 	if given != nil {
 		return given
@@ -142,12 +142,12 @@ func (r *Reconciler) labelTraffic(ctx context.Context, service *v1alpha1.Cluster
 // labelPods gives pods a label, or takes it from them where value is nil, and notes since when.
 func (r *Reconciler) labelPods(ctx context.Context, pods []*corev1.Pod, key string, value, closed *string) error {
 	return errors.Join(kube.AtOnce(len(pods), func(i int) error {
-		return r.Writer.Label(ctx, pods[i], map[string]*string{key: value}, map[string]*string{v1alpha1.AnnotationClosed: closed})
+		return r.Writer.Label(ctx, pods[i], map[string]*string{key: value}, map[string]*string{v1beta1.AnnotationClosed: closed})
 	})...)
 }
 
 // publishWants says what is wanted of heads from now on.
-func (r *Reconciler) publishWants(service *v1alpha1.ClusterService, plan Plan) {
+func (r *Reconciler) publishWants(service *v1beta1.ClusterService, plan Plan) {
 	name := client.ObjectKeyFromObject(service)
 	var kept []types.NamespacedName
 	for _, want := range plan.Wants {

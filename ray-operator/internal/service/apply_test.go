@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
@@ -24,7 +24,7 @@ import (
 func TestTraffic_OpensBeforeItCloses(t *testing.T) {
 	label := naming.ServeLabel("text")
 	former := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "default", Name: "former", UID: "former", Labels: map[string]string{label: v1alpha1.ServeOn},
+		Namespace: "default", Name: "former", UID: "former", Labels: map[string]string{label: v1beta1.ServeOn},
 	}}
 	next := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "next", UID: "next"}}
 	var written []string
@@ -46,7 +46,7 @@ func TestTraffic_OpensBeforeItCloses(t *testing.T) {
 // TestApply_KeepsTheRevisionBeforeTheRecord: an operator that dies in between must find the version that the record names.
 func TestApply_KeepsTheRevisionBeforeTheRecord(t *testing.T) {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(v1alpha1.AddToScheme(scheme), appsv1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(v1beta1.AddToScheme(scheme), appsv1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	var written []string

@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -34,7 +34,7 @@ type Health struct {
 	// Finding is the first thing that is wrong or waited for, empty while it is well.
 	Finding reason.Finding
 	// Applications as the status tells of them.
-	Applications []v1alpha1.ApplicationStatus
+	Applications []v1beta1.ApplicationStatus
 	// Open are pods that may get requests.
 	Open []*corev1.Pod
 	// Wake is after how long it may be another though nothing happens, 0 for never.

@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/serveconfig"
 )
@@ -189,7 +189,7 @@ func hasSurplus(s *state, side *Side, cluster *Cluster) bool {
 	}
 	for _, pod := range cluster.Pods {
 		over := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
-		if pod.Labels[v1alpha1.LabelRole] == v1alpha1.RoleWorker && !over {
+		if pod.Labels[v1beta1.LabelRole] == v1beta1.RoleWorker && !over {
 			there++
 		}
 	}
@@ -198,7 +198,7 @@ func hasSurplus(s *state, side *Side, cluster *Cluster) bool {
 
 // isDeploying reports whether Serve changes what it runs of an application.
 func isDeploying(h Health) bool {
-	return slices.ContainsFunc(h.Applications, func(a v1alpha1.ApplicationStatus) bool { return a.State == string(headclient.ApplicationDeploying) })
+	return slices.ContainsFunc(h.Applications, func(a v1beta1.ApplicationStatus) bool { return a.State == string(headclient.ApplicationDeploying) })
 }
 
 // countWhole returns what the whole of an upgrade is. It is counted until the candidate has had it all once; then it is

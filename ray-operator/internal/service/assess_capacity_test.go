@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"pgregory.net/rapid"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/serveconfig"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/upgrade"
@@ -44,7 +44,7 @@ func (s *situation) says(cluster int, state, trigger string, running, wanted int
 }
 
 // under is an upgrade whose candidate has a share of the requests, and had all that it was told to have.
-func under(t *testing.T, traffic int, edit func(*v1alpha1.ClusterServiceSpec)) *situation {
+func under(t *testing.T, traffic int, edit func(*v1beta1.ClusterServiceSpec)) *situation {
 	t.Helper()
 	s := upgrades(t, edit)
 	s.seen.Record.Shift = upgrade.Shift{Traffic: traffic, Active: 100, Candidate: 100, Proven: true, At: at().Add(-5 * time.Second), Began: at().Add(-time.Minute)}
@@ -68,8 +68,8 @@ func TestUpgrade_GrowthIsNoSickness(t *testing.T) {
 // TestUpgrade_KeepsItsStepWhileTheActiveGrows: what the active version still wants is no reason to send more requests
 // to the other one.
 func TestUpgrade_KeepsItsStepWhileTheActiveGrows(t *testing.T) {
-	s := under(t, 1, func(spec *v1alpha1.ClusterServiceSpec) {
-		spec.Upgrade = &v1alpha1.Upgrade{StepPercent: number(1), IntervalSeconds: number(3600)}
+	s := under(t, 1, func(spec *v1beta1.ClusterServiceSpec) {
+		spec.Upgrade = &v1beta1.Upgrade{StepPercent: number(1), IntervalSeconds: number(3600)}
 	})
 	s.says(1, "UPSCALING", "AUTOSCALING", 2, 6)
 	if plan := s.decide(); plan.Record != nil && plan.Record.Shift.Traffic != 1 {
@@ -166,10 +166,10 @@ func asks(t *testing.T, s *situation, plan Plan) map[int]serveconfig.Bounds {
 }
 
 // begins is an upgrade that begins, of an active version with seven replicas of at most ten.
-func begins(t *testing.T, edit func(*v1alpha1.ClusterServiceSpec)) *situation {
+func begins(t *testing.T, edit func(*v1beta1.ClusterServiceSpec)) *situation {
 	t.Helper()
 	s := serves(t)
-	s.turns(t, func(spec *v1alpha1.ClusterServiceSpec) { spec.ServeConfig = scaledConfig("app:v1", 1, 10) })
+	s.turns(t, func(spec *v1beta1.ClusterServiceSpec) { spec.ServeConfig = scaledConfig("app:v1", 1, 10) })
 	s.upgrade(t, edit)
 	s.says(1, "HEALTHY", "UPSCALE_COMPLETED", 7, 7)
 	s.says(2, "HEALTHY", "CONFIG_UPDATE_COMPLETED", 1, 1)
@@ -261,10 +261,10 @@ func TestUpgrade_EndsWhateverTheLoadIs(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		least, most := rapid.IntRange(0, 3).Draw(rt, "least"), rapid.IntRange(3, 12).Draw(rt, "most")
 		s := serves(t)
-		s.turns(t, func(spec *v1alpha1.ClusterServiceSpec) { spec.ServeConfig = scaledConfig("app:v1", least, most) })
-		s.upgrade(t, func(spec *v1alpha1.ClusterServiceSpec) {
+		s.turns(t, func(spec *v1beta1.ClusterServiceSpec) { spec.ServeConfig = scaledConfig("app:v1", least, most) })
+		s.upgrade(t, func(spec *v1beta1.ClusterServiceSpec) {
 			spec.ServeConfig = scaledConfig("app:v2", least, most)
-			spec.Upgrade = &v1alpha1.Upgrade{StepPercent: number(int32(rapid.IntRange(5, 100).Draw(rt, "step"))), IntervalSeconds: number(1)}
+			spec.Upgrade = &v1beta1.Upgrade{StepPercent: number(int32(rapid.IntRange(5, 100).Draw(rt, "step"))), IntervalSeconds: number(1)}
 		})
 		begun := rapid.IntRange(max(1, least), most).Draw(rt, "begun")
 		sides := map[int]*loaded{1: {s: s, cluster: 1, running: begun, wanted: begun}, 2: {s: s, cluster: 2}}

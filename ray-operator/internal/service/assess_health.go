@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -37,7 +37,7 @@ func hindranceOf(s *state, active Health) reason.Finding {
 		return active.Finding
 	}
 	var progress reason.Finding
-	for _, kind := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionUpToDate} {
+	for _, kind := range []string{v1beta1.ConditionReady, v1beta1.ConditionUpToDate} {
 		told := meta.FindStatusCondition(cluster.Status.Conditions, kind)
 		if told == nil || told.Status != "False" || told.ObservedGeneration == 0 {
 			continue
@@ -193,10 +193,10 @@ func runningPercent(application headclient.Application, requires requirement) in
 }
 
 // listApplications returns the applications of a revision as Serve reports them.
-func listApplications(cluster *Cluster, revision Revision) []v1alpha1.ApplicationStatus {
-	var all []v1alpha1.ApplicationStatus
+func listApplications(cluster *Cluster, revision Revision) []v1beta1.ApplicationStatus {
+	var all []v1beta1.ApplicationStatus
 	for _, name := range revision.applicationNames() {
-		one := v1alpha1.ApplicationStatus{Name: name, State: missing}
+		one := v1beta1.ApplicationStatus{Name: name, State: missing}
 		if cluster != nil && cluster.Heard {
 			if told, known := cluster.Answer.Serving.Applications[name]; known {
 				one.State, one.RoutePrefix, one.Message = string(told.State), told.RoutePrefix, cut(told.Message)
@@ -223,7 +223,7 @@ func explainNoHead(s *state, cluster *Cluster) reason.Finding {
 		return reason.ClusterMissing.Of(name)
 	case found.DeletionTimestamp != nil:
 		return reason.ClusterDeleting.Of(name)
-	case found.Spec.ManagedBy != "" && found.Spec.ManagedBy != v1alpha1.ManagedByOperator:
+	case found.Spec.ManagedBy != "" && found.Spec.ManagedBy != v1beta1.ManagedByOperator:
 		return reason.ClusterForeign.Of(name, found.Spec.ManagedBy)
 	case found.Spec.Suspend:
 		return reason.ClusterSuspended.Of(name)
@@ -236,7 +236,7 @@ func explainNoHead(s *state, cluster *Cluster) reason.Finding {
 func explainClusterStart(cluster *Cluster, name string) reason.Finding {
 	why := "it is being made"
 	if cluster != nil {
-		ready := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionReady)
+		ready := meta.FindStatusCondition(cluster.Status.Conditions, v1beta1.ConditionReady)
 		if ready != nil && ready.ObservedGeneration > 0 {
 			why = ready.Message
 			told := reason.Finding{Code: ready.Reason, Text: ready.Message}

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
@@ -45,7 +45,7 @@ func TestFormerReplicasAnswer(t *testing.T) {
 	} {
 		s := serves(t)
 		s.service.Spec.ServeConfig = serveConfig("app:bad")
-		s.service.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}}
+		s.service.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionReady, Status: metav1.ConditionTrue}}
 		active := &s.seen.Record.Active
 		active.Revision, active.Healthy = s.keep(t).ID, 0
 		cluster := s.seen.Clusters[1]
@@ -79,7 +79,7 @@ func TestWhyAHeadIsSilent(t *testing.T) {
 		cluster := s.seen.Clusters[2]
 		cluster.Answer = serving.Answer{Failure: headclient.Unavailable, Err: errors.New("connection refused"), FailingSince: at().Add(-silentAfter)}
 		cluster.Head.Status.Conditions[0].Status = c.ready
-		cluster.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: c.told, Message: "told", ObservedGeneration: 1}}
+		cluster.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionReady, Status: metav1.ConditionFalse, Reason: c.told, Message: "told", ObservedGeneration: 1}}
 		health := judgeVersion(s.read(), cluster, expected{revision: s.seen.Revisions[s.seen.Record.Candidate.Revision], requires: wished})
 		if health.Finding.Code != c.cause || !health.Silent {
 			t.Errorf("%s: %s: %s", c.name, health.Finding.Code, health.Finding.Text)
@@ -141,7 +141,7 @@ func TestFailedDeployment_SaysWhenItIsRetried(t *testing.T) {
 func TestOneProxyOfTwoFails(t *testing.T) {
 	for failing, serving := range []bool{true, true, false} {
 		s := serves(t)
-		s.service.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}}
+		s.service.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionReady, Status: metav1.ConditionTrue}}
 		for _, pod := range s.seen.Clusters[1].Pods[1 : 1+failing] { // the first is the head
 			s.seen.Clusters[1].answers(pod, false)
 		}
@@ -156,7 +156,7 @@ func TestOneProxyOfTwoFails(t *testing.T) {
 func TestDrainedProxy_IsNoSickness(t *testing.T) {
 	for why, back := range map[string]bool{"status 503: This node is being drained.": false, "status 503": true} {
 		s := serves(t)
-		s.service.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}}
+		s.service.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionReady, Status: metav1.ConditionTrue}}
 		for _, pod := range s.seen.Clusters[1].Pods[1:] { // the first is the head
 			s.seen.Clusters[1].answers(pod, false)
 		}
@@ -189,8 +189,8 @@ func TestVersionWithoutAControllerIsNotTakenBack(t *testing.T) {
 		cluster.Answer.Serving.Running, cluster.Answer.Serving.Applications = false, nil
 		cluster.Answer.Serving.Targets = nil
 		for _, pod := range cluster.Pods {
-			if pod.Labels[v1alpha1.LabelRole] == v1alpha1.RoleWorker {
-				pod.Labels[naming.ServeLabel("text")] = v1alpha1.ServeOn
+			if pod.Labels[v1beta1.LabelRole] == v1beta1.RoleWorker {
+				pod.Labels[naming.ServeLabel("text")] = v1beta1.ServeOn
 			}
 			cluster.answers(pod, c.answers)
 		}

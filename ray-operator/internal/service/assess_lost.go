@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 )
 
@@ -20,10 +20,10 @@ func hasLostPods(s *state, side *Side) bool {
 	there, lost := int32(0), false
 	for _, pod := range cluster.Pods {
 		switch {
-		case pod.Labels[v1alpha1.LabelRole] != v1alpha1.RoleWorker:
+		case pod.Labels[v1beta1.LabelRole] != v1beta1.RoleWorker:
 		case hasCrashed(pod, side.At):
 			return false
-		case pod.DeletionTimestamp != nil, !reconcile.Ready(pod) && (s.hasRequests(pod) || pod.Annotations[v1alpha1.AnnotationClosed] != ""):
+		case pod.DeletionTimestamp != nil, !reconcile.Ready(pod) && (s.hasRequests(pod) || pod.Annotations[v1beta1.AnnotationClosed] != ""):
 			lost = true // it had requests, and is none that has yet to start
 		default:
 			there++

@@ -3,7 +3,7 @@ package service
 import (
 	"testing"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/upgrade"
 )
@@ -18,7 +18,7 @@ func shared(t *testing.T, capacity int, asked float64, state headclient.Applicat
 	cluster.Spec = *s.service.Spec.ClusterTemplate.Spec.DeepCopy()
 	cluster.Answer.Serving.Capacity = &asked
 	s.takes(&s.seen.Record.Active)
-	return s.read(), Health{Ready: 100, Applications: []v1alpha1.ApplicationStatus{{Name: "text", State: string(state)}}}
+	return s.read(), Health{Ready: 100, Applications: []v1beta1.ApplicationStatus{{Name: "text", State: string(state)}}}
 }
 
 // TestAShareOfTheWholeIsMeasured: more than what a version is told to have counts until its workers

@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/serveconfig"
@@ -95,10 +95,10 @@ func isReachable(pod *corev1.Pod) bool {
 
 // mayServe reports whether a pod stays and is of those that take requests.
 func mayServe(s *state, pod *corev1.Pod) bool {
-	if !isReachable(pod) || pod.Annotations[v1alpha1.AnnotationDrain] != "" {
+	if !isReachable(pod) || pod.Annotations[v1beta1.AnnotationDrain] != "" {
 		return false
 	}
-	return pod.Labels[v1alpha1.LabelRole] != v1alpha1.RoleHead || headServes(s, pod.Labels[v1alpha1.LabelCluster])
+	return pod.Labels[v1beta1.LabelRole] != v1beta1.RoleHead || headServes(s, pod.Labels[v1beta1.LabelCluster])
 }
 
 // headServes reports whether the head's proxy takes requests too: where the user says so, and by
@@ -135,7 +135,7 @@ func substituteHead(s *state, cluster *Cluster, workers []*corev1.Pod) *corev1.P
 	switch {
 	case head == nil || forbidsHead(s.service) || slices.Contains(workers, head):
 		return nil
-	case !isReachable(head) || head.Annotations[v1alpha1.AnnotationDrain] != "" || !cluster.listsProxy(head):
+	case !isReachable(head) || head.Annotations[v1beta1.AnnotationDrain] != "" || !cluster.listsProxy(head):
 		return nil
 	case !sleepsOn(s, cluster) && !s.hasRequests(head):
 		return nil

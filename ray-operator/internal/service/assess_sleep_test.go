@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
@@ -28,7 +28,7 @@ func (c *Cluster) opened(pods ...*corev1.Pod) {
 	for _, pod := range c.Pods {
 		delete(pod.Labels, naming.ServeLabel("text"))
 		if slices.Contains(pods, pod) {
-			pod.Labels[naming.ServeLabel("text")] = v1alpha1.ServeOn
+			pod.Labels[naming.ServeLabel("text")] = v1beta1.ServeOn
 		}
 	}
 }
@@ -77,7 +77,7 @@ func TestSleep_HeadTakesTheRequests(t *testing.T) {
 			c.Answer.Serving.Applications["text"] = one
 		}, "", "", false},
 		"the user keeps it from the head": {func(s *situation, c *Cluster) {
-			s.service.Spec.Service = &v1alpha1.ServeService{HeadEndpoints: &no}
+			s.service.Spec.Service = &v1beta1.ServeService{HeadEndpoints: &no}
 			c.Pods = c.Pods[:1]
 		}, "", "", false},
 	} {
@@ -113,7 +113,7 @@ func TestSleep_NothingIsAskedThatWakes(t *testing.T) {
 		"it does by what its code allows": {1, true, idlePath},
 	} {
 		s := serves(t)
-		s.turns(t, func(spec *v1alpha1.ClusterServiceSpec) {
+		s.turns(t, func(spec *v1beta1.ClusterServiceSpec) {
 			spec.ServeConfig, spec.HealthPath = scaledConfig("app:v1", c.least, 4), "/text/health"
 		})
 		if c.asleep {

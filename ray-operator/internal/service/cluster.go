@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/serveconfig"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
@@ -21,7 +21,7 @@ import (
 // templateOf returns what a side's cluster is built from: what the spec says, or, of a version that it
 // does not ask for, what was kept of it, in the sizes that the spec says now and with the groups that the cluster got
 // since. It is nil where nothing was kept.
-func templateOf(s *state, side *Side) *v1alpha1.ClusterTemplate {
+func templateOf(s *state, side *Side) *v1beta1.ClusterTemplate {
 	asked := s.service.Spec.ClusterTemplate
 	if side.Pods == s.target.Pods && !s.held {
 		return asked.DeepCopy()
@@ -30,7 +30,7 @@ func templateOf(s *state, side *Side) *v1alpha1.ClusterTemplate {
 	if kept == nil || asked == nil || (kept.Spec.Autoscaling == nil) != (asked.Spec.Autoscaling == nil) {
 		return kept
 	}
-	now := &v1alpha1.ComputeCluster{Spec: asked.Spec}
+	now := &v1beta1.ComputeCluster{Spec: asked.Spec}
 	for i := range kept.Spec.WorkerGroups {
 		group := &kept.Spec.WorkerGroups[i]
 		if sized := pod.FindGroup(now, group.Name); sized != nil {
@@ -42,11 +42,11 @@ func templateOf(s *state, side *Side) *v1alpha1.ClusterTemplate {
 }
 
 // addGroups gives a template the groups of workers that a cluster has beside its own, as far as the spec has them too.
-func addGroups(template *v1alpha1.ClusterTemplate, cluster *Cluster, asked *v1alpha1.ComputeCluster) {
+func addGroups(template *v1beta1.ClusterTemplate, cluster *Cluster, asked *v1beta1.ComputeCluster) {
 	if cluster == nil {
 		return
 	}
-	own := &v1alpha1.ComputeCluster{Spec: template.Spec}
+	own := &v1beta1.ComputeCluster{Spec: template.Spec}
 	for i := range cluster.Spec.WorkerGroups {
 		name := cluster.Spec.WorkerGroups[i].Name
 		if group := pod.FindGroup(asked, name); group != nil && pod.FindGroup(own, name) == nil {
@@ -56,7 +56,7 @@ func addGroups(template *v1alpha1.ClusterTemplate, cluster *Cluster, asked *v1al
 }
 
 // clusterFor returns a side's cluster as its template has it, of its whole capacity.
-func clusterFor(s *state, side *Side) *v1alpha1.ComputeCluster {
+func clusterFor(s *state, side *Side) *v1beta1.ComputeCluster {
 	template, revision := templateOf(s, side), s.findRevision(side.Revision)
 	labels, annotations := maps.Clone(template.Metadata.Labels), maps.Clone(template.Metadata.Annotations)
 	if labels == nil {
@@ -65,14 +65,14 @@ func clusterFor(s *state, side *Side) *v1alpha1.ComputeCluster {
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	labels[v1alpha1.LabelService] = s.service.Name
-	annotations[v1alpha1.AnnotationRevisionCluster] = strconv.Itoa(side.Cluster)
-	annotations[v1alpha1.AnnotationStartup] = startupOf(revision)
-	cluster := &v1alpha1.ComputeCluster{
+	labels[v1beta1.LabelService] = s.service.Name
+	annotations[v1beta1.AnnotationRevisionCluster] = strconv.Itoa(side.Cluster)
+	annotations[v1beta1.AnnotationStartup] = startupOf(revision)
+	cluster := &v1beta1.ComputeCluster{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: s.service.Namespace, Name: s.clusterName(side), Labels: labels, Annotations: annotations,
 			OwnerReferences: []metav1.OwnerReference{
-				*metav1.NewControllerRef(s.service, v1alpha1.GroupVersion.WithKind("ClusterService")),
+				*metav1.NewControllerRef(s.service, v1beta1.GroupVersion.WithKind("ClusterService")),
 			},
 		},
 		Spec: template.Spec,
@@ -82,13 +82,13 @@ func clusterFor(s *state, side *Side) *v1alpha1.ComputeCluster {
 }
 
 // wantedCluster returns a side's cluster as it must be, of its whole capacity; nil if it stays as it is.
-func wantedCluster(s *state, side *Side, cluster *Cluster) *v1alpha1.ComputeCluster {
+func wantedCluster(s *state, side *Side, cluster *Cluster) *v1beta1.ComputeCluster {
 	if side.Pods != s.target.Pods && side.Renewing == "" || templateOf(s, side) == nil {
 		return nil
 	}
 	wanted := cluster.DeepCopy()
 	wanted.Spec = clusterFor(s, side).Spec
-	delete(wanted.Annotations, v1alpha1.AnnotationFullReplicas)
+	delete(wanted.Annotations, v1beta1.AnnotationFullReplicas)
 	markRestart(s, side, wanted)
 	if side.Renewing != "" {
 		choosePace(cluster, wanted)
@@ -98,8 +98,8 @@ func wantedCluster(s *state, side *Side, cluster *Cluster) *v1alpha1.ComputeClus
 
 // markRestart makes the head another one where Serve must read at its first start what it did not read
 // when the cluster was made. A cluster that is as it was made has no mark.
-func markRestart(s *state, side *Side, wanted *v1alpha1.ComputeCluster) {
-	made, now := wanted.Annotations[v1alpha1.AnnotationStartup], startupOf(s.findRevision(side.Revision))
+func markRestart(s *state, side *Side, wanted *v1beta1.ComputeCluster) {
+	made, now := wanted.Annotations[v1beta1.AnnotationStartup], startupOf(s.findRevision(side.Revision))
 	if made == "" || made == now {
 		return
 	}
@@ -107,7 +107,7 @@ func markRestart(s *state, side *Side, wanted *v1alpha1.ComputeCluster) {
 	if template.Annotations == nil {
 		template.Annotations = map[string]string{}
 	}
-	template.Annotations[v1alpha1.AnnotationRestart] = now
+	template.Annotations[v1beta1.AnnotationRestart] = now
 }
 
 // startupOf names what Serve reads when it first starts.
@@ -119,13 +119,13 @@ func startupOf(revision Revision) string {
 // choosePace has a cluster replace pods that are out of date, where the user does not say how: all at
 // once where the head is, because nothing outlives it, and workers one at a time otherwise.
 // Once it has begun it stays so, until all is well.
-func choosePace(cluster *Cluster, wanted *v1alpha1.ComputeCluster) {
+func choosePace(cluster *Cluster, wanted *v1beta1.ComputeCluster) {
 	switch {
 	case wanted.Spec.UpgradeStrategy != nil:
 	case hasOldHead(cluster, wanted):
-		wanted.Spec.UpgradeStrategy = &v1alpha1.UpgradeStrategy{Type: v1alpha1.UpgradeRecreate}
+		wanted.Spec.UpgradeStrategy = &v1beta1.UpgradeStrategy{Type: v1beta1.UpgradeRecreate}
 	case needOtherPods(cluster.ComputeCluster, wanted):
-		wanted.Spec.UpgradeStrategy = &v1alpha1.UpgradeStrategy{Type: v1alpha1.UpgradeRollingWorkers}
+		wanted.Spec.UpgradeStrategy = &v1beta1.UpgradeStrategy{Type: v1beta1.UpgradeRollingWorkers}
 	default:
 		wanted.Spec.UpgradeStrategy = cluster.Spec.UpgradeStrategy
 	}
@@ -133,34 +133,34 @@ func choosePace(cluster *Cluster, wanted *v1alpha1.ComputeCluster) {
 
 // hasOldHead reports whether the head is not the one that must be. A hash of a version that this
 // operator does not know counts as good, as it does to the cluster.
-func hasOldHead(cluster *Cluster, wanted *v1alpha1.ComputeCluster) bool {
+func hasOldHead(cluster *Cluster, wanted *v1beta1.ComputeCluster) bool {
 	intent := pod.Intent(wanted, "")
 	if cluster.Head == nil {
 		return pod.Intent(cluster.ComputeCluster, "") != intent
 	}
-	carried := cluster.Head.Annotations[v1alpha1.AnnotationIntent]
+	carried := cluster.Head.Annotations[v1beta1.AnnotationIntent]
 	version, _, _ := strings.Cut(intent, "-")
 	theirs, _, versioned := strings.Cut(carried, "-")
 	return carried != intent && (!versioned || theirs == version)
 }
 
 // needOtherPods reports whether two clusters have not the same pods.
-func needOtherPods(a, b *v1alpha1.ComputeCluster) bool {
+func needOtherPods(a, b *v1beta1.ComputeCluster) bool {
 	one, _ := podsOf(&a.Spec, "") // API types always marshal
 	other, _ := podsOf(&b.Spec, "")
 	return one != other
 }
 
 // isRecreated reports whether a cluster replaces all pods at once.
-func isRecreated(cluster *v1alpha1.ComputeCluster) bool {
+func isRecreated(cluster *v1beta1.ComputeCluster) bool {
 	given := cluster.Spec.UpgradeStrategy
-	return given != nil && given.Type == v1alpha1.UpgradeRecreate
+	return given != nil && given.Type == v1beta1.UpgradeRecreate
 }
 
 // isReplaced reports whether all pods of a cluster are those that must be, by its own word about the
 // spec that it has.
-func isReplaced(cluster *Cluster, wanted *v1alpha1.ComputeCluster) bool {
-	told := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionUpToDate)
+func isReplaced(cluster *Cluster, wanted *v1beta1.ComputeCluster) bool {
+	told := meta.FindStatusCondition(cluster.Status.Conditions, v1beta1.ConditionUpToDate)
 	return !needOtherPods(cluster.ComputeCluster, wanted) && !hasOldHead(cluster, wanted) &&
 		told != nil && told.Status == "True" && told.ObservedGeneration == cluster.Generation
 }
@@ -178,7 +178,7 @@ func whyUnfit(s *state) string {
 	if errs := validate.Update(cluster.ComputeCluster, wanted).ErrorList(); len(errs) > 0 {
 		return cut(errs.ToAggregate())
 	}
-	if wanted.Spec.ControlStore != nil && cluster.Annotations[v1alpha1.AnnotationStartup] != startupOf(s.target) {
+	if wanted.Spec.ControlStore != nil && cluster.Annotations[v1beta1.AnnotationStartup] != startupOf(s.target) {
 		return "its control store keeps what Serve read at its first start: http_options, grpc_options, controller_options and proxy_location"
 	}
 	return ""
@@ -193,7 +193,7 @@ const (
 
 // drainLonger gives workers the time that HAProxy takes, unless the user says how long: all of them,
 // or those whose own environment has Serve use it.
-func drainLonger(spec *v1alpha1.ComputeClusterSpec, all bool) {
+func drainLonger(spec *v1beta1.ComputeClusterSpec, all bool) {
 	const variable = "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S"
 	for i := range spec.WorkerGroups {
 		if !all && !hasHAProxy(&spec.WorkerGroups[i].NodeSpec) {
@@ -211,9 +211,9 @@ func drainLonger(spec *v1alpha1.ComputeClusterSpec, all bool) {
 }
 
 // hasHAProxy reports whether a node's environment has Serve's proxy there be HAProxy.
-func hasHAProxy(node *v1alpha1.NodeSpec) bool {
+func hasHAProxy(node *v1beta1.NodeSpec) bool {
 	return node.Template != nil && slices.ContainsFunc(node.Template.Spec.Containers, func(c corev1.Container) bool {
-		return c.Name == v1alpha1.ContainerRay && slices.ContainsFunc(c.Env, func(v corev1.EnvVar) bool {
+		return c.Name == v1beta1.ContainerRay && slices.ContainsFunc(c.Env, func(v corev1.EnvVar) bool {
 			return v.Name == serveconfig.HAProxyVariable && v.Value == "1"
 		})
 	})
@@ -221,14 +221,14 @@ func hasHAProxy(node *v1alpha1.NodeSpec) bool {
 
 // unfoldTemplate returns the pod template of a node, and the container that runs Ray in it, both made where
 // the user gives none.
-func unfoldTemplate(node *v1alpha1.NodeSpec) (*corev1.PodTemplateSpec, *corev1.Container) {
+func unfoldTemplate(node *v1beta1.NodeSpec) (*corev1.PodTemplateSpec, *corev1.Container) {
 	if node.Template == nil {
 		node.Template = &corev1.PodTemplateSpec{}
 	}
 	spec := &node.Template.Spec
-	at := slices.IndexFunc(spec.Containers, func(c corev1.Container) bool { return c.Name == v1alpha1.ContainerRay })
+	at := slices.IndexFunc(spec.Containers, func(c corev1.Container) bool { return c.Name == v1beta1.ContainerRay })
 	if at < 0 {
-		spec.Containers = append([]corev1.Container{{Name: v1alpha1.ContainerRay}}, spec.Containers...)
+		spec.Containers = append([]corev1.Container{{Name: v1beta1.ContainerRay}}, spec.Containers...)
 		at = 0
 	}
 	return node.Template, &spec.Containers[at]
@@ -236,11 +236,11 @@ func unfoldTemplate(node *v1alpha1.NodeSpec) (*corev1.PodTemplateSpec, *corev1.C
 
 // sizeGroups gives a cluster's groups the share of their replicas that its capacity comes to, and
 // notes on it how many the whole is. Groups that an autoscaler sizes follow Serve by themselves.
-func sizeGroups(cluster *v1alpha1.ComputeCluster, percent int) {
+func sizeGroups(cluster *v1beta1.ComputeCluster, percent int) {
 	if cluster.Spec.Autoscaling != nil {
 		return
 	}
-	noted := cluster.Annotations[v1alpha1.AnnotationFullReplicas]
+	noted := cluster.Annotations[v1beta1.AnnotationFullReplicas]
 	if percent >= 100 && noted == "" {
 		return
 	}
@@ -251,17 +251,17 @@ func sizeGroups(cluster *v1alpha1.ComputeCluster, percent int) {
 		group.Replicas = &share
 	}
 	if percent >= 100 {
-		delete(cluster.Annotations, v1alpha1.AnnotationFullReplicas)
+		delete(cluster.Annotations, v1beta1.AnnotationFullReplicas)
 		return
 	}
 	text, _ := json.Marshal(whole) // numbers always marshal
-	cluster.Annotations[v1alpha1.AnnotationFullReplicas] = string(text)
+	cluster.Annotations[v1beta1.AnnotationFullReplicas] = string(text)
 }
 
 // wholeOf returns how many replicas each group of a cluster has when the cluster has its whole capacity.
-func wholeOf(cluster *v1alpha1.ComputeCluster) map[string]int32 {
+func wholeOf(cluster *v1beta1.ComputeCluster) map[string]int32 {
 	whole := map[string]int32{}
-	noted := cluster.Annotations[v1alpha1.AnnotationFullReplicas]
+	noted := cluster.Annotations[v1beta1.AnnotationFullReplicas]
 	if noted != "" && json.Unmarshal([]byte(noted), &whole) != nil {
 		whole = map[string]int32{} // someone changed it; what is there counts
 	}

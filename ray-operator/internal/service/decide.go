@@ -4,18 +4,18 @@ import (
 	"slices"
 	"time"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
 // Decide chooses what to do about a service: a pure, total function of what was seen.
-func Decide(service *v1alpha1.ClusterService, seen Seen, site desired.Site, now time.Time) Plan {
+func Decide(service *v1beta1.ClusterService, seen Seen, site desired.Site, now time.Time) Plan {
 	if seen.RecordError != nil {
 		return planUnreadable(service, seen.RecordError)
 	}
 	s := &state{service: service, seen: &seen, site: site, now: now, record: seen.Record.clone()}
-	had := slices.Contains(service.Finalizers, v1alpha1.FinalizerServe)
+	had := slices.Contains(service.Finalizers, v1beta1.FinalizerServe)
 	next := &draft{state: s, decision: decision{finalizer: had}}
 	next.follow()
 	var versions assessment
@@ -33,7 +33,7 @@ func Decide(service *v1alpha1.ClusterService, seen Seen, site desired.Site, now 
 }
 
 // recorded returns what stands written.
-func recorded(service *v1alpha1.ClusterService, seen *Seen) string {
+func recorded(service *v1beta1.ClusterService, seen *Seen) string {
 	if there, _ := written(service); there == nil {
 		return Record{Version: recordVersion}.String() // what was restored is written again
 	}
@@ -41,8 +41,8 @@ func recorded(service *v1alpha1.ClusterService, seen *Seen) string {
 }
 
 // planUnreadable leaves all as it is, because nobody knows what the record says.
-func planUnreadable(service *v1alpha1.ClusterService, err error) Plan {
-	finalizer := slices.Contains(service.Finalizers, v1alpha1.FinalizerServe)
+func planUnreadable(service *v1beta1.ClusterService, err error) Plan {
+	finalizer := slices.Contains(service.Finalizers, v1beta1.FinalizerServe)
 	plan := Plan{
 		Phase: service.Status.Phase, Finding: reason.RecordDamaged.Of(err), Stalled: true,
 		Active: service.Status.Active, Candidate: service.Status.Candidate,

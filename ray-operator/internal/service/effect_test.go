@@ -13,92 +13,92 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/upgrade"
 	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
-type specEdit = func(*v1alpha1.ClusterServiceSpec)
+type specEdit = func(*v1beta1.ClusterServiceSpec)
 
 // effects has, for each field of the spec, an edit that sets it to something else.
 var effects = map[string]specEdit{
-	"serveConfig": func(s *v1alpha1.ClusterServiceSpec) { s.ServeConfig = serveConfig("app:v2") },
-	"clusterRef.name": func(s *v1alpha1.ClusterServiceSpec) {
-		s.ClusterTemplate, s.Upgrade, s.ClusterRef = nil, nil, &v1alpha1.ClusterReference{Name: "b"}
+	"serveConfig": func(s *v1beta1.ClusterServiceSpec) { s.ServeConfig = serveConfig("app:v2") },
+	"clusterRef.name": func(s *v1beta1.ClusterServiceSpec) {
+		s.ClusterTemplate, s.Upgrade, s.ClusterRef = nil, nil, &v1beta1.ClusterReference{Name: "b"}
 	},
-	"clusterTemplate.metadata.labels": func(s *v1alpha1.ClusterServiceSpec) { s.ClusterTemplate.Metadata.Labels = map[string]string{"a": "b"} },
-	"clusterTemplate.metadata.annotations": func(s *v1alpha1.ClusterServiceSpec) {
+	"clusterTemplate.metadata.labels": func(s *v1beta1.ClusterServiceSpec) { s.ClusterTemplate.Metadata.Labels = map[string]string{"a": "b"} },
+	"clusterTemplate.metadata.annotations": func(s *v1beta1.ClusterServiceSpec) {
 		s.ClusterTemplate.Metadata.Annotations = map[string]string{"a": "b"}
 	},
-	"clusterTemplate.spec":      func(s *v1alpha1.ClusterServiceSpec) { s.ClusterTemplate.Spec.Image = "mine" },
-	"service.type":              ofService(func(s *v1alpha1.ServeService) { s.Type = corev1.ServiceTypeNodePort }),
-	"service.nodePorts":         ofService(func(s *v1alpha1.ServeService) { s.NodePorts = map[string]int32{"http": 30000} }),
-	"service.loadBalancerClass": ofService(func(s *v1alpha1.ServeService) { s.LoadBalancerClass = "a" }),
-	"service.loadBalancerSourceRanges": ofService(func(s *v1alpha1.ServeService) {
+	"clusterTemplate.spec":      func(s *v1beta1.ClusterServiceSpec) { s.ClusterTemplate.Spec.Image = "mine" },
+	"service.type":              ofService(func(s *v1beta1.ServeService) { s.Type = corev1.ServiceTypeNodePort }),
+	"service.nodePorts":         ofService(func(s *v1beta1.ServeService) { s.NodePorts = map[string]int32{"http": 30000} }),
+	"service.loadBalancerClass": ofService(func(s *v1beta1.ServeService) { s.LoadBalancerClass = "a" }),
+	"service.loadBalancerSourceRanges": ofService(func(s *v1beta1.ServeService) {
 		s.LoadBalancerSourceRanges = []string{"10.0.0.0/8"}
 	}),
-	"service.externalTrafficPolicy": ofService(func(s *v1alpha1.ServeService) {
+	"service.externalTrafficPolicy": ofService(func(s *v1beta1.ServeService) {
 		s.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
 	}),
-	"service.sessionAffinity":  ofService(func(s *v1alpha1.ServeService) { s.SessionAffinity = corev1.ServiceAffinityClientIP }),
-	"service.ipFamilies":       ofService(func(s *v1alpha1.ServeService) { s.IPFamilies = []corev1.IPFamily{corev1.IPv6Protocol} }),
-	"service.ipFamilyPolicy":   ofService(func(s *v1alpha1.ServeService) { s.IPFamilyPolicy = corev1.IPFamilyPolicyPreferDualStack }),
-	"service.ports.name":       ofService(func(s *v1alpha1.ServeService) { s.Ports[0].Name = "grpc" }),
-	"service.ports.port":       ofService(func(s *v1alpha1.ServeService) { s.Ports[0].Port = 88 }),
-	"service.ports.targetPort": ofService(func(s *v1alpha1.ServeService) { s.Ports[1].TargetPort = 9100 }),
-	"service.labels":           ofService(func(s *v1alpha1.ServeService) { s.Labels = map[string]string{"a": "b"} }),
-	"service.annotations":      ofService(func(s *v1alpha1.ServeService) { s.Annotations = map[string]string{"a": "b"} }),
-	"service.allowFrom": ofService(func(s *v1alpha1.ServeService) {
-		s.AllowFrom = []v1alpha1.ServePeer{{NetworkPolicyPeer: networkingv1.NetworkPolicyPeer{NamespaceSelector: &metav1.LabelSelector{}}}}
+	"service.sessionAffinity":  ofService(func(s *v1beta1.ServeService) { s.SessionAffinity = corev1.ServiceAffinityClientIP }),
+	"service.ipFamilies":       ofService(func(s *v1beta1.ServeService) { s.IPFamilies = []corev1.IPFamily{corev1.IPv6Protocol} }),
+	"service.ipFamilyPolicy":   ofService(func(s *v1beta1.ServeService) { s.IPFamilyPolicy = corev1.IPFamilyPolicyPreferDualStack }),
+	"service.ports.name":       ofService(func(s *v1beta1.ServeService) { s.Ports[0].Name = "grpc" }),
+	"service.ports.port":       ofService(func(s *v1beta1.ServeService) { s.Ports[0].Port = 88 }),
+	"service.ports.targetPort": ofService(func(s *v1beta1.ServeService) { s.Ports[1].TargetPort = 9100 }),
+	"service.labels":           ofService(func(s *v1beta1.ServeService) { s.Labels = map[string]string{"a": "b"} }),
+	"service.annotations":      ofService(func(s *v1beta1.ServeService) { s.Annotations = map[string]string{"a": "b"} }),
+	"service.allowFrom": ofService(func(s *v1beta1.ServeService) {
+		s.AllowFrom = []v1beta1.ServePeer{{NetworkPolicyPeer: networkingv1.NetworkPolicyPeer{NamespaceSelector: &metav1.LabelSelector{}}}}
 	}),
-	"service.allowFrom.server": ofService(func(s *v1alpha1.ServeService) { s.AllowFrom = []v1alpha1.ServePeer{{Server: &v1alpha1.ServerPeer{}}} }),
-	"service.headEndpoints": ofService(func(s *v1alpha1.ServeService) {
+	"service.allowFrom.server": ofService(func(s *v1beta1.ServeService) { s.AllowFrom = []v1beta1.ServePeer{{Server: &v1beta1.ServerPeer{}}} }),
+	"service.headEndpoints": ofService(func(s *v1beta1.ServeService) {
 		yes := true
 		s.HeadEndpoints = &yes
 	}),
-	"healthPath":                     func(s *v1alpha1.ClusterServiceSpec) { s.HealthPath = "/text/health" },
-	"upgrade.strategy":               ofUpgrade(func(u *v1alpha1.Upgrade) { u.Strategy = v1alpha1.UpgradeNone }),
-	"upgrade.maxSurgePercent":        ofUpgrade(func(u *v1alpha1.Upgrade) { u.MaxSurgePercent = number(50) }),
-	"upgrade.stepPercent":            ofUpgrade(func(u *v1alpha1.Upgrade) { u.StepPercent = number(50) }),
-	"upgrade.intervalSeconds":        ofUpgrade(func(u *v1alpha1.Upgrade) { u.IntervalSeconds = number(1) }),
-	"upgrade.healthyDeadlineSeconds": ofUpgrade(func(u *v1alpha1.Upgrade) { u.HealthyDeadlineSeconds = number(10) }),
-	"upgrade.drainSeconds":           ofUpgrade(func(u *v1alpha1.Upgrade) { u.DrainSeconds = number(500) }),
-	"upgrade.retireAfterSeconds":     ofUpgrade(func(u *v1alpha1.Upgrade) { u.RetireAfterSeconds = number(500) }),
-	"upgrade.autoRollback": ofUpgrade(func(u *v1alpha1.Upgrade) {
+	"healthPath":                     func(s *v1beta1.ClusterServiceSpec) { s.HealthPath = "/text/health" },
+	"upgrade.strategy":               ofUpgrade(func(u *v1beta1.Upgrade) { u.Strategy = v1beta1.UpgradeNone }),
+	"upgrade.maxSurgePercent":        ofUpgrade(func(u *v1beta1.Upgrade) { u.MaxSurgePercent = number(50) }),
+	"upgrade.stepPercent":            ofUpgrade(func(u *v1beta1.Upgrade) { u.StepPercent = number(50) }),
+	"upgrade.intervalSeconds":        ofUpgrade(func(u *v1beta1.Upgrade) { u.IntervalSeconds = number(1) }),
+	"upgrade.healthyDeadlineSeconds": ofUpgrade(func(u *v1beta1.Upgrade) { u.HealthyDeadlineSeconds = number(10) }),
+	"upgrade.drainSeconds":           ofUpgrade(func(u *v1beta1.Upgrade) { u.DrainSeconds = number(500) }),
+	"upgrade.retireAfterSeconds":     ofUpgrade(func(u *v1beta1.Upgrade) { u.RetireAfterSeconds = number(500) }),
+	"upgrade.autoRollback": ofUpgrade(func(u *v1beta1.Upgrade) {
 		no := false
 		u.AutoRollback = &no
 	}),
-	"upgrade.gateway.parentRef.name":        ofUpgrade(func(u *v1alpha1.Upgrade) { u.Gateway.ParentRef.Name = "other" }),
-	"upgrade.gateway.parentRef.namespace":   ofUpgrade(func(u *v1alpha1.Upgrade) { u.Gateway.ParentRef.Namespace = "other" }),
-	"upgrade.gateway.parentRef.sectionName": ofUpgrade(func(u *v1alpha1.Upgrade) { u.Gateway.ParentRef.SectionName = "http" }),
-	"upgrade.gateway.hostnames":             ofUpgrade(func(u *v1alpha1.Upgrade) { u.Gateway.Hostnames = []string{"example.com"} }),
+	"upgrade.gateway.parentRef.name":        ofUpgrade(func(u *v1beta1.Upgrade) { u.Gateway.ParentRef.Name = "other" }),
+	"upgrade.gateway.parentRef.namespace":   ofUpgrade(func(u *v1beta1.Upgrade) { u.Gateway.ParentRef.Namespace = "other" }),
+	"upgrade.gateway.parentRef.sectionName": ofUpgrade(func(u *v1beta1.Upgrade) { u.Gateway.ParentRef.SectionName = "http" }),
+	"upgrade.gateway.hostnames":             ofUpgrade(func(u *v1beta1.Upgrade) { u.Gateway.Hostnames = []string{"example.com"} }),
 
-	"suspend":   func(s *v1alpha1.ClusterServiceSpec) { s.Suspend = true },
-	"managedBy": func(s *v1alpha1.ClusterServiceSpec) { s.ManagedBy = "kueue.x-k8s.io/multikueue" },
+	"suspend":   func(s *v1beta1.ClusterServiceSpec) { s.Suspend = true },
+	"managedBy": func(s *v1beta1.ClusterServiceSpec) { s.ManagedBy = "kueue.x-k8s.io/multikueue" },
 }
 
-func ofService(edit func(*v1alpha1.ServeService)) specEdit {
-	return func(s *v1alpha1.ClusterServiceSpec) { edit(s.Service) }
+func ofService(edit func(*v1beta1.ServeService)) specEdit {
+	return func(s *v1beta1.ClusterServiceSpec) { edit(s.Service) }
 }
 
-func ofUpgrade(edit func(*v1alpha1.Upgrade)) specEdit {
-	return func(s *v1alpha1.ClusterServiceSpec) { edit(s.Upgrade) }
+func ofUpgrade(edit func(*v1beta1.Upgrade)) specEdit {
+	return func(s *v1beta1.ClusterServiceSpec) { edit(s.Upgrade) }
 }
 
 // opened has something in each part that may be left out.
-func opened(s *v1alpha1.ClusterServiceSpec) {
-	s.Service = &v1alpha1.ServeService{
-		Type: corev1.ServiceTypeLoadBalancer, Ports: []v1alpha1.ServePort{{Name: "http", Port: 80}, {Name: "sidecar", Port: 81}},
+func opened(s *v1beta1.ClusterServiceSpec) {
+	s.Service = &v1beta1.ServeService{
+		Type: corev1.ServiceTypeLoadBalancer, Ports: []v1beta1.ServePort{{Name: "http", Port: 80}, {Name: "sidecar", Port: 81}},
 	}
-	s.Upgrade = &v1alpha1.Upgrade{Strategy: v1alpha1.UpgradeSurge, Gateway: &v1alpha1.ServiceGateway{ParentRef: v1alpha1.GatewayReference{Name: "public"}}}
+	s.Upgrade = &v1beta1.Upgrade{Strategy: v1beta1.UpgradeSurge, Gateway: &v1beta1.ServiceGateway{ParentRef: v1beta1.GatewayReference{Name: "public"}}}
 }
 
 // TestEveryFieldHasAnEffect walks the schema: a field without a row fails, and so does one
 // whose edit changes nothing that the operator does, asks for or refuses.
 func TestEveryFieldHasAnEffect(t *testing.T) {
-	fields := leaves(reflect.TypeFor[v1alpha1.ClusterServiceSpec](), "")
-	before := done(t, func(*v1alpha1.ClusterServiceSpec) {})
+	fields := leaves(reflect.TypeFor[v1beta1.ClusterServiceSpec](), "")
+	before := done(t, func(*v1beta1.ClusterServiceSpec) {})
 	for _, path := range fields {
 		edit, ok := effects[path]
 		if !ok {
@@ -122,7 +122,7 @@ func leaves(of reflect.Type, path string) []string {
 	for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
 		of = of.Elem()
 	}
-	if of.Kind() != reflect.Struct || of.NumField() == 0 || of.PkgPath() != reflect.TypeFor[v1alpha1.ClusterService]().PkgPath() || of == reflect.TypeFor[v1alpha1.ComputeClusterSpec]() {
+	if of.Kind() != reflect.Struct || of.NumField() == 0 || of.PkgPath() != reflect.TypeFor[v1beta1.ClusterService]().PkgPath() || of == reflect.TypeFor[v1beta1.ComputeClusterSpec]() {
 		return []string{path}
 	}
 	var all []string
@@ -175,7 +175,7 @@ func done(t *testing.T, edit specEdit) []string {
 			app["text"] = failed
 		},
 	} {
-		s := upgrades(t, func(spec *v1alpha1.ClusterServiceSpec) { opened(spec); edit(spec) })
+		s := upgrades(t, func(spec *v1beta1.ClusterServiceSpec) { opened(spec); edit(spec) })
 		hasten(s)
 		all = append(all, printed(t, s.decide()))
 	}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
@@ -33,14 +33,14 @@ func serveConfig(path string) runtime.RawExtension {
 }
 
 // text is a service with a cluster of its own with two workers.
-func text() *v1alpha1.ClusterService {
-	cpu := v1alpha1.WorkerGroup{Name: "cpu", Replicas: number(2)}
-	return &v1alpha1.ClusterService{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "text", UID: "text-uid", Generation: 1, Finalizers: []string{v1alpha1.FinalizerServe}},
-		Spec: v1alpha1.ClusterServiceSpec{
+func text() *v1beta1.ClusterService {
+	cpu := v1beta1.WorkerGroup{Name: "cpu", Replicas: number(2)}
+	return &v1beta1.ClusterService{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "text", UID: "text-uid", Generation: 1, Finalizers: []string{v1beta1.FinalizerServe}},
+		Spec: v1beta1.ClusterServiceSpec{
 			ServeConfig: serveConfig("app:v1"),
-			ClusterTemplate: &v1alpha1.ClusterTemplate{Spec: v1alpha1.ComputeClusterSpec{
-				RayVersion: "2.60.0", WorkerGroups: []v1alpha1.WorkerGroup{cpu},
+			ClusterTemplate: &v1beta1.ClusterTemplate{Spec: v1beta1.ComputeClusterSpec{
+				RayVersion: "2.60.0", WorkerGroups: []v1beta1.WorkerGroup{cpu},
 			}},
 		},
 	}
@@ -48,7 +48,7 @@ func text() *v1alpha1.ClusterService {
 
 // situation is a service in a world made by hand.
 type situation struct {
-	service *v1alpha1.ClusterService
+	service *v1beta1.ClusterService
 	seen    Seen
 }
 
@@ -70,7 +70,7 @@ func shares(t *testing.T) *situation {
 	t.Helper()
 	s := serves(t)
 	cluster := s.seen.Clusters[1]
-	s.service.Spec.ClusterRef, s.service.Spec.ClusterTemplate = &v1alpha1.ClusterReference{Name: cluster.Name}, nil
+	s.service.Spec.ClusterRef, s.service.Spec.ClusterTemplate = &v1beta1.ClusterReference{Name: cluster.Name}, nil
 	s.seen.Clusters, s.seen.Revisions = map[int]*Cluster{0: cluster}, map[string]Revision{}
 	revision := s.keep(t)
 	active := &s.seen.Record.Active
@@ -101,10 +101,10 @@ func (s *situation) keep(t *testing.T) Revision {
 // runs has a cluster with a head and two workers that answer, with requests or without.
 func (s *situation) runs(cluster int, open bool) *Cluster {
 	name := naming.ServiceCluster("text", "text-uid", cluster)
-	made := &Cluster{ComputeCluster: &v1alpha1.ComputeCluster{
+	made := &Cluster{ComputeCluster: &v1beta1.ComputeCluster{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "default", Name: name, UID: types.UID(name), Annotations: map[string]string{v1alpha1.AnnotationRevisionCluster: strconv.Itoa(cluster)},
-			Labels: map[string]string{v1alpha1.LabelService: "text"},
+			Namespace: "default", Name: name, UID: types.UID(name), Annotations: map[string]string{v1beta1.AnnotationRevisionCluster: strconv.Itoa(cluster)},
+			Labels: map[string]string{v1beta1.LabelService: "text"},
 		},
 		Spec: *s.service.Spec.ClusterTemplate.Spec.DeepCopy(),
 	}}
@@ -114,16 +114,16 @@ func (s *situation) runs(cluster int, open bool) *Cluster {
 		}},
 	}}
 	made.Heard = true
-	for i, role := range []string{v1alpha1.RoleHead, v1alpha1.RoleWorker, v1alpha1.RoleWorker} {
+	for i, role := range []string{v1beta1.RoleHead, v1beta1.RoleWorker, v1beta1.RoleWorker} {
 		pod := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: "default", Name: fmt.Sprintf("%s-%d", name, i), UID: types.UID(fmt.Sprintf("%s-%d", name, i)),
-				Labels: map[string]string{v1alpha1.LabelCluster: name, v1alpha1.LabelRole: role, v1alpha1.LabelEpoch: "1"},
+				Labels: map[string]string{v1beta1.LabelCluster: name, v1beta1.LabelRole: role, v1beta1.LabelEpoch: "1"},
 			},
 			Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: fmt.Sprintf("10.0.%d.%d", cluster, i), Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
 		}
-		if open && role == v1alpha1.RoleWorker {
-			pod.Labels[naming.ServeLabel("text")] = v1alpha1.ServeOn
+		if open && role == v1beta1.RoleWorker {
+			pod.Labels[naming.ServeLabel("text")] = v1beta1.ServeOn
 		}
 		made.addPod(pod)
 		made.Answer.Serving.Targets = append(made.Answer.Serving.Targets, headclient.Target{Protocol: "HTTP", Instance: string(pod.UID), IP: pod.Status.PodIP, Port: 8000})
@@ -147,7 +147,7 @@ func (s *situation) takes(side *Side) {
 }
 
 // upgrades is a situation in which version 2 is on its way on cluster 2.
-func upgrades(t *testing.T, edit func(*v1alpha1.ClusterServiceSpec)) *situation {
+func upgrades(t *testing.T, edit func(*v1beta1.ClusterServiceSpec)) *situation {
 	t.Helper()
 	s := serves(t)
 	s.upgrade(t, edit)
@@ -155,7 +155,7 @@ func upgrades(t *testing.T, edit func(*v1alpha1.ClusterServiceSpec)) *situation 
 }
 
 // turns has version 1 be what the spec asks for after an edit.
-func (s *situation) turns(t *testing.T, edit func(*v1alpha1.ClusterServiceSpec)) {
+func (s *situation) turns(t *testing.T, edit func(*v1beta1.ClusterServiceSpec)) {
 	t.Helper()
 	edit(&s.service.Spec)
 	revision, active := s.keep(t), &s.seen.Record.Active
@@ -164,7 +164,7 @@ func (s *situation) turns(t *testing.T, edit func(*v1alpha1.ClusterServiceSpec))
 }
 
 // upgrade begins one to version 2 on cluster 2.
-func (s *situation) upgrade(t *testing.T, edit func(*v1alpha1.ClusterServiceSpec)) {
+func (s *situation) upgrade(t *testing.T, edit func(*v1beta1.ClusterServiceSpec)) {
 	t.Helper()
 	s.service.Spec.ClusterTemplate.Spec.Image = "ray:new"
 	if edit != nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
@@ -29,7 +29,7 @@ func TestManyUpgrades(t *testing.T) {
 			former := w.Service("text").Spec.DeepCopy()
 			w.EditService("text", image(fmt.Sprintf("ray:%d", i)))
 			w.During(time.Duration(5+i%40) * time.Second)
-			w.EditService("text", func(s *v1alpha1.ClusterService) { s.Spec = *former })
+			w.EditService("text", func(s *v1beta1.ClusterService) { s.Spec = *former })
 		default:
 			w.EditService("text", image(fmt.Sprintf("ray:%d", i)))
 			w.During(time.Duration(5+i%40) * time.Second)

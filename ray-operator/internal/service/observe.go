@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
@@ -57,7 +57,7 @@ type Seen struct {
 
 // Cluster is a cluster with its pods, and what its head said last.
 type Cluster struct {
-	*v1alpha1.ComputeCluster
+	*v1beta1.ComputeCluster
 	Pods []*corev1.Pod
 	// Head is the live one, nil if there is none.
 	Head   *corev1.Pod
@@ -71,7 +71,7 @@ type Cluster struct {
 
 // Elder is an older service on the same cluster, with what it asks for.
 type Elder struct {
-	Service     *v1alpha1.ClusterService
+	Service     *v1beta1.ClusterService
 	Target      Revision
 	TargetError error
 }
@@ -86,12 +86,12 @@ const (
 )
 
 // observe reads the world; it writes nothing.
-func (r *Reconciler) observe(ctx context.Context, service *v1alpha1.ClusterService) (Seen, error) {
+func (r *Reconciler) observe(ctx context.Context, service *v1beta1.ClusterService) (Seen, error) {
 	seen := Seen{
 		Revisions: map[string]Revision{}, Clusters: map[int]*Cluster{}, Standing: map[string]reconcile.Standing{}, Versions: map[string]*corev1.Service{},
 	}
 	seen.Target, seen.TargetError = revisionOf(service)
-	for _, read := range []func(context.Context, *v1alpha1.ClusterService, *Seen) error{
+	for _, read := range []func(context.Context, *v1beta1.ClusterService, *Seen) error{
 		r.seeRevisions, r.seeClusters, r.seePods, r.seeListed, r.seeStanding, r.seeVersions, r.seeElders,
 	} {
 		if err := read(ctx, service, &seen); err != nil {
@@ -103,7 +103,7 @@ func (r *Reconciler) observe(ctx context.Context, service *v1alpha1.ClusterServi
 	return seen, err
 }
 
-func (r *Reconciler) seeRevisions(ctx context.Context, service *v1alpha1.ClusterService, seen *Seen) error {
+func (r *Reconciler) seeRevisions(ctx context.Context, service *v1beta1.ClusterService, seen *Seen) error {
 	var list appsv1.ControllerRevisionList
 	owned := client.MatchingFields{index.Owner: string(service.UID)}
 	err := r.Client.List(ctx, &list, client.InNamespace(service.Namespace), owned, client.UnsafeDisableDeepCopy)
@@ -111,7 +111,7 @@ func (r *Reconciler) seeRevisions(ctx context.Context, service *v1alpha1.Cluster
 		return fmt.Errorf("list the service's revisions: %w", err)
 	}
 	for i := range list.Items {
-		if list.Items[i].Labels[v1alpha1.LabelService] != service.Name {
+		if list.Items[i].Labels[v1beta1.LabelService] != service.Name {
 			continue
 		}
 		if revision, err := r.parsed.parseOnce(&list.Items[i]); err == nil { // what somebody else wrote there is none
@@ -122,9 +122,9 @@ func (r *Reconciler) seeRevisions(ctx context.Context, service *v1alpha1.Cluster
 }
 
 // seeClusters finds the cluster that the service refers to, or all of its own.
-func (r *Reconciler) seeClusters(ctx context.Context, service *v1alpha1.ClusterService, seen *Seen) error {
+func (r *Reconciler) seeClusters(ctx context.Context, service *v1beta1.ClusterService, seen *Seen) error {
 	if ref := service.Spec.ClusterRef; ref != nil {
-		var cluster v1alpha1.ComputeCluster
+		var cluster v1beta1.ComputeCluster
 		err := r.Client.Get(ctx, types.NamespacedName{Namespace: service.Namespace, Name: ref.Name}, &cluster)
 		switch {
 		case apierrors.IsNotFound(err):
@@ -135,16 +135,16 @@ func (r *Reconciler) seeClusters(ctx context.Context, service *v1alpha1.ClusterS
 		}
 		return nil
 	}
-	var list v1alpha1.ComputeClusterList
+	var list v1beta1.ComputeClusterList
 	err := r.Client.List(ctx, &list, client.InNamespace(service.Namespace), client.MatchingFields{index.Owner: string(service.UID)})
 	if err != nil {
 		return fmt.Errorf("list the service's clusters: %w", err)
 	}
 	for i := range list.Items {
-		if list.Items[i].Labels[v1alpha1.LabelService] != service.Name {
+		if list.Items[i].Labels[v1beta1.LabelService] != service.Name {
 			continue // somebody else put the service's reference there
 		}
-		number, err := strconv.Atoi(list.Items[i].Annotations[v1alpha1.AnnotationRevisionCluster])
+		number, err := strconv.Atoi(list.Items[i].Annotations[v1beta1.AnnotationRevisionCluster])
 		if err == nil && number > 0 && list.Items[i].Name == naming.ServiceCluster(service.Name, service.UID, number) {
 			seen.Clusters[number] = &Cluster{ComputeCluster: &list.Items[i]}
 		}
@@ -153,7 +153,7 @@ func (r *Reconciler) seeClusters(ctx context.Context, service *v1alpha1.ClusterS
 }
 
 // seePods finds the pods of the clusters, and what their heads said.
-func (r *Reconciler) seePods(ctx context.Context, service *v1alpha1.ClusterService, seen *Seen) error {
+func (r *Reconciler) seePods(ctx context.Context, service *v1beta1.ClusterService, seen *Seen) error {
 	known := map[types.UID]bool{}
 	for _, cluster := range seen.Clusters {
 		var pods corev1.PodList
@@ -178,7 +178,7 @@ func (r *Reconciler) seePods(ctx context.Context, service *v1alpha1.ClusterServi
 		return fmt.Errorf("list the pods that serve: %w", err)
 	}
 	for i := range labelled.Items {
-		if pod := &labelled.Items[i]; !known[pod.UID] && pod.Labels[v1alpha1.LabelCluster] != "" && pod.DeletionTimestamp == nil {
+		if pod := &labelled.Items[i]; !known[pod.UID] && pod.Labels[v1beta1.LabelCluster] != "" && pod.DeletionTimestamp == nil {
 			seen.Labelled = append(seen.Labelled, pod)
 		}
 	}
@@ -186,7 +186,7 @@ func (r *Reconciler) seePods(ctx context.Context, service *v1alpha1.ClusterServi
 }
 
 // seeListed finds the pods that the EndpointSlices of the service's address list.
-func (r *Reconciler) seeListed(ctx context.Context, service *v1alpha1.ClusterService, seen *Seen) error {
+func (r *Reconciler) seeListed(ctx context.Context, service *v1beta1.ClusterService, seen *Seen) error {
 	var list discoveryv1.EndpointSliceList
 	err := r.Client.List(ctx, &list, client.InNamespace(service.Namespace), client.MatchingFields{index.Address: service.Name}, client.UnsafeDisableDeepCopy)
 	if err != nil {
@@ -207,7 +207,7 @@ func (r *Reconciler) seeListed(ctx context.Context, service *v1alpha1.ClusterSer
 func (c *Cluster) addPod(pod *corev1.Pod) {
 	c.Pods = append(c.Pods, pod)
 	over := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
-	if pod.Labels[v1alpha1.LabelRole] != v1alpha1.RoleHead || over || pod.DeletionTimestamp != nil {
+	if pod.Labels[v1beta1.LabelRole] != v1beta1.RoleHead || over || pod.DeletionTimestamp != nil {
 		return
 	}
 	if c.Head == nil || reconcile.Epoch(pod) > reconcile.Epoch(c.Head) {
@@ -216,7 +216,7 @@ func (c *Cluster) addPod(pod *corev1.Pod) {
 }
 
 // seeStanding looks at the objects of fixed names.
-func (r *Reconciler) seeStanding(ctx context.Context, service *v1alpha1.ClusterService, seen *Seen) error {
+func (r *Reconciler) seeStanding(ctx context.Context, service *v1beta1.ClusterService, seen *Seen) error {
 	for kind, at := range map[string]struct {
 		name  string
 		empty client.Object
@@ -239,12 +239,12 @@ func (r *Reconciler) seeStanding(ctx context.Context, service *v1alpha1.ClusterS
 }
 
 // ownerOf returns the reference that a service's objects have to it.
-func ownerOf(service *v1alpha1.ClusterService) *metav1.OwnerReference {
-	return metav1.NewControllerRef(service, v1alpha1.GroupVersion.WithKind(kindName))
+func ownerOf(service *v1beta1.ClusterService) *metav1.OwnerReference {
+	return metav1.NewControllerRef(service, v1beta1.GroupVersion.WithKind(kindName))
 }
 
 // seeVersions finds the Services of versions: all of the service's but those of its name and of the active head.
-func (r *Reconciler) seeVersions(ctx context.Context, service *v1alpha1.ClusterService, seen *Seen) error {
+func (r *Reconciler) seeVersions(ctx context.Context, service *v1beta1.ClusterService, seen *Seen) error {
 	var list corev1.ServiceList
 	err := r.Client.List(ctx, &list, client.InNamespace(service.Namespace), client.MatchingFields{index.Owner: string(service.UID)})
 	if err != nil {
@@ -261,7 +261,7 @@ func (r *Reconciler) seeVersions(ctx context.Context, service *v1alpha1.ClusterS
 // seeRoute reads the service's HTTPRoute, where it has a gateway or had one. No cache holds it:
 // the API server may come to know the kind later, or know it no more. A right that is missing
 // keeps nothing from what else there is to do.
-func (r *Reconciler) seeRoute(ctx context.Context, service *v1alpha1.ClusterService, seen *Seen) error {
+func (r *Reconciler) seeRoute(ctx context.Context, service *v1beta1.ClusterService, seen *Seen) error {
 	if gatewayOf(service) == nil && !seen.Record.Routed {
 		return nil
 	}
@@ -282,11 +282,11 @@ func (r *Reconciler) seeRoute(ctx context.Context, service *v1alpha1.ClusterServ
 }
 
 // seeElders finds older services on a cluster that is not the service's own.
-func (r *Reconciler) seeElders(ctx context.Context, service *v1alpha1.ClusterService, seen *Seen) error {
+func (r *Reconciler) seeElders(ctx context.Context, service *v1beta1.ClusterService, seen *Seen) error {
 	if service.Spec.ClusterRef == nil {
 		return nil
 	}
-	var list v1alpha1.ClusterServiceList
+	var list v1beta1.ClusterServiceList
 	err := r.Client.List(ctx, &list, client.InNamespace(service.Namespace), client.MatchingFields{index.Cluster: service.Spec.ClusterRef.Name})
 	if err != nil {
 		return fmt.Errorf("list the services of ComputeCluster %s: %w", service.Spec.ClusterRef.Name, err)
@@ -300,14 +300,14 @@ func (r *Reconciler) seeElders(ctx context.Context, service *v1alpha1.ClusterSer
 }
 
 // readElder reads what an older service asks for.
-func readElder(service *v1alpha1.ClusterService) Elder {
+func readElder(service *v1beta1.ClusterService) Elder {
 	target, err := revisionOf(service)
 	return Elder{Service: service, Target: target, TargetError: err}
 }
 
 // older tells which of two services came first; of two that came in one second one is as good
 // as the other, as long as both find the same.
-func older(a, b *v1alpha1.ClusterService) bool {
+func older(a, b *v1beta1.ClusterService) bool {
 	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
 		return a.CreationTimestamp.Before(&b.CreationTimestamp)
 	}

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
@@ -17,7 +17,7 @@ import (
 // TestObserve_SeesOnlyWhatTheOperatorMade: anybody could name the service as a controller, and nobody else marks objects.
 func TestObserve_SeesOnlyWhatTheOperatorMade(t *testing.T) {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(v1alpha1.AddToScheme(scheme), appsv1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(v1beta1.AddToScheme(scheme), appsv1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	revision, err := revisionOf(text())
@@ -29,15 +29,15 @@ func TestObserve_SeesOnlyWhatTheOperatorMade(t *testing.T) {
 		cluster, revision bool
 	}{
 		"what the operator made":         {func(*metav1.ObjectMeta) {}, true, true},
-		"without its label":              {func(m *metav1.ObjectMeta) { delete(m.Labels, v1alpha1.LabelService) }, false, false},
-		"with the label of another":      {func(m *metav1.ObjectMeta) { m.Labels[v1alpha1.LabelService] = "chat" }, false, false},
+		"without its label":              {func(m *metav1.ObjectMeta) { delete(m.Labels, v1beta1.LabelService) }, false, false},
+		"with the label of another":      {func(m *metav1.ObjectMeta) { m.Labels[v1beta1.LabelService] = "chat" }, false, false},
 		"with a name of its own":         {func(m *metav1.ObjectMeta) { m.Name = "mine" }, false, true},
 		"without its number":             {func(m *metav1.ObjectMeta) { m.Annotations = nil }, false, true},
 		"with a controller of any group": {func(m *metav1.ObjectMeta) { m.OwnerReferences[0].APIVersion = "v1" }, false, false},
 	} {
-		cluster := &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{
+		cluster := &v1beta1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "default", Name: naming.ServiceCluster("text", "text-uid", 1),
-			Labels: map[string]string{v1alpha1.LabelService: "text"}, Annotations: map[string]string{v1alpha1.AnnotationRevisionCluster: "1"},
+			Labels: map[string]string{v1beta1.LabelService: "text"}, Annotations: map[string]string{v1beta1.AnnotationRevisionCluster: "1"},
 			OwnerReferences: []metav1.OwnerReference{*ownerOf(text())},
 		}}
 		kept := revision.toObject(text(), 1)
@@ -46,7 +46,7 @@ func TestObserve_SeesOnlyWhatTheOperatorMade(t *testing.T) {
 		builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(cluster, kept)
 		for _, field := range index.Fields() {
 			switch field.Kind.(type) {
-			case *v1alpha1.ComputeCluster, *appsv1.ControllerRevision:
+			case *v1beta1.ComputeCluster, *appsv1.ControllerRevision:
 				builder = builder.WithIndex(field.Kind, field.Name, field.Value)
 			}
 		}

@@ -8,7 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
@@ -29,9 +29,9 @@ type Plan struct {
 	Fixtures []reconcile.Fixing
 	// Make is a cluster to create, Change those to bring to another spec, Discard those to
 	// delete.
-	Make    *v1alpha1.ComputeCluster
+	Make    *v1beta1.ComputeCluster
 	Change  []Change
-	Discard []*v1alpha1.ComputeCluster
+	Discard []*v1beta1.ComputeCluster
 	// Open are pods that get requests from now on, Close those that do not any more.
 	Open, Close []*corev1.Pod
 	// Lead are pods that a gateway may lead requests to from now on, Strand those that it may
@@ -54,7 +54,7 @@ type Plan struct {
 	Gateway    *reason.Finding
 	Programmed bool
 	// Active and Candidate are the versions as the status tells of them.
-	Active, Candidate *v1alpha1.ServiceVersion
+	Active, Candidate *v1beta1.ServiceVersion
 	// Events are told once all is done.
 	Events []telemetry.Event
 	// Wake is after how long to look again though nothing happened; 0 is never.
@@ -62,7 +62,7 @@ type Plan struct {
 }
 
 // Change is a cluster of the service's own as it was seen and as it must be.
-type Change struct{ Seen, Wanted *v1alpha1.ComputeCluster }
+type Change struct{ Seen, Wanted *v1beta1.ComputeCluster }
 
 // Want is what is wanted of the head of a cluster.
 type Want struct {

@@ -7,7 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
@@ -17,9 +17,9 @@ import (
 // provision says what to create, change and delete, and what is wanted of heads. Plan explains the fields.
 type provision struct {
 	fixtures []reconcile.Fixing
-	make     *v1alpha1.ComputeCluster
+	make     *v1beta1.ComputeCluster
 	change   []Change
-	discard  []*v1alpha1.ComputeCluster
+	discard  []*v1beta1.ComputeCluster
 	drop     []*appsv1.ControllerRevision
 	wants    []Want
 	// conflict is a name that another's object has, unreachable is that of the Service; nil if there is none.
@@ -106,10 +106,10 @@ func (v *provisioner) isShrinking(side *Side) bool {
 
 // awaitShrink keeps the workers of a cluster until Serve has given up its replicas: it chooses on which workers, and
 // those are idle then and go first.
-func awaitShrink(cluster *Cluster, wanted *v1alpha1.ComputeCluster) {
+func awaitShrink(cluster *Cluster, wanted *v1beta1.ComputeCluster) {
 	for i := range wanted.Spec.WorkerGroups {
 		group := &wanted.Spec.WorkerGroups[i]
-		at := slices.IndexFunc(cluster.Spec.WorkerGroups, func(g v1alpha1.WorkerGroup) bool { return g.Name == group.Name })
+		at := slices.IndexFunc(cluster.Spec.WorkerGroups, func(g v1beta1.WorkerGroup) bool { return g.Name == group.Name })
 		if at >= 0 && or(cluster.Spec.WorkerGroups[at].Replicas, 0) > or(group.Replicas, 0) {
 			group.Replicas = cluster.Spec.WorkerGroups[at].Replicas
 		}

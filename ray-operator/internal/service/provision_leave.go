@@ -9,7 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/stranded"
@@ -84,7 +84,7 @@ func (v *provisioner) requestClose(cluster *Cluster, since time.Time, leaving []
 // isServing reports whether some service leads to a pod.
 func isServing(pod *corev1.Pod) bool {
 	for label, value := range pod.Labels {
-		if strings.HasPrefix(label, v1alpha1.LabelServePrefix) && value == v1alpha1.ServeOn {
+		if strings.HasPrefix(label, v1beta1.LabelServePrefix) && value == v1beta1.ServeOn {
 			return true
 		}
 	}
@@ -114,7 +114,7 @@ func (v *provisioner) closeParting() {
 
 // leavesSoon reports whether the proxy of a pod ends soon: the pod goes, or Serve has no more use for it.
 func leavesSoon(cluster *Cluster, pod *corev1.Pod) bool {
-	if pod.Annotations[v1alpha1.AnnotationDrain] != "" {
+	if pod.Annotations[v1beta1.AnnotationDrain] != "" {
 		return true
 	}
 	return cluster.Heard && cluster.Answer.Serving.Running && !cluster.listsProxy(pod)
@@ -203,7 +203,7 @@ func (v *provisioner) removeRetired() {
 func lastParting(s *state, cluster *Cluster) (leaving []*corev1.Pod, latest time.Time, left time.Duration) {
 	var next timer
 	for _, pod := range cluster.Pods {
-		since, err := time.Parse(time.RFC3339, pod.Annotations[v1alpha1.AnnotationClosed])
+		since, err := time.Parse(time.RFC3339, pod.Annotations[v1beta1.AnnotationClosed])
 		if err != nil || s.hasRequests(pod) || s.isAttended(pod) || !isReachable(pod) || !leavesSoon(cluster, pod) {
 			continue
 		}

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
@@ -99,7 +99,7 @@ func TestKeptConnectionsAreClosedOnceNobodyIsLedThere(t *testing.T) {
 		t.Error("they are not closed in the second half of the drain")
 	}
 	long := int32(600)
-	s.service.Spec.Upgrade = &v1alpha1.Upgrade{DrainSeconds: &long}
+	s.service.Spec.Upgrade = &v1beta1.Upgrade{DrainSeconds: &long}
 	if closes(479*time.Second) || !closes(481*time.Second) {
 		t.Error("they are not closed in the last two minutes of a long drain")
 	}
@@ -119,7 +119,7 @@ func TestRetire_LeavesTimeForLastAnswers(t *testing.T) {
 		"done after a very short one": {1, 3, 4}, // half a second, and looked at each second
 	} {
 		s := lost()["the candidate was taken back"](t)
-		s.service.Spec.Upgrade = &v1alpha1.Upgrade{DrainSeconds: &c.drain}
+		s.service.Spec.Upgrade = &v1beta1.Upgrade{DrainSeconds: &c.drain}
 		s.seen.Record.Retiring[0].At = now
 		cluster := s.seen.Clusters[2]
 		for _, pod := range cluster.Pods {
@@ -152,7 +152,7 @@ func TestPart(t *testing.T) {
 		{"it only has no requests for now", 25, func(*situation, *Cluster, *corev1.Pod) {}, ""},
 		{"it has requests again", 25, func(_ *situation, c *Cluster, pod *corev1.Pod) {
 			drains(nil, c, pod)
-			pod.Labels[naming.ServeLabel("text")] = v1alpha1.ServeOn
+			pod.Labels[naming.ServeLabel("text")] = v1beta1.ServeOn
 		}, ""},
 		{"it is not ready", 25, func(_ *situation, c *Cluster, pod *corev1.Pod) {
 			drains(nil, c, pod)
@@ -164,14 +164,14 @@ func TestPart(t *testing.T) {
 		}, ""},
 		{"the cluster is not the service's own", 25, func(s *situation, c *Cluster, pod *corev1.Pod) {
 			drains(nil, c, pod)
-			s.service.Spec.ClusterRef, s.service.Spec.ClusterTemplate = &v1alpha1.ClusterReference{Name: c.Name}, nil
+			s.service.Spec.ClusterRef, s.service.Spec.ClusterTemplate = &v1beta1.ClusterReference{Name: c.Name}, nil
 		}, "heliostat-close-9975"},
 	} {
 		s := upgrades(t, nil)
 		cluster := s.seen.Clusters[1]
 		pod := cluster.Pods[1]
 		delete(pod.Labels, naming.ServeLabel("text"))
-		pod.Annotations = map[string]string{v1alpha1.AnnotationClosed: time.Unix(now-c.ago, 0).UTC().Format(time.RFC3339)}
+		pod.Annotations = map[string]string{v1beta1.AnnotationClosed: time.Unix(now-c.ago, 0).UTC().Format(time.RFC3339)}
 		c.leaves(s, cluster, pod)
 		v := &provisioner{state: s.read(), closing: map[string]headclient.Closing{}}
 		v.closeParting()
@@ -182,7 +182,7 @@ func TestPart(t *testing.T) {
 }
 
 func drains(_ *situation, _ *Cluster, pod *corev1.Pod) {
-	pod.Annotations[v1alpha1.AnnotationDrain] = "{}"
+	pod.Annotations[v1beta1.AnnotationDrain] = "{}"
 }
 
 func unlisted(_ *situation, cluster *Cluster, pod *corev1.Pod) {
@@ -201,9 +201,9 @@ func TestParting_EndsChannelsOfLeavingPods(t *testing.T) {
 		pod.Status.PodIP = "10.0.1.9"
 		delete(pod.Labels, naming.ServeLabel("text"))
 		if c.led {
-			pod.Labels[naming.ServeLabel("other")] = v1alpha1.ServeOn
+			pod.Labels[naming.ServeLabel("other")] = v1beta1.ServeOn
 		}
-		pod.Annotations = map[string]string{v1alpha1.AnnotationClosed: time.Unix(now-20, 0).UTC().Format(time.RFC3339)}
+		pod.Annotations = map[string]string{v1beta1.AnnotationClosed: time.Unix(now-20, 0).UTC().Format(time.RFC3339)}
 		drains(s, cluster, pod)
 		v := &provisioner{state: s.read(), closing: map[string]headclient.Closing{}}
 		v.closeParting()

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -152,10 +152,10 @@ func (v *provisioner) fixRoute() {
 
 // isolatedClusters returns the names of the clusters that a policy keeps to themselves. A policy about another one
 // would close what its spec leaves open.
-func isolatedClusters(seen map[int]*Cluster, made *v1alpha1.ComputeCluster) []string {
+func isolatedClusters(seen map[int]*Cluster, made *v1beta1.ComputeCluster) []string {
 	var names []string
-	add := func(cluster *v1alpha1.ComputeCluster) {
-		if network := cluster.Spec.Network; network == nil || network.Isolation != v1alpha1.IsolationDisabled {
+	add := func(cluster *v1beta1.ComputeCluster) {
+		if network := cluster.Spec.Network; network == nil || network.Isolation != v1beta1.IsolationDisabled {
 			names = append(names, cluster.Name)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
@@ -18,7 +18,7 @@ import (
 
 // TestSized: groups have their share of the replicas, rounded up, and get back what they had.
 func TestSized(t *testing.T) {
-	cluster := &v1alpha1.ComputeCluster{Spec: v1alpha1.ComputeClusterSpec{WorkerGroups: []v1alpha1.WorkerGroup{
+	cluster := &v1beta1.ComputeCluster{Spec: v1beta1.ComputeClusterSpec{WorkerGroups: []v1beta1.WorkerGroup{
 		{Name: "a", Replicas: number(10)}, {Name: "b", Replicas: number(3)}, {Name: "c"},
 	}}}
 	cluster.Annotations = map[string]string{}
@@ -35,11 +35,11 @@ func TestSized(t *testing.T) {
 				t.Errorf("at %d %% group %d has %d replicas, want %d", step.percent, i, have, want)
 			}
 		}
-		if _, noted := cluster.Annotations[v1alpha1.AnnotationFullReplicas]; noted != step.noted {
+		if _, noted := cluster.Annotations[v1beta1.AnnotationFullReplicas]; noted != step.noted {
 			t.Errorf("at %d %% the whole is noted: %v", step.percent, noted)
 		}
 	}
-	cluster.Spec.Autoscaling = &v1alpha1.Autoscaling{}
+	cluster.Spec.Autoscaling = &v1beta1.Autoscaling{}
 	if sizeGroups(cluster, 25); *cluster.Spec.WorkerGroups[0].Replicas != 10 {
 		t.Error("a group is sized that an autoscaler sizes")
 	}
@@ -98,7 +98,7 @@ func TestWant_ListensWhereTheHeadIs(t *testing.T) {
 // TestDrainLonger: workers behind HAProxy get its time, unless the user says how long.
 func TestDrainLonger(t *testing.T) {
 	mine := int64(7)
-	spec := v1alpha1.ComputeClusterSpec{WorkerGroups: []v1alpha1.WorkerGroup{{Name: "a"}, {Name: "b"}}}
+	spec := v1beta1.ComputeClusterSpec{WorkerGroups: []v1beta1.WorkerGroup{{Name: "a"}, {Name: "b"}}}
 	spec.WorkerGroups[1].Template = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 		TerminationGracePeriodSeconds: &mine,
 		Containers:                    []corev1.Container{{Name: "other"}, {Name: "ray", Env: []corev1.EnvVar{{Name: "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S", Value: "5"}}}},
@@ -116,12 +116,12 @@ func TestDrainLonger(t *testing.T) {
 // TestDrainLongerByEnvironment: without a word of it in the configuration it is the workers whose
 // environment says HAProxy that get its time.
 func TestDrainLongerByEnvironment(t *testing.T) {
-	says := func(value string) v1alpha1.NodeSpec {
-		return v1alpha1.NodeSpec{Template: &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{
+	says := func(value string) v1beta1.NodeSpec {
+		return v1beta1.NodeSpec{Template: &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{
 			{Name: "ray", Env: []corev1.EnvVar{{Name: "RAY_SERVE_ENABLE_HA_PROXY", Value: value}}},
 		}}}}
 	}
-	spec := v1alpha1.ComputeClusterSpec{WorkerGroups: []v1alpha1.WorkerGroup{{Name: "a", NodeSpec: says("1")}, {Name: "b", NodeSpec: says("0")}, {Name: "c"}}}
+	spec := v1beta1.ComputeClusterSpec{WorkerGroups: []v1beta1.WorkerGroup{{Name: "a", NodeSpec: says("1")}, {Name: "b", NodeSpec: says("0")}, {Name: "c"}}}
 	drainLonger(&spec, false)
 	if grace := spec.WorkerGroups[0].Template.Spec.TerminationGracePeriodSeconds; grace == nil || *grace != 180 {
 		t.Errorf("with HAProxy the grace period is %v, want 180", grace)
@@ -138,7 +138,7 @@ func TestInquire_AsksTheDoorWhileItMatters(t *testing.T) {
 		door := desired.ServeService(s.service, desired.Ports{HTTP: 8000})
 		door.Spec.ClusterIP = "10.1.2.3"
 		s.seen.Standing[kindService] = reconcile.Standing{Presence: reconcile.Ours, Object: door}
-		s.service.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: ready}}
+		s.service.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionReady, Status: ready}}
 		asked := slices.ContainsFunc(s.decide().Wants[0].Probes, func(probe serving.Probe) bool { return strings.HasPrefix(probe.Address, "10.1.2.3:") })
 		if asked != want {
 			t.Errorf("Ready is %s: its address is asked: %t", ready, asked)
@@ -155,7 +155,7 @@ func TestFixHead_LeadsToTheActiveHead(t *testing.T) {
 	}{
 		"the head of the active version": {serves(t), func(*situation) {}, "text-head " + naming.ServiceCluster("text", "text-uid", 1) + " 1"},
 		"the next head of it": {serves(t), func(s *situation) {
-			s.seen.Clusters[1].Head.Labels[v1alpha1.LabelEpoch] = "2"
+			s.seen.Clusters[1].Head.Labels[v1beta1.LabelEpoch] = "2"
 		}, "text-head " + naming.ServiceCluster("text", "text-uid", 1) + " 2"},
 		"no head":             {serves(t), func(s *situation) { s.seen.Clusters[1].Head = nil }, ""},
 		"a cluster of others": {shares(t), func(*situation) {}, ""},
@@ -164,7 +164,7 @@ func TestFixHead_LeadsToTheActiveHead(t *testing.T) {
 		have := ""
 		for _, fixing := range c.given.decide().Fixtures {
 			if made, is := fixing.Wanted.(*corev1.Service); is && fixing.Kind == kindHead {
-				have = made.Name + " " + made.Spec.Selector[v1alpha1.LabelCluster] + " " + made.Spec.Selector[v1alpha1.LabelEpoch]
+				have = made.Name + " " + made.Spec.Selector[v1beta1.LabelCluster] + " " + made.Spec.Selector[v1beta1.LabelEpoch]
 			}
 		}
 		if have != c.want {

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/upgrade"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
@@ -115,12 +115,12 @@ type Retired struct {
 
 // Last is a change that ended.
 type Last struct {
-	From   string                 `json:"f"`
-	To     string                 `json:"t"`
-	Result v1alpha1.UpgradeResult `json:"r"`
-	Fault  *Fault                 `json:"x,omitempty"`
-	Began  int64                  `json:"b,omitempty"`
-	Ended  int64                  `json:"e"`
+	From   string                `json:"f"`
+	To     string                `json:"t"`
+	Result v1beta1.UpgradeResult `json:"r"`
+	Fault  *Fault                `json:"x,omitempty"`
+	Began  int64                 `json:"b,omitempty"`
+	Ended  int64                 `json:"e"`
 }
 
 // String returns the annotation's text, which ParseRecord reads again: where it would be too long, it has fewer words
@@ -210,8 +210,8 @@ func ParseRecord(text string) (Record, error) {
 }
 
 // written returns what the annotation says of the service, nil where it says nothing, or was copied from another.
-func written(service *v1alpha1.ClusterService) (*Record, error) {
-	text, ok := service.Annotations[v1alpha1.AnnotationRecord]
+func written(service *v1beta1.ClusterService) (*Record, error) {
+	text, ok := service.Annotations[v1beta1.AnnotationRecord]
 	if !ok {
 		return nil, nil //nolint:nilnil // there is none, which is no error
 	}
@@ -224,12 +224,12 @@ func written(service *v1alpha1.ClusterService) (*Record, error) {
 
 // recall gives the service's record: what the annotation says, else what can be restored of it
 // from the status and the clusters, else that of a service that has not begun.
-func recall(service *v1alpha1.ClusterService, seen *Seen, now time.Time) (Record, error) {
+func recall(service *v1beta1.ClusterService, seen *Seen, now time.Time) (Record, error) {
 	if record, err := written(service); record != nil {
 		return *record, err
 	}
 	record := Record{Version: recordVersion}
-	record.Routed = meta.FindStatusCondition(service.Status.Conditions, v1alpha1.ConditionGatewayProgrammed) != nil
+	record.Routed = meta.FindStatusCondition(service.Status.Conditions, v1beta1.ConditionGatewayProgrammed) != nil
 	for number := range seen.Clusters {
 		record.Clusters = max(record.Clusters, number)
 	}
@@ -256,15 +256,15 @@ func recall(service *v1alpha1.ClusterService, seen *Seen, now time.Time) (Record
 			record.Last.Fault = &Fault{Reason: last.Reason, Text: last.Message}
 		}
 	}
-	if meta.IsStatusConditionTrue(told.Conditions, v1alpha1.ConditionSuspended) {
+	if meta.IsStatusConditionTrue(told.Conditions, v1beta1.ConditionSuspended) {
 		record.Suspended, record.Drained = true, now.Unix()
 	}
 	return record, nil
 }
 
 // restoreRenewal takes over that pods are being replaced where they are.
-func (s *Side) restoreRenewal(told *v1alpha1.ClusterServiceStatus, seen *Seen) {
-	upgrading := meta.FindStatusCondition(told.Conditions, v1alpha1.ConditionUpgrading)
+func (s *Side) restoreRenewal(told *v1beta1.ClusterServiceStatus, seen *Seen) {
+	upgrading := meta.FindStatusCondition(told.Conditions, v1beta1.ConditionUpgrading)
 	if upgrading == nil || upgrading.Reason != reason.UpgradeInPlace.Code && upgrading.Reason != reason.UpgradeRecreating.Code {
 		return
 	}
@@ -275,10 +275,10 @@ func (s *Side) restoreRenewal(told *v1alpha1.ClusterServiceStatus, seen *Seen) {
 }
 
 // restoredShift returns how far an upgrade is as the status tells of it.
-func restoredShift(told *v1alpha1.ClusterServiceStatus, now time.Time) upgrade.Shift {
+func restoredShift(told *v1beta1.ClusterServiceStatus, now time.Time) upgrade.Shift {
 	shift := upgrade.Shift{
 		Traffic: int(told.Candidate.TrafficPercent), Active: int(told.Active.CapacityPercent), Candidate: int(told.Candidate.CapacityPercent),
-		Proven: told.Candidate.TrafficPercent > 0, Back: told.Phase == v1alpha1.PhaseRollingBack, Began: now,
+		Proven: told.Candidate.TrafficPercent > 0, Back: told.Phase == v1beta1.PhaseRollingBack, Began: now,
 	}
 	if shift.Proven || shift.Back { // it has requests, or had some
 		shift.At = now
@@ -287,8 +287,8 @@ func restoredShift(told *v1alpha1.ClusterServiceStatus, now time.Time) upgrade.S
 }
 
 // restoreFault takes over what was taken back.
-func (r *Record) restoreFault(told *v1alpha1.ClusterServiceStatus, seen *Seen) {
-	rolled := meta.FindStatusCondition(told.Conditions, v1alpha1.ConditionRolledBack)
+func (r *Record) restoreFault(told *v1beta1.ClusterServiceStatus, seen *Seen) {
+	rolled := meta.FindStatusCondition(told.Conditions, v1beta1.ConditionRolledBack)
 	if rolled == nil || rolled.Status != metav1.ConditionTrue {
 		return
 	}
@@ -308,7 +308,7 @@ func (r *Record) restoreFault(told *v1alpha1.ClusterServiceStatus, seen *Seen) {
 
 // restored returns a side as the status tells of it, if its revision is still kept, and a cluster of the
 // service's own is there.
-func restored(told *v1alpha1.ServiceVersion, seen *Seen, now time.Time) (Side, bool) {
+func restored(told *v1beta1.ServiceVersion, seen *Seen, now time.Time) (Side, bool) {
 	if told == nil {
 		return Side{}, false
 	}

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/upgrade"
 )
 
@@ -64,7 +64,7 @@ func TestString_IsReadAgain(t *testing.T) {
 		record := Record{
 			Version: recordVersion, Of: "00000000-0000-0000-0000-000000000000", Clusters: rapid.IntRange(0, 1<<30).Draw(rt, "clusters"),
 			Active: drawSide(rt, "active"), Failed: "aaaaaaaaaaaaa", FailedAs: "aaaaaaaaaaaaa", Fault: fault("fault"), Began: 1 << 40,
-			Last: &Last{From: "123456", To: "123457", Result: v1alpha1.UpgradeRolledBack, Fault: fault("last"), Began: 1 << 40, Ended: 1 << 40},
+			Last: &Last{From: "123456", To: "123457", Result: v1beta1.UpgradeRolledBack, Fault: fault("last"), Began: 1 << 40, Ended: 1 << 40},
 		}
 		if rapid.Bool().Draw(rt, "own") {
 			candidate := drawSide(rt, "candidate")
@@ -96,7 +96,7 @@ func TestRecordFits(t *testing.T) {
 	record := Record{
 		Version: recordVersion, Clusters: 1 << 30, Active: side, Candidate: &side, Failed: side.Good, FailedAs: side.Good, Fault: fault,
 		Shift: upgrade.Shift{Traffic: 100, Active: 100, Candidate: 100, Proven: true, Back: true, At: at(), Began: at()},
-		Last:  &Last{From: "123456", To: "123457", Result: v1alpha1.UpgradeRolledBack, Fault: fault, Began: 1 << 40, Ended: 1 << 40},
+		Last:  &Last{From: "123456", To: "123457", Result: v1beta1.UpgradeRolledBack, Fault: fault, Began: 1 << 40, Ended: 1 << 40},
 	}
 	if have, err := ParseRecord(record.String()); err != nil || have.Fault.Text != fault.Text || have.Last.Fault.Text != fault.Text {
 		t.Errorf("it has %d bytes: %v", len(record.String()), err)
@@ -150,7 +150,7 @@ func TestRestored(t *testing.T) {
 	s := upgrades(t, nil)
 	s.seen.Record.Shift.Traffic, s.seen.Record.Shift.Proven, s.seen.Record.Shift.At = 50, true, at()
 	for _, pod := range s.seen.Clusters[2].Pods[1:2] {
-		pod.Labels["serve.heliostat.dev/text"] = v1alpha1.ServeOn
+		pod.Labels["serve.heliostat.dev/text"] = v1beta1.ServeOn
 	}
 	plan := s.decide()
 	s.service.Status = Status(s.service, s.seen, plan, nil, at())
@@ -176,10 +176,10 @@ func TestRestored(t *testing.T) {
 
 // TestWritten: a record that was copied from another service says nothing of this one.
 func TestWritten(t *testing.T) {
-	service := &v1alpha1.ClusterService{}
+	service := &v1beta1.ClusterService{}
 	service.UID = "text-uid"
 	for uid, want := range map[types.UID]bool{"text-uid": true, "another": false, "": true} {
-		service.Annotations = map[string]string{v1alpha1.AnnotationRecord: Record{Version: recordVersion, Of: uid}.String()}
+		service.Annotations = map[string]string{v1beta1.AnnotationRecord: Record{Version: recordVersion, Of: uid}.String()}
 		if record, err := written(service); err != nil || (record != nil) != want {
 			t.Errorf("of %q: %+v, %v", uid, record, err)
 		}

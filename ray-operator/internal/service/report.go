@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -41,7 +41,7 @@ func report(s *state, d decision, versions assessment, routing routing, provisio
 	if d.obstacle != nil {
 		r.plan.Finding, r.plan.Stalled = *d.obstacle, true
 		if d.course == courseWait {
-			r.plan.Phase = v1alpha1.PhasePending
+			r.plan.Phase = v1beta1.PhasePending
 		}
 	}
 	if unreachable := provision.unreachable; unreachable != nil {
@@ -63,9 +63,9 @@ func (r *reporter) setPhase(phase string, finding reason.Finding) {
 func (r *reporter) reportDeletion() {
 	switch r.decision.course {
 	case courseDrain:
-		r.setPhase(v1alpha1.PhaseDeleting, reason.ServiceDraining.Of(reconcile.Stamp(r.decision.until)))
+		r.setPhase(v1beta1.PhaseDeleting, reason.ServiceDraining.Of(reconcile.Stamp(r.decision.until)))
 	case courseLeave:
-		r.setPhase(v1alpha1.PhaseDeleting, reason.ServiceLeaving.Of(r.nameOf(r.findCluster(&r.record.Active))))
+		r.setPhase(v1beta1.PhaseDeleting, reason.ServiceLeaving.Of(r.nameOf(r.findCluster(&r.record.Active))))
 	default:
 		return
 	}
@@ -76,11 +76,11 @@ func (r *reporter) reportDeletion() {
 func (r *reporter) reportSuspension() {
 	switch {
 	case r.decision.course == courseDrain:
-		r.setPhase(v1alpha1.PhaseSuspending, reason.ServiceDraining.Of(reconcile.Stamp(r.decision.until)))
+		r.setPhase(v1beta1.PhaseSuspending, reason.ServiceDraining.Of(reconcile.Stamp(r.decision.until)))
 	case r.decision.gone:
-		r.setPhase(v1alpha1.PhaseSuspended, reason.ServiceSuspended.Of())
+		r.setPhase(v1beta1.PhaseSuspended, reason.ServiceSuspended.Of())
 	default:
-		r.setPhase(v1alpha1.PhaseSuspending, reason.ServiceLeaving.Of(r.nameOf(r.findCluster(&r.record.Active))))
+		r.setPhase(v1beta1.PhaseSuspending, reason.ServiceLeaving.Of(r.nameOf(r.findCluster(&r.record.Active))))
 	}
 	suspended := r.plan.Finding
 	r.plan.Suspended = &suspended
@@ -115,17 +115,17 @@ func (r *reporter) reportVersions() {
 	switch {
 	case r.plan.Serving && !isReached(r.state):
 		r.plan.Serving = false
-		r.setPhase(v1alpha1.PhaseStarting, reason.ServeProving.Of(r.clusterName(&record.Active)))
+		r.setPhase(v1beta1.PhaseStarting, reason.ServeProving.Of(r.clusterName(&record.Active)))
 		r.wakeIn(reconcile.Recheck)
 	case record.Active.Good == "":
-		r.setPhase(v1alpha1.PhaseStarting, r.versions.active.Finding)
+		r.setPhase(v1beta1.PhaseStarting, r.versions.active.Finding)
 		r.reportDeadline()
 	case !r.plan.Serving:
 		r.setPhase(r.explainBroken(a + c))
 	case warns(r.versions.active.Finding): // it serves, and somebody should look
-		r.setPhase(v1alpha1.PhaseReady, r.versions.active.Finding)
+		r.setPhase(v1beta1.PhaseReady, r.versions.active.Finding)
 	default:
-		r.setPhase(v1alpha1.PhaseReady, reason.ServiceServes.Of(r.findRevision(record.Active.Revision).numberText(), r.clusterName(&record.Active)))
+		r.setPhase(v1beta1.PhaseReady, reason.ServiceServes.Of(r.findRevision(record.Active.Revision).numberText(), r.clusterName(&record.Active)))
 	}
 	r.reportUpgrade(a, c)
 	r.reportRollback()
@@ -137,11 +137,11 @@ func (r *reporter) explainBroken(endpoints int) (string, reason.Finding) {
 	finding := r.versions.active.Finding
 	switch {
 	case endpoints == 0 && r.record.Active.Renewing != "" && (!warns(finding) || finding.Code == reason.NoEndpoints.Code):
-		return v1alpha1.PhaseUpgrading, r.describeReplacement()
+		return v1beta1.PhaseUpgrading, r.describeReplacement()
 	case endpoints == 0 && !warns(finding):
-		return v1alpha1.PhaseDegraded, reason.NoEndpoints.Of(r.clusterName(&r.record.Active), r.explainNoEndpoints())
+		return v1beta1.PhaseDegraded, reason.NoEndpoints.Of(r.clusterName(&r.record.Active), r.explainNoEndpoints())
 	default:
-		return v1alpha1.PhaseDegraded, finding
+		return v1beta1.PhaseDegraded, finding
 	}
 }
 
@@ -200,12 +200,12 @@ func (r *reporter) explainNoEndpoints() string {
 }
 
 // describeVersion returns a side as the status tells of it.
-func (r *reporter) describeVersion(side *Side, h Health, endpoints int) *v1alpha1.ServiceVersion {
+func (r *reporter) describeVersion(side *Side, h Health, endpoints int) *v1beta1.ServiceVersion {
 	good := ""
 	if side.Good != "" {
 		good = r.findRevision(side.Good).numberText()
 	}
-	return &v1alpha1.ServiceVersion{
+	return &v1beta1.ServiceVersion{
 		ClusterName: r.clusterName(side), Revision: r.findRevision(side.Revision).numberText(), GoodRevision: good, CapacityPercent: int32(r.capacityOf(side)),
 		ReadyEndpoints: int32(endpoints), Healthy: h.Well, Applications: h.Applications,
 	}

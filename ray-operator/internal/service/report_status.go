@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
@@ -18,12 +18,12 @@ import (
 
 // Status computes the status from what was seen, planned and done. It is pure. Of the former
 // status it keeps the times of conditions that did not change.
-func Status(service *v1alpha1.ClusterService, seen Seen, plan Plan, refused error, now time.Time) v1alpha1.ClusterServiceStatus {
+func Status(service *v1beta1.ClusterService, seen Seen, plan Plan, refused error, now time.Time) v1beta1.ClusterServiceStatus {
 	record := seen.Record
 	if plan.Record != nil && refused == nil {
 		record = *plan.Record
 	}
-	status := v1alpha1.ClusterServiceStatus{
+	status := v1beta1.ClusterServiceStatus{
 		ObservedGeneration: service.Generation, Phase: plan.Phase, Active: plan.Active, Candidate: plan.Candidate,
 		Summary: summaryOf(plan.Active, plan.Candidate), Conditions: slices.Clone(service.Status.Conditions), LastUpgrade: outcomeOf(record.Last),
 	}
@@ -39,11 +39,11 @@ func Status(service *v1alpha1.ClusterService, seen Seen, plan Plan, refused erro
 	return status
 }
 
-func outcomeOf(last *Last) *v1alpha1.UpgradeOutcome {
+func outcomeOf(last *Last) *v1beta1.UpgradeOutcome {
 	if last == nil {
 		return nil
 	}
-	told := &v1alpha1.UpgradeOutcome{
+	told := &v1beta1.UpgradeOutcome{
 		From: last.From, To: last.To, Result: last.Result, StartTime: reconcile.Moment(last.Began), EndTime: reconcile.Moment(last.Ended),
 	}
 	if last.Fault != nil {
@@ -53,34 +53,34 @@ func outcomeOf(last *Last) *v1alpha1.UpgradeOutcome {
 }
 
 // setConditions follow from the plan, or from what the API server refused of it.
-func setConditions(service *v1alpha1.ClusterService, status *v1alpha1.ClusterServiceStatus, plan Plan, refused error, now time.Time) {
+func setConditions(service *v1beta1.ClusterService, status *v1beta1.ClusterServiceStatus, plan Plan, refused error, now time.Time) {
 	finding, stalled := chooseFinding(&plan, refused)
 	say := reconcile.Conditions{All: &status.Conditions, Generation: service.Generation, Now: now}
-	suspended := status.Phase == v1alpha1.PhaseSuspended
+	suspended := status.Phase == v1beta1.PhaseSuspended
 	settled := plan.Serving && plan.Upgrading == nil && len(status.Retiring) == 0 && refused == nil
 	if suspended && !stalled { // it is as its spec says, so that nobody waits for it to be ready
-		say.SetWhile(v1alpha1.ConditionReady, nil)
+		say.SetWhile(v1beta1.ConditionReady, nil)
 	} else {
-		say.Set(v1alpha1.ConditionReady, plan.Serving, finding)
+		say.Set(v1beta1.ConditionReady, plan.Serving, finding)
 	}
-	say.SetOr(v1alpha1.ConditionReconciling, !settled && !suspended && !stalled, finding)
+	say.SetOr(v1beta1.ConditionReconciling, !settled && !suspended && !stalled, finding)
 	say.SetStalled(stalled, finding)
-	say.SetWhile(v1alpha1.ConditionRolledBack, plan.RolledBack)
-	say.SetWhile(v1alpha1.ConditionNameConflict, plan.Conflict)
+	say.SetWhile(v1beta1.ConditionRolledBack, plan.RolledBack)
+	say.SetWhile(v1beta1.ConditionNameConflict, plan.Conflict)
 	if plan.Gateway != nil {
-		say.Set(v1alpha1.ConditionGatewayProgrammed, plan.Programmed, *plan.Gateway)
+		say.Set(v1beta1.ConditionGatewayProgrammed, plan.Programmed, *plan.Gateway)
 	} else {
-		say.SetWhile(v1alpha1.ConditionGatewayProgrammed, nil)
+		say.SetWhile(v1beta1.ConditionGatewayProgrammed, nil)
 	}
 	if plan.Upgrading != nil {
-		say.Set(v1alpha1.ConditionUpgrading, true, *plan.Upgrading)
+		say.Set(v1beta1.ConditionUpgrading, true, *plan.Upgrading)
 	} else {
-		say.SetOr(v1alpha1.ConditionUpgrading, false, reason.Finding{})
+		say.SetOr(v1beta1.ConditionUpgrading, false, reason.Finding{})
 	}
 	if plan.Suspended != nil {
-		say.Set(v1alpha1.ConditionSuspended, suspended, *plan.Suspended)
-	} else if meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionSuspended) != nil {
-		say.SetOr(v1alpha1.ConditionSuspended, false, reason.Finding{})
+		say.Set(v1beta1.ConditionSuspended, suspended, *plan.Suspended)
+	} else if meta.FindStatusCondition(status.Conditions, v1beta1.ConditionSuspended) != nil {
+		say.SetOr(v1beta1.ConditionSuspended, false, reason.Finding{})
 	}
 }
 
@@ -109,8 +109,8 @@ func explainRefusal(plan Plan, err error) reason.Finding {
 }
 
 // summaryOf holds the strings for columns.
-func summaryOf(active, candidate *v1alpha1.ServiceVersion) v1alpha1.ServiceSummary {
-	var s v1alpha1.ServiceSummary
+func summaryOf(active, candidate *v1beta1.ServiceVersion) v1beta1.ServiceSummary {
+	var s v1beta1.ServiceSummary
 	if active == nil {
 		return s
 	}
@@ -124,7 +124,7 @@ func summaryOf(active, candidate *v1alpha1.ServiceVersion) v1alpha1.ServiceSumma
 		}
 	}
 	if len(shown.Applications) > 0 {
-		up := slices.DeleteFunc(slices.Clone(shown.Applications), func(a v1alpha1.ApplicationStatus) bool { return a.State != "RUNNING" })
+		up := slices.DeleteFunc(slices.Clone(shown.Applications), func(a v1beta1.ApplicationStatus) bool { return a.State != "RUNNING" })
 		s.Applications = fmt.Sprintf("%d/%d", len(up), len(shown.Applications))
 	}
 	return s

@@ -3,7 +3,7 @@ package service
 import (
 	"fmt"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -25,9 +25,9 @@ func (r *reporter) reportUpgrade(a, c int) {
 	}
 	switch {
 	case record.Candidate != nil && record.Shift.Back, record.Candidate == nil && record.Active.Revision == record.Active.Good:
-		r.plan.Phase = v1alpha1.PhaseRollingBack
-	case r.plan.Phase == v1alpha1.PhaseReady:
-		r.plan.Phase = v1alpha1.PhaseUpgrading
+		r.plan.Phase = v1beta1.PhaseRollingBack
+	case r.plan.Phase == v1beta1.PhaseReady:
+		r.plan.Phase = v1beta1.PhaseUpgrading
 	}
 	r.plan.Upgrading = &finding
 	if r.plan.Serving && finding.Severity() >= r.plan.Finding.Severity() {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/lru"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/serveconfig"
@@ -35,20 +35,20 @@ type Revision struct {
 	Raw json.RawMessage
 	// Template is what its cluster was built from when it was kept, nil where it has none of its
 	// own.
-	Template *v1alpha1.ClusterTemplate
+	Template *v1beta1.ClusterTemplate
 	Object   *appsv1.ControllerRevision
 }
 
 // content is what a ControllerRevision of ours holds. The template is no part of the name: what
 // matters of it there Pods tells.
 type content struct {
-	ServeConfig json.RawMessage           `json:"serveConfig"`
-	Pods        string                    `json:"pods,omitempty"`
-	Template    *v1alpha1.ClusterTemplate `json:"template,omitempty"`
+	ServeConfig json.RawMessage          `json:"serveConfig"`
+	Pods        string                   `json:"pods,omitempty"`
+	Template    *v1beta1.ClusterTemplate `json:"template,omitempty"`
 }
 
 // revisionOf returns the version that a spec asks for.
-func revisionOf(service *v1alpha1.ClusterService) (Revision, error) {
+func revisionOf(service *v1beta1.ClusterService) (Revision, error) {
 	raw, err := canonical(service.Spec.ServeConfig.Raw)
 	if err != nil {
 		return Revision{}, fmt.Errorf("read spec.serveConfig: %w", err)
@@ -103,7 +103,7 @@ func canonical(raw []byte) (json.RawMessage, error) {
 
 // podsOf names what of a spec cannot change without other pods: what the user wants of them,
 // and what Serve reads when it first starts.
-func podsOf(spec *v1alpha1.ComputeClusterSpec, startup string) (string, error) {
+func podsOf(spec *v1beta1.ComputeClusterSpec, startup string) (string, error) {
 	hash, err := naming.IntentHash("v1", []any{startup, intentsOf(spec)})
 	if err != nil {
 		return "", fmt.Errorf("name the pods: %w", err)
@@ -112,8 +112,8 @@ func podsOf(spec *v1alpha1.ComputeClusterSpec, startup string) (string, error) {
 }
 
 // intentsOf returns what the user wants of the pods of each group, and of the head under the empty name.
-func intentsOf(spec *v1alpha1.ComputeClusterSpec) map[string]string {
-	cluster := &v1alpha1.ComputeCluster{Spec: *spec}
+func intentsOf(spec *v1beta1.ComputeClusterSpec) map[string]string {
+	cluster := &v1beta1.ComputeCluster{Spec: *spec}
 	intents := map[string]string{"": pod.Intent(cluster, "")}
 	for i := range spec.WorkerGroups {
 		name := spec.WorkerGroups[i].Name
@@ -134,7 +134,7 @@ func areAlike(one, other map[string]string) bool {
 
 // differByGroups reports whether two specs need the same pods, but for groups of workers that one of them alone has. They
 // have a group in common, so that some workers serve in any case.
-func differByGroups(a, b *v1alpha1.ComputeClusterSpec) bool {
+func differByGroups(a, b *v1beta1.ComputeClusterSpec) bool {
 	one, other := intentsOf(a), intentsOf(b)
 	common := 0
 	for name := range one {
@@ -190,7 +190,7 @@ func (p *parsedRevisions) parseOnce(object *appsv1.ControllerRevision) (Revision
 }
 
 // toObject returns a revision as an object of the service's.
-func (r Revision) toObject(service *v1alpha1.ClusterService, number int64) *appsv1.ControllerRevision {
+func (r Revision) toObject(service *v1beta1.ClusterService, number int64) *appsv1.ControllerRevision {
 	text, _ := json.Marshal(content{r.Raw, r.Pods, r.Template}) // all came from JSON
 	return &appsv1.ControllerRevision{
 		ObjectMeta: desired.OfService(service, naming.ServiceRevision(service.Name, r.ID)),

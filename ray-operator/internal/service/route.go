@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/upgrade"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
@@ -163,7 +163,7 @@ func (r *router) openPods(pods []*corev1.Pod) {
 		}
 	}
 	for _, pod := range r.seen.Labelled {
-		cluster := pod.Labels[v1alpha1.LabelCluster]
+		cluster := pod.Labels[v1beta1.LabelCluster]
 		if cluster != r.clusterName(&r.record.Active) && (r.record.Candidate == nil || cluster != r.clusterName(r.record.Candidate)) {
 			r.close = append(r.close, pod) // of a cluster that is none of ours any more, not one that is not seen yet
 		}

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
@@ -22,8 +22,8 @@ import (
 // has done so, and the time for the next step has come.
 func led(t *testing.T) *situation {
 	t.Helper()
-	s := upgrades(t, func(spec *v1alpha1.ClusterServiceSpec) {
-		spec.Upgrade = &v1alpha1.Upgrade{Gateway: &v1alpha1.ServiceGateway{ParentRef: v1alpha1.GatewayReference{Name: "public"}}}
+	s := upgrades(t, func(spec *v1beta1.ClusterServiceSpec) {
+		spec.Upgrade = &v1beta1.Upgrade{Gateway: &v1beta1.ServiceGateway{ParentRef: v1beta1.GatewayReference{Name: "public"}}}
 	})
 	s.seen.Record.Shift.Traffic, s.seen.Record.Shift.Proven, s.seen.Record.Shift.At = 20, true, at().Add(-time.Minute)
 	s.seen.Versions = map[string]*corev1.Service{}
@@ -41,8 +41,8 @@ func led(t *testing.T) *situation {
 func (s *situation) leads(cluster int, is bool) {
 	for _, pod := range s.seen.Clusters[cluster].Pods {
 		delete(pod.Labels, naming.RouteLabel("text"))
-		if is && pod.Labels[v1alpha1.LabelRole] == v1alpha1.RoleWorker {
-			pod.Labels[naming.RouteLabel("text")] = v1alpha1.ServeOn
+		if is && pod.Labels[v1beta1.LabelRole] == v1beta1.RoleWorker {
+			pod.Labels[naming.RouteLabel("text")] = v1beta1.ServeOn
 		}
 	}
 }
@@ -213,7 +213,7 @@ func TestPaths_AreThoseOfAllVersions(t *testing.T) {
 		"another prefix": {`{"applications":[{"name":"a","route_prefix":"/new","import_path":"a:b"},{"name":"b","route_prefix":null,"import_path":"a:b"}]}`, []string{"/new", "/text"}},
 		"a root path":    {`{"http_options":{"root_path":"/below"},"applications":[{"name":"a","route_prefix":"/new","import_path":"a:b"}]}`, nil},
 	} {
-		s := upgrades(t, func(spec *v1alpha1.ClusterServiceSpec) { spec.ServeConfig.Raw = []byte(c.config) })
+		s := upgrades(t, func(spec *v1beta1.ClusterServiceSpec) { spec.ServeConfig.Raw = []byte(c.config) })
 		have := routePaths(s.read())
 		if slices.Sort(have); !slices.Equal(slices.Compact(have), c.want) {
 			t.Errorf("%s: %q, want %q", name, have, c.want)

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/upgrade"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
@@ -22,7 +22,7 @@ func TestShare_NeverTakesTheLastRequests(t *testing.T) {
 	} {
 		s := upgrades(t, nil)
 		for _, pod := range s.seen.Clusters[2].Pods[1:] {
-			pod.Labels[naming.ServeLabel("text")] = v1alpha1.ServeOn
+			pod.Labels[naming.ServeLabel("text")] = v1beta1.ServeOn
 		}
 		active := s.seen.Clusters[1]
 		for _, pod := range active.Pods {

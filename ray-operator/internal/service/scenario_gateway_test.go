@@ -13,24 +13,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // gate has a service use a gateway.
-func gate(s *v1alpha1.ClusterService) {
-	s.Spec.Upgrade = &v1alpha1.Upgrade{Gateway: &v1alpha1.ServiceGateway{
-		ParentRef: v1alpha1.GatewayReference{Name: "public", Namespace: "infra"}, Hostnames: []string{"text.example.com"},
+func gate(s *v1beta1.ClusterService) {
+	s.Spec.Upgrade = &v1beta1.Upgrade{Gateway: &v1beta1.ServiceGateway{
+		ParentRef: v1beta1.GatewayReference{Name: "public", Namespace: "infra"}, Hostnames: []string{"text.example.com"},
 	}}
 }
 
 // gated is a world with a service behind a gateway that lags by so much, asked through it and
 // through the Service at each moment.
-func gated(w *testkit.World, lag time.Duration, edits ...func(*v1alpha1.ClusterService)) {
+func gated(w *testkit.World, lag time.Duration, edits ...func(*v1beta1.ClusterService)) {
 	w.Helper()
 	w.Gateway.Lag, w.Gateway.Slices = lag, time.Second
-	own(w, append([]func(*v1alpha1.ClusterService){gate}, edits...)...)
+	own(w, append([]func(*v1beta1.ClusterService){gate}, edits...)...)
 	programmed(w)
 	under(w)
 	w.Gateway.Demand("text")
@@ -38,7 +38,7 @@ func gated(w *testkit.World, lag time.Duration, edits ...func(*v1alpha1.ClusterS
 
 // hasty has clusters go as soon as may be: that a gateway is late is then all that there is to wait
 // for.
-func hasty(s *v1alpha1.ClusterService) {
+func hasty(s *v1beta1.ClusterService) {
 	soon := int32(2)
 	s.Spec.Upgrade.DrainSeconds, s.Spec.Upgrade.RetireAfterSeconds = &soon, &soon
 }
@@ -122,7 +122,7 @@ func TestGateway(t *testing.T) {
 			w.EditService("text", image("ray:new"))
 			w.During(60 * time.Second)
 			w.Gateway.Demand("")
-			w.EditService("text", func(s *v1alpha1.ClusterService) { s.Spec.Upgrade.Gateway = nil })
+			w.EditService("text", func(s *v1beta1.ClusterService) { s.Spec.Upgrade.Gateway = nil })
 			w.After(4 * time.Minute)
 			serving(w, 2)
 			w.ExpectService("text", "Ready", "GatewayProgrammed=absent")
@@ -207,7 +207,7 @@ func TestGatewayInTrouble(t *testing.T) {
 func TestGatewayThatWasWell(t *testing.T) {
 	testkit.Play(t,
 		testkit.Scenario{Name: "stops", Run: func(w *testkit.World) {
-			gated(w, 0, func(s *v1alpha1.ClusterService) {
+			gated(w, 0, func(s *v1beta1.ClusterService) {
 				deadline := int32(60)
 				s.Spec.Upgrade.HealthyDeadlineSeconds = &deadline
 			})

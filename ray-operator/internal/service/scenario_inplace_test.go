@@ -8,24 +8,24 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
 // inPlace is a world with a service whose pods are replaced where they are.
-func inPlace(w *testkit.World, edits ...func(*v1alpha1.ClusterService)) {
+func inPlace(w *testkit.World, edits ...func(*v1beta1.ClusterService)) {
 	w.Helper()
-	own(w, append([]func(*v1alpha1.ClusterService){strategy(v1alpha1.UpgradeInPlace)}, edits...)...)
+	own(w, append([]func(*v1beta1.ClusterService){strategy(v1beta1.UpgradeInPlace)}, edits...)...)
 }
 
 // workers is another sort of workers, and none of the head.
-func workers(image string) func(*v1alpha1.ClusterService) {
-	return func(s *v1alpha1.ClusterService) { s.Spec.ClusterTemplate.Spec.WorkerGroups[0].Image = image }
+func workers(image string) func(*v1beta1.ClusterService) {
+	return func(s *v1beta1.ClusterService) { s.Spec.ClusterTemplate.Spec.WorkerGroups[0].Image = image }
 }
 
 // keepAlive asks for what Serve reads at its first start only.
-func keepAlive(s *v1alpha1.ClusterService) {
+func keepAlive(s *v1beta1.ClusterService) {
 	s.Spec.ServeConfig.Raw = []byte(`{"applications":[{"import_path":"app:v1","name":"text","route_prefix":"/text"}],"http_options":{"keep_alive_timeout_s":7}}`)
 }
 
@@ -34,10 +34,10 @@ func keepAlive(s *v1alpha1.ClusterService) {
 // anything of the spec that asks for it.
 func underNotice(w *testkit.World) {
 	w.Helper()
-	w.Serving.DemandUnless("text", func(s *v1alpha1.ClusterService) bool {
+	w.Serving.DemandUnless("text", func(s *v1beta1.ClusterService) bool {
 		told := s.Status.Conditions
-		upgrading := meta.FindStatusCondition(told, v1alpha1.ConditionUpgrading)
-		return s.Status.ObservedGeneration < s.Generation || meta.IsStatusConditionFalse(told, v1alpha1.ConditionReady) ||
+		upgrading := meta.FindStatusCondition(told, v1beta1.ConditionUpgrading)
+		return s.Status.ObservedGeneration < s.Generation || meta.IsStatusConditionFalse(told, v1beta1.ConditionReady) ||
 			upgrading != nil && upgrading.Status == metav1.ConditionTrue && upgrading.Reason == reason.UpgradeRecreating.Code
 	})
 }
@@ -82,7 +82,7 @@ func TestInPlace(t *testing.T) {
 		testkit.Scenario{Name: "workers-and-code", Run: func(w *testkit.World) {
 			inPlace(w)
 			under(w)
-			w.EditService("text", func(s *v1alpha1.ClusterService) { workers("ray:new")(s); code("app:v2")(s) })
+			w.EditService("text", func(s *v1beta1.ClusterService) { workers("ray:new")(s); code("app:v2")(s) })
 			w.After(5 * time.Minute)
 			serving(w, 1)
 			built(w, former, "ray:new")
@@ -155,7 +155,7 @@ func TestInPlaceBadVersion(t *testing.T) {
 			w.Serving.Program = bad
 			inPlace(w)
 			under(w)
-			w.EditService("text", func(s *v1alpha1.ClusterService) { workers("ray:new")(s); code("app:bad")(s) })
+			w.EditService("text", func(s *v1beta1.ClusterService) { workers("ray:new")(s); code("app:bad")(s) })
 			w.After(5 * time.Minute)
 			rolledBack(w)
 		}},
@@ -163,13 +163,13 @@ func TestInPlaceBadVersion(t *testing.T) {
 			w.Serving.Program = bad
 			inPlace(w)
 			underNotice(w)
-			w.EditService("text", func(s *v1alpha1.ClusterService) { image("ray:new")(s); code("app:bad")(s) })
+			w.EditService("text", func(s *v1beta1.ClusterService) { image("ray:new")(s); code("app:bad")(s) })
 			w.After(5 * time.Minute)
 			rolledBack(w)
 		}},
 		testkit.Scenario{Name: "pods-that-never-start", Run: func(w *testkit.World) {
 			w.Kubelet.Idle = of("ray:none")
-			inPlace(w, func(s *v1alpha1.ClusterService) {
+			inPlace(w, func(s *v1beta1.ClusterService) {
 				deadline := int32(60)
 				s.Spec.Upgrade.HealthyDeadlineSeconds = &deadline
 			})
@@ -194,7 +194,7 @@ func TestInPlaceTells(t *testing.T) {
 	w.EditService("text", workers("ray:slow"))
 	w.During(10 * time.Second)
 	w.ExpectService("text", "Upgrading", "Ready=True UpgradeInPlace", "Upgrading=True UpgradeInPlace")
-	w.EditService("text", func(s *v1alpha1.ClusterService) { workers("")(s); image("ray:newer")(s) })
+	w.EditService("text", func(s *v1beta1.ClusterService) { workers("")(s); image("ray:newer")(s) })
 	w.During(time.Second)
 	w.EditService("text", image("ray:new"))
 	w.During(time.Second)
@@ -209,7 +209,7 @@ func TestInPlaceBegins(t *testing.T) {
 			under(w)
 			w.EditService("text", image("ray:new"))
 			w.During(35 * time.Second)
-			w.EditService("text", strategy(v1alpha1.UpgradeInPlace))
+			w.EditService("text", strategy(v1beta1.UpgradeInPlace))
 			w.After(5 * time.Minute)
 			serving(w, 2)
 		}},
@@ -219,8 +219,8 @@ func TestInPlaceBegins(t *testing.T) {
 			under(w)
 			w.EditService("text", workers("ray:slow"))
 			w.During(12 * time.Second)
-			w.EditService("text", func(s *v1alpha1.ClusterService) {
-				strategy(v1alpha1.UpgradeSurge)(s)
+			w.EditService("text", func(s *v1beta1.ClusterService) {
+				strategy(v1beta1.UpgradeSurge)(s)
 				image("ray:new")(s)
 				workers("")(s)
 			})
@@ -234,7 +234,7 @@ func TestInPlaceBegins(t *testing.T) {
 			w.During(12 * time.Second)
 			w.EditService("text", suspended(true))
 			w.After(3 * time.Minute)
-			w.EditService("text", func(s *v1alpha1.ClusterService) { suspended(false)(s); workers("ray:new")(s) })
+			w.EditService("text", func(s *v1beta1.ClusterService) { suspended(false)(s); workers("ray:new")(s) })
 			w.After(5 * time.Minute)
 			serving(w, 1)
 			built(w, former, "ray:new")
@@ -254,8 +254,8 @@ func TestInPlaceBegins(t *testing.T) {
 
 // TestGroups: groups of workers come and go on the cluster that serves, without a version.
 func TestGroups(t *testing.T) {
-	grouped := func(names ...string) func(*v1alpha1.ClusterService) {
-		return func(s *v1alpha1.ClusterService) {
+	grouped := func(names ...string) func(*v1beta1.ClusterService) {
+		return func(s *v1beta1.ClusterService) {
 			all := &s.Spec.ClusterTemplate.Spec.WorkerGroups
 			*all = (*all)[:1]
 			for _, name := range names {

@@ -4,20 +4,20 @@ import (
 	"testing"
 	"time"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
 // scales has Serve scale the service's deployment between bounds.
-func scales(path string, least, most int) func(*v1alpha1.ClusterService) {
-	return func(s *v1alpha1.ClusterService) { s.Spec.ServeConfig = testkit.ScaledConfig("text", path, least, most) }
+func scales(path string, least, most int) func(*v1beta1.ClusterService) {
+	return func(s *v1beta1.ClusterService) { s.Spec.ServeConfig = testkit.ScaledConfig("text", path, least, most) }
 }
 
 // loaded is a world with a service that Serve has scaled to so many of at most six replicas.
-func loaded(w *testkit.World, replicas int, edits ...func(*v1alpha1.ClusterService)) {
+func loaded(w *testkit.World, replicas int, edits ...func(*v1beta1.ClusterService)) {
 	w.Helper()
 	w.Serving.Loads("text", replicas)
-	own(w, append([]func(*v1alpha1.ClusterService){scales("app:v1", 1, 6)}, edits...)...)
+	own(w, append([]func(*v1beta1.ClusterService){scales("app:v1", 1, 6)}, edits...)...)
 	w.After(time.Minute)
 	under(w)
 }
@@ -39,8 +39,8 @@ func TestScaledService(t *testing.T) {
 	testkit.Play(t,
 		testkit.Scenario{Name: "image", Run: scaledImage},
 		testkit.Scenario{Name: "half-the-room", Run: func(w *testkit.World) {
-			loaded(w, 4, func(s *v1alpha1.ClusterService) {
-				s.Spec.Upgrade = &v1alpha1.Upgrade{MaxSurgePercent: &half, StepPercent: &half}
+			loaded(w, 4, func(s *v1beta1.ClusterService) {
+				s.Spec.Upgrade = &v1beta1.Upgrade{MaxSurgePercent: &half, StepPercent: &half}
 			})
 			w.EditService("text", image("ray:new"))
 			w.After(8 * time.Minute)
@@ -99,7 +99,7 @@ func TestSleepingService(t *testing.T) {
 			sleeping(w, 1)
 		}},
 		testkit.Scenario{Name: "upgraded-asleep", Run: func(w *testkit.World) {
-			own(w, fromZero, func(s *v1alpha1.ClusterService) { s.Spec.HealthPath = "/text/health" })
+			own(w, fromZero, func(s *v1beta1.ClusterService) { s.Spec.HealthPath = "/text/health" })
 			w.EditService("text", image("ray:new"))
 			w.After(5 * time.Minute)
 			sleeping(w, 2)

@@ -14,14 +14,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	heads "github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // given makes a service and lets all come to rest.
-func given(w *testkit.World, of *v1alpha1.ClusterService, edits ...func(*v1alpha1.ClusterService)) {
+func given(w *testkit.World, of *v1beta1.ClusterService, edits ...func(*v1beta1.ClusterService)) {
 	w.Helper()
 	for _, edit := range edits {
 		edit(of)
@@ -31,7 +31,7 @@ func given(w *testkit.World, of *v1alpha1.ClusterService, edits ...func(*v1alpha
 }
 
 // own is a world with a service on a cluster of its own with two workers.
-func own(w *testkit.World, edits ...func(*v1alpha1.ClusterService)) {
+func own(w *testkit.World, edits ...func(*v1beta1.ClusterService)) {
 	w.Helper()
 	given(w, testkit.OwnService("text", testkit.Group("cpu", 2)), edits...)
 }
@@ -72,20 +72,20 @@ func listsLiving(w *testkit.World) {
 }
 
 // code is another configuration, image another sort of pods.
-func code(path string) func(*v1alpha1.ClusterService) {
-	return func(s *v1alpha1.ClusterService) { s.Spec.ServeConfig = testkit.ServeConfig("text", path) }
+func code(path string) func(*v1beta1.ClusterService) {
+	return func(s *v1beta1.ClusterService) { s.Spec.ServeConfig = testkit.ServeConfig("text", path) }
 }
 
-func image(name string) func(*v1alpha1.ClusterService) {
-	return func(s *v1alpha1.ClusterService) { s.Spec.ClusterTemplate.Spec.Image = name }
+func image(name string) func(*v1beta1.ClusterService) {
+	return func(s *v1beta1.ClusterService) { s.Spec.ClusterTemplate.Spec.Image = name }
 }
 
-func suspended(is bool) func(*v1alpha1.ClusterService) {
-	return func(s *v1alpha1.ClusterService) { s.Spec.Suspend = is }
+func suspended(is bool) func(*v1beta1.ClusterService) {
+	return func(s *v1beta1.ClusterService) { s.Spec.Suspend = is }
 }
 
-func strategy(of v1alpha1.UpgradeMode) func(*v1alpha1.ClusterService) {
-	return func(s *v1alpha1.ClusterService) { s.Spec.Upgrade = &v1alpha1.Upgrade{Strategy: of} }
+func strategy(of v1beta1.UpgradeMode) func(*v1beta1.ClusterService) {
+	return func(s *v1beta1.ClusterService) { s.Spec.Upgrade = &v1beta1.Upgrade{Strategy: of} }
 }
 
 // under asks for the service at each moment from now on.
@@ -164,10 +164,10 @@ func TestSharedClusterInTrouble(t *testing.T) {
 				w.Settle()
 			})
 			given(w, testkit.Service("text"))
-			w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Spec.Suspend = true })
+			w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.Suspend = true })
 			w.After(2 * time.Minute)
 			w.ExpectService("text", "Degraded", "Ready=False ClusterSuspended")
-			w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Spec.Suspend = false })
+			w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.Suspend = false })
 			w.After(2 * time.Minute)
 			w.ExpectService("text", "Ready", "Ready=True")
 		}},
@@ -178,7 +178,7 @@ func TestSharedClusterInTrouble(t *testing.T) {
 			})
 			given(w, testkit.Service("text"))
 			w.After(2 * time.Second)
-			given(w, testkit.Service("other"), func(s *v1alpha1.ClusterService) { s.Spec.ServeConfig = testkit.ServeConfig("text", "app:mine") })
+			given(w, testkit.Service("other"), func(s *v1beta1.ClusterService) { s.Spec.ServeConfig = testkit.ServeConfig("text", "app:mine") })
 			w.ExpectService("other", "Pending", "Ready=False ServeCollision", "Stalled=True")
 			w.ExpectService("text", "Ready", "Ready=True")
 			w.Must(w.Client.Delete(w.Ctx, w.Service("text")))
@@ -203,7 +203,7 @@ func TestNeighbour_IsRefusedAlone(t *testing.T) {
 				w.Settle()
 			})
 			given(w, testkit.Service("text"))
-			given(w, testkit.Service("other"), func(s *v1alpha1.ClusterService) { s.Spec.ServeConfig = testkit.ServeConfig("other", "app:bad") })
+			given(w, testkit.Service("other"), func(s *v1beta1.ClusterService) { s.Spec.ServeConfig = testkit.ServeConfig("other", "app:bad") })
 			w.ExpectService("other", "Starting", "Ready=False ServeConfigRefused")
 			w.ExpectService("text", "Ready", "Ready=True")
 			w.EditService("text", code("app:v2"))
@@ -212,7 +212,7 @@ func TestNeighbour_IsRefusedAlone(t *testing.T) {
 			w.Delete(w.Head("demo"))
 			w.After(3 * time.Minute)
 			w.ExpectService("text", "Ready", "Ready=True")
-			w.EditService("other", func(s *v1alpha1.ClusterService) { s.Spec.ServeConfig = testkit.ServeConfig("other", "app:v2") })
+			w.EditService("other", func(s *v1beta1.ClusterService) { s.Spec.ServeConfig = testkit.ServeConfig("other", "app:v2") })
 			w.After(3 * time.Minute)
 			w.ExpectService("other", "Ready", "Ready=True")
 		}},
@@ -224,7 +224,7 @@ func TestLostNode_BlocksNoUpgrade(t *testing.T) {
 	testkit.Play(t,
 		testkit.Scenario{Name: "another-upgrade", Run: func(w *testkit.World) {
 			onOld := func(pod *corev1.Pod) string {
-				if pod.Labels[v1alpha1.LabelRole] == v1alpha1.RoleWorker {
+				if pod.Labels[v1beta1.LabelRole] == v1beta1.RoleWorker {
 					return "old"
 				}
 				return "node-1"
@@ -289,9 +289,9 @@ func TestUpgrade_WaitsForSlices(t *testing.T) {
 	testkit.Play(t,
 		testkit.Scenario{Name: "slices-late", Run: func(w *testkit.World) { // nodes send requests for far longer than the drain
 			w.Gateway.Slices = 20 * time.Second
-			own(w, func(s *v1alpha1.ClusterService) {
+			own(w, func(s *v1beta1.ClusterService) {
 				soon := int32(2)
-				s.Spec.Upgrade = &v1alpha1.Upgrade{DrainSeconds: &soon, RetireAfterSeconds: &soon}
+				s.Spec.Upgrade = &v1beta1.Upgrade{DrainSeconds: &soon, RetireAfterSeconds: &soon}
 			})
 			w.After(time.Minute)
 			w.EditService("text", image("ray:new"))
@@ -358,8 +358,8 @@ func TestBadVersion_IsTriedAgainOnRequest(t *testing.T) {
 	fails = false
 	w.After(3 * time.Minute)
 	w.ExpectService("text", "Ready", "RolledBack=True UpgradeRolledBack")
-	w.EditService("text", func(s *v1alpha1.ClusterService) {
-		metav1.SetMetaDataAnnotation(&s.ObjectMeta, v1alpha1.AnnotationRetry, "1")
+	w.EditService("text", func(s *v1beta1.ClusterService) {
+		metav1.SetMetaDataAnnotation(&s.ObjectMeta, v1beta1.AnnotationRetry, "1")
 	})
 	w.After(3 * time.Minute)
 	w.ExpectService("text", "Ready", "Ready=True", "Upgrading=False", "RolledBack=absent")
@@ -373,7 +373,7 @@ func TestSpecThatCannotBeFollowed(t *testing.T) {
 			under(w)
 			cluster := clusterOf(w, 1)
 			generation := w.Cluster(cluster).Generation
-			w.EditService("text", func(s *v1alpha1.ClusterService) {
+			w.EditService("text", func(s *v1beta1.ClusterService) {
 				s.Spec.ServeConfig.Raw = []byte(`{"applications":[{"import_path":"app:v1","name":"text","route_prefix":"/text"}],"http_options":{"port":9999}}`)
 				s.Spec.ClusterTemplate.Spec.Image = "ray:new"
 			})
@@ -382,13 +382,13 @@ func TestSpecThatCannotBeFollowed(t *testing.T) {
 			if have := w.Cluster(cluster).Generation; have != generation {
 				w.Fatalf("the cluster was changed: generation %d, was %d", have, generation)
 			}
-			w.EditService("text", func(s *v1alpha1.ClusterService) { s.Spec.ServeConfig = testkit.ServeConfig("text", "app:v1") })
+			w.EditService("text", func(s *v1beta1.ClusterService) { s.Spec.ServeConfig = testkit.ServeConfig("text", "app:v1") })
 			w.After(5 * time.Minute)
 			serving(w, 2)
 		}},
 		testkit.Scenario{Name: "https-while-suspended", Run: func(w *testkit.World) {
 			own(w)
-			secure := func(s *v1alpha1.ClusterService) {
+			secure := func(s *v1beta1.ClusterService) {
 				s.Spec.ServeConfig.Raw = []byte(`{"applications":[{"import_path":"app:v1","name":"text","route_prefix":"/text"}],"http_options":{"ssl_certfile":"/c","ssl_keyfile":"/k"}}`)
 			}
 			w.EditService("text", secure)
@@ -446,8 +446,8 @@ func addressOf(w *testkit.World) *corev1.Service {
 // halfTheRoom is an upgrade by a candidate that has room for half of the service.
 func halfTheRoom(w *testkit.World) {
 	half := int32(50)
-	own(w, func(s *v1alpha1.ClusterService) {
-		s.Spec.Upgrade = &v1alpha1.Upgrade{MaxSurgePercent: &half, StepPercent: &half}
+	own(w, func(s *v1beta1.ClusterService) {
+		s.Spec.Upgrade = &v1beta1.Upgrade{MaxSurgePercent: &half, StepPercent: &half}
 	})
 	under(w)
 	w.EditService("text", image("ray:new"))

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
@@ -79,9 +79,9 @@ func routeGivenUp(w *testkit.World) {
 	})
 	given(w, testkit.Service("text"))
 	w.After(2 * time.Second)
-	given(w, testkit.Service("other"), func(s *v1alpha1.ClusterService) { s.Spec.ServeConfig = testkit.ServeConfig("text", "app:mine") })
+	given(w, testkit.Service("other"), func(s *v1beta1.ClusterService) { s.Spec.ServeConfig = testkit.ServeConfig("text", "app:mine") })
 	w.ExpectService("other", "Pending", "Ready=False ServeCollision", "Stalled=True")
-	w.EditService("text", func(s *v1alpha1.ClusterService) { s.Spec.ServeConfig = testkit.ServeConfig("elsewhere", "app:v1") })
+	w.EditService("text", func(s *v1beta1.ClusterService) { s.Spec.ServeConfig = testkit.ServeConfig("elsewhere", "app:v1") })
 	w.During(2 * time.Second)
 	w.ExpectService("other", "Starting", "Stalled=False")
 }

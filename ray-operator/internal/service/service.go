@@ -26,7 +26,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
@@ -71,13 +71,13 @@ type Reconciler struct {
 }
 
 // IsManaged reports whether a service is this operator's to manage.
-func IsManaged(service *v1alpha1.ClusterService) bool {
+func IsManaged(service *v1beta1.ClusterService) bool {
 	return reconcile.IsOurs(service.Spec.ManagedBy)
 }
 
 // Reconcile does one pass over one service.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	var service v1alpha1.ClusterService
+	var service v1beta1.ClusterService
 	err := r.Client.Get(ctx, request.NamespacedName, &service)
 	if client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, fmt.Errorf("read ClusterService %s: %w", request, err)
@@ -108,7 +108,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 // writeStatus writes the status if it differs in meaning from the one there is.
 func (r *Reconciler) writeStatus(
-	ctx context.Context, service *v1alpha1.ClusterService, status v1alpha1.ClusterServiceStatus, now time.Time,
+	ctx context.Context, service *v1beta1.ClusterService, status v1beta1.ClusterServiceStatus, now time.Time,
 ) error {
 	change := reconcile.StatusChange{Seen: withoutSpec(service, service.Status), Wanted: withoutSpec(service, status)}
 	written, _, err := r.Statuses.Write(ctx, r.Writer, change, now)
@@ -119,6 +119,6 @@ func (r *Reconciler) writeStatus(
 }
 
 // withoutSpec returns a service with a status and no spec, which takes no time to compare.
-func withoutSpec(service *v1alpha1.ClusterService, status v1alpha1.ClusterServiceStatus) *v1alpha1.ClusterService {
-	return &v1alpha1.ClusterService{ObjectMeta: reconcile.StatusMeta(service), Status: status}
+func withoutSpec(service *v1beta1.ClusterService, status v1beta1.ClusterServiceStatus) *v1beta1.ClusterService {
+	return &v1beta1.ClusterService{ObjectMeta: reconcile.StatusMeta(service), Status: status}
 }

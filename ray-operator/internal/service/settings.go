@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/upgrade"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
@@ -25,7 +25,7 @@ const (
 )
 
 // gatewayOf returns the gateway that a service asks for, nil where it asks for none.
-func gatewayOf(service *v1alpha1.ClusterService) *v1alpha1.ServiceGateway {
+func gatewayOf(service *v1beta1.ClusterService) *v1beta1.ServiceGateway {
 	if service.Spec.Upgrade == nil || service.Spec.ClusterTemplate == nil {
 		return nil
 	}
@@ -33,7 +33,7 @@ func gatewayOf(service *v1alpha1.ClusterService) *v1alpha1.ServiceGateway {
 }
 
 // termsOf returns the terms of the service's upgrades.
-func termsOf(service *v1alpha1.ClusterService) upgrade.Terms {
+func termsOf(service *v1beta1.ClusterService) upgrade.Terms {
 	terms := upgrade.Terms{
 		Surge: defaultSurge, Step: defaultStep, Interval: defaultInterval * time.Second, Deadline: defaultDeadline * time.Second, AutoRollback: true,
 	}
@@ -49,7 +49,7 @@ func termsOf(service *v1alpha1.ClusterService) upgrade.Terms {
 }
 
 // drainOf returns how long requests may take that a cluster has when it gets no more.
-func drainOf(service *v1alpha1.ClusterService) time.Duration {
+func drainOf(service *v1beta1.ClusterService) time.Duration {
 	if given := service.Spec.Upgrade; given != nil {
 		return seconds(or(given.DrainSeconds, defaultDrain))
 	}
@@ -57,7 +57,7 @@ func drainOf(service *v1alpha1.ClusterService) time.Duration {
 }
 
 // retireAfterOf returns how long what was before is kept to go back to.
-func retireAfterOf(service *v1alpha1.ClusterService) time.Duration {
+func retireAfterOf(service *v1beta1.ClusterService) time.Duration {
 	if given := service.Spec.Upgrade; given != nil {
 		return seconds(or(given.RetireAfterSeconds, defaultRetire))
 	}
@@ -68,26 +68,26 @@ func retireAfterOf(service *v1alpha1.ClusterService) time.Duration {
 }
 
 // strategyOf returns how a change that needs other pods comes about.
-func strategyOf(service *v1alpha1.ClusterService) v1alpha1.UpgradeMode {
+func strategyOf(service *v1beta1.ClusterService) v1beta1.UpgradeMode {
 	if given := service.Spec.Upgrade; given != nil {
 		return given.Strategy
 	}
-	return v1alpha1.UpgradeSurge
+	return v1beta1.UpgradeSurge
 }
 
 // forbidsHead reports whether the user keeps requests from heads.
-func forbidsHead(service *v1alpha1.ClusterService) bool {
+func forbidsHead(service *v1beta1.ClusterService) bool {
 	given := service.Spec.Service
 	return given != nil && given.HeadEndpoints != nil && !*given.HeadEndpoints
 }
 
 // wasReady reports whether the service was told to be.
-func wasReady(service *v1alpha1.ClusterService) bool {
-	return meta.IsStatusConditionTrue(service.Status.Conditions, v1alpha1.ConditionReady)
+func wasReady(service *v1beta1.ClusterService) bool {
+	return meta.IsStatusConditionTrue(service.Status.Conditions, v1beta1.ConditionReady)
 }
 
 // gatewayName names the gateway for people.
-func gatewayName(service *v1alpha1.ClusterService) string {
+func gatewayName(service *v1beta1.ClusterService) string {
 	parent := desired.GatewayParent(service, gatewayOf(service))
 	return string(*parent.Namespace) + "/" + string(parent.Name)
 }
@@ -103,12 +103,12 @@ func seconds(n int32) time.Duration { return time.Duration(n) * time.Second }
 
 // circumstances returns a hash of what bears on the fate of a version beside itself: the rest of the spec, but for how
 // requests reach the service and for suspension, and the annotation that asks for another try.
-func circumstances(service *v1alpha1.ClusterService) string {
+func circumstances(service *v1beta1.ClusterService) string {
 	spec := service.Spec.DeepCopy()
 	spec.Service, spec.Suspend = nil, false
 	if spec.Upgrade != nil {
 		spec.Upgrade.DrainSeconds, spec.Upgrade.RetireAfterSeconds = nil, nil // of versions that leave
 	}
-	hash, _ := naming.ObjectHash([]any{spec, service.Annotations[v1alpha1.AnnotationRetry]}) // it always marshals
+	hash, _ := naming.ObjectHash([]any{spec, service.Annotations[v1beta1.AnnotationRetry]}) // it always marshals
 	return hash
 }

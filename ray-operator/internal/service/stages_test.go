@@ -11,7 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // TestStages_LeaveTheRecordAlone: once advance has written it, the others read it.
@@ -31,7 +31,7 @@ func TestStages_LeaveTheRecordAlone(t *testing.T) {
 		},
 		"is deleted": func(t *testing.T) *situation {
 			s := shares(t)
-			s.service.Finalizers = []string{v1alpha1.FinalizerServe}
+			s.service.Finalizers = []string{v1beta1.FinalizerServe}
 			s.service.DeletionTimestamp = &metav1.Time{Time: at()}
 			return s
 		},

@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/serveconfig"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
@@ -17,7 +17,7 @@ import (
 // state is what a pass decides on: what was seen, and the record. Its methods only read. All stages share one; advance
 // alone writes it.
 type state struct {
-	service *v1alpha1.ClusterService
+	service *v1beta1.ClusterService
 	seen    *Seen
 	site    desired.Site
 	now     time.Time
@@ -102,12 +102,12 @@ func (s *state) proxyPorts() desired.Ports {
 
 // isOpened reports whether a pod gets requests.
 func (s *state) isOpened(pod *corev1.Pod) bool {
-	return pod.Labels[naming.ServeLabel(s.service.Name)] == v1alpha1.ServeOn
+	return pod.Labels[naming.ServeLabel(s.service.Name)] == v1beta1.ServeOn
 }
 
 // isLed reports whether a gateway may lead requests to a pod.
 func (s *state) isLed(pod *corev1.Pod) bool {
-	return pod.Labels[naming.RouteLabel(s.service.Name)] == v1alpha1.ServeOn
+	return pod.Labels[naming.RouteLabel(s.service.Name)] == v1beta1.ServeOn
 }
 
 // hasRequests reports whether a pod may get requests by any way.

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/wake"
 )
@@ -22,8 +22,8 @@ const kindName = "ClusterService"
 // WakeRules say what wakes services, beside changes of their own.
 func WakeRules() []wake.Rule {
 	rules := []wake.Rule{
-		{Name: "a service wakes those on its cluster", Kind: &v1alpha1.ClusterService{}, Matters: wake.IsEdit, Find: servicesBeside},
-		{Name: "a cluster wakes the services that use it", Kind: &v1alpha1.ComputeCluster{}, Matters: wake.Always, Find: servicesOfCluster},
+		{Name: "a service wakes those on its cluster", Kind: &v1beta1.ClusterService{}, Matters: wake.IsEdit, Find: servicesBeside},
+		{Name: "a cluster wakes the services that use it", Kind: &v1beta1.ComputeCluster{}, Matters: wake.Always, Find: servicesOfCluster},
 		{Name: "a pod wakes the services of its cluster", Kind: &corev1.Pod{}, Matters: wake.ChangesPod, Find: servicesOfPod},
 	}
 	for _, kind := range []client.Object{
@@ -37,7 +37,7 @@ func WakeRules() []wake.Rule {
 
 // servicesBeside finds the services on the cluster of one that changed: what that one asked for may be theirs now.
 func servicesBeside(ctx context.Context, cache client.Reader, c wake.Change) ([]types.NamespacedName, error) {
-	changed, is := c.Object().(*v1alpha1.ClusterService)
+	changed, is := c.Object().(*v1beta1.ClusterService)
 	if !is || changed.Spec.ClusterRef == nil {
 		return nil, nil
 	}
@@ -52,7 +52,7 @@ func servicesOfCluster(ctx context.Context, cache client.Reader, c wake.Change) 
 
 // listServices lists the names of the services that refer to a cluster.
 func listServices(ctx context.Context, cache client.Reader, cluster types.NamespacedName) ([]types.NamespacedName, error) {
-	var list v1alpha1.ClusterServiceList
+	var list v1beta1.ClusterServiceList
 	err := cache.List(ctx, &list, client.InNamespace(cluster.Namespace), client.MatchingFields{index.Cluster: cluster.Name}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, fmt.Errorf("list ClusterServices that refer to ComputeCluster %s: %w", cluster, err)

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/controlstore"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
@@ -32,7 +32,7 @@ import (
 func scheme(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1beta1.AddToScheme} {
 		if err := add(s); err != nil {
 			t.Fatal(err)
 		}
@@ -276,19 +276,19 @@ func open(n int, address string) Note {
 	}
 }
 
-func clusterOf(note Note) *v1alpha1.ComputeCluster {
-	return &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: note.Cluster.Namespace, Name: note.Cluster.Name, UID: note.UID}}
+func clusterOf(note Note) *v1beta1.ComputeCluster {
+	return &v1beta1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: note.Cluster.Namespace, Name: note.Cluster.Name, UID: note.UID}}
 }
 
 // podOf is a pod of a note's cluster, with an owner unless it is to have none.
 func podOf(note Note, owner types.UID, node string) *corev1.Pod {
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: note.Cluster.Namespace, Name: note.Cluster.Name + "-head-x", Labels: map[string]string{v1alpha1.LabelCluster: note.Cluster.Name}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: note.Cluster.Namespace, Name: note.Cluster.Name + "-head-x", Labels: map[string]string{v1beta1.LabelCluster: note.Cluster.Name}},
 		Spec:       corev1.PodSpec{NodeName: node}, Status: corev1.PodStatus{Phase: corev1.PodRunning},
 	}
 	if owner != "" {
 		yes := true
-		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "heliostat.dev/v1alpha1", Kind: "ComputeCluster", Name: note.Cluster.Name, UID: owner, Controller: &yes}}
+		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "heliostat.dev/v1beta1", Kind: "ComputeCluster", Name: note.Cluster.Name, UID: owner, Controller: &yes}}
 	}
 	return pod
 }

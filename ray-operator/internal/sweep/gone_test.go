@@ -13,13 +13,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // TestClusterMustBeGone: only what the API server itself says counts, and silence is no word.
 func TestClusterMustBeGone(t *testing.T) {
 	note := open(1, redis)
-	clusters := v1alpha1.GroupVersion.WithResource("computeclusters").GroupResource()
+	clusters := v1beta1.GroupVersion.WithResource("computeclusters").GroupResource()
 	cause := errors.New("the server is away")
 	unserved := apierrors.NewGenericServerResponse(404, "get", clusters, "c1", "404 page not found", 0, true)
 	for _, c := range []struct {
@@ -38,8 +38,8 @@ func TestClusterMustBeGone(t *testing.T) {
 		{what: "the cache does not know", cached: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 			return cause
 		}},
-		{what: "the API server is away", call: "get *v1alpha1.ComputeCluster", err: cause},
-		{what: "the kind is not served", call: "get *v1alpha1.ComputeCluster", err: unserved},
+		{what: "the API server is away", call: "get *v1beta1.ComputeCluster", err: cause},
+		{what: "the kind is not served", call: "get *v1beta1.ComputeCluster", err: unserved},
 		{what: "its pods cannot be listed", call: "list *v1.PodList", err: cause},
 	} {
 		t.Run(c.what, func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
@@ -76,7 +76,7 @@ const mostLeft = 20
 // made and deleted in a loop beside a Redis that is away would leave notes without number.
 func (k *Keeper) mayAdd(ctx context.Context, namespace string) error {
 	var list corev1.ConfigMapList
-	err := k.Writer.Client.List(ctx, &list, client.InNamespace(k.Namespace), client.HasLabels{v1alpha1.LabelNote}, client.UnsafeDisableDeepCopy)
+	err := k.Writer.Client.List(ctx, &list, client.InNamespace(k.Namespace), client.HasLabels{v1beta1.LabelNote}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return fmt.Errorf("list the notes about keys in a Redis: %w", err)
 	}
@@ -91,7 +91,7 @@ func (k *Keeper) mayAdd(ctx context.Context, namespace string) error {
 		return nil
 	}
 	why := fmt.Sprintf("%d clusters of namespace %s are gone, and their keys could not be removed", left, namespace)
-	return &fault.Terminal{Finding: reason.StoreRecordFailed.In("left").Of(why, k.Namespace, v1alpha1.LabelNote)}
+	return &fault.Terminal{Finding: reason.StoreRecordFailed.In("left").Of(why, k.Namespace, v1beta1.LabelNote)}
 }
 
 // mend brings the ConfigMap that has the note's name to what it must be, if it is a note
@@ -104,7 +104,7 @@ func (k *Keeper) mend(ctx context.Context, note Note, wanted *corev1.ConfigMap) 
 		return &fault.Wait{For: name + ", which just went"}
 	case err != nil:
 		return fmt.Errorf("read %s: %w", name, err)
-	case seen.Labels[v1alpha1.LabelNote] != string(note.UID) && seen.Data[keyUID] != string(note.UID):
+	case seen.Labels[v1beta1.LabelNote] != string(note.UID) && seen.Data[keyUID] != string(note.UID):
 		return fault.Conflict(name)
 	case seen.DeletionTimestamp != nil:
 		return &fault.Wait{For: name + " to be gone"}
@@ -115,7 +115,7 @@ func (k *Keeper) mend(ctx context.Context, note Note, wanted *corev1.ConfigMap) 
 	if changed.Labels == nil {
 		changed.Labels = map[string]string{}
 	}
-	changed.Labels[v1alpha1.LabelNote] = string(note.UID)
+	changed.Labels[v1beta1.LabelNote] = string(note.UID)
 	changed.Data = wanted.Data
 	return k.Writer.Edit(ctx, &seen, changed)
 }

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
@@ -105,7 +105,7 @@ func TestNotesAreKept(t *testing.T) {
 				t.Fatal(err)
 			}
 			wanted := whole().ConfigMap("heliostat")
-			if diff := cmp.Diff(wanted.Data, kept.Data); diff != "" || kept.Labels[v1alpha1.LabelNote] != "uid-1" {
+			if diff := cmp.Diff(wanted.Data, kept.Data); diff != "" || kept.Labels[v1beta1.LabelNote] != "uid-1" {
 				t.Errorf("kept with the labels %v and %s", kept.Labels, diff)
 			}
 		})

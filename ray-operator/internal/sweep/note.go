@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
@@ -38,11 +38,11 @@ type Note struct {
 	ServerName string
 	// Username, Password, CA, Certificate and Key are in Secrets beside the cluster; those
 	// without a name are not given.
-	Username, Password, CA, Certificate, Key v1alpha1.SecretKey
+	Username, Password, CA, Certificate, Key v1beta1.SecretKey
 }
 
 // Of is the note about a cluster with a Redis of its user's.
-func Of(cluster *v1alpha1.ComputeCluster, redis *v1alpha1.GivenRedis) Note {
+func Of(cluster *v1beta1.ComputeCluster, redis *v1beta1.GivenRedis) Note {
 	note := Note{
 		UID: cluster.UID, Cluster: types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name},
 		Address: redis.Address, Namespace: redis.Namespace,
@@ -58,9 +58,9 @@ func Of(cluster *v1alpha1.ComputeCluster, redis *v1alpha1.GivenRedis) Note {
 	return note
 }
 
-func given(ref *v1alpha1.SecretKey) v1alpha1.SecretKey {
+func given(ref *v1beta1.SecretKey) v1beta1.SecretKey {
 	if ref == nil {
-		return v1alpha1.SecretKey{}
+		return v1beta1.SecretKey{}
 	}
 	return *ref
 }
@@ -101,7 +101,7 @@ func (n *Note) texts() []text {
 type reference struct {
 	// field is that of the cluster's controlStore.redis.
 	field string
-	to    *v1alpha1.SecretKey
+	to    *v1beta1.SecretKey
 }
 
 func (n *Note) references() []reference {
@@ -154,7 +154,7 @@ func (n Note) ConfigMap(namespace string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: naming.StoreNote(n.UID),
-			Labels: map[string]string{v1alpha1.LabelNote: string(n.UID), "app.kubernetes.io/managed-by": "heliostat"},
+			Labels: map[string]string{v1beta1.LabelNote: string(n.UID), "app.kubernetes.io/managed-by": "heliostat"},
 		},
 		Data: data,
 	}
@@ -189,11 +189,11 @@ func ParseNote(kept *corev1.ConfigMap) (Note, error) {
 		if wrongName(name) != "" || !secretKeys.MatchString(key) {
 			return Note{}, fmt.Errorf("read the note %s: its %s is %q, and must be the name of a Secret, / and a key", kept.Name, ref.field, value)
 		}
-		*ref.to = v1alpha1.SecretKey{Name: name, Key: key}
+		*ref.to = v1beta1.SecretKey{Name: name, Key: key}
 	}
-	if kept.Name != naming.StoreNote(note.UID) || kept.Labels[v1alpha1.LabelNote] != string(note.UID) {
+	if kept.Name != naming.StoreNote(note.UID) || kept.Labels[v1beta1.LabelNote] != string(note.UID) {
 		return Note{}, fmt.Errorf("read the note %s: its uid %s is neither that of its name nor that of its label %s=%s",
-			kept.Name, note.UID, v1alpha1.LabelNote, kept.Labels[v1alpha1.LabelNote])
+			kept.Name, note.UID, v1beta1.LabelNote, kept.Labels[v1beta1.LabelNote])
 	}
 	return note, nil
 }

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
@@ -19,9 +19,9 @@ func whole() Note {
 	return Note{
 		UID: "uid-1", Cluster: types.NamespacedName{Namespace: "team", Name: "demo"},
 		Address: "rediss://redis.team.svc:6379", Namespace: "a:b", ServerName: "redis.example.com",
-		Username: v1alpha1.SecretKey{Name: "redis", Key: "user"}, Password: v1alpha1.SecretKey{Name: "redis", Key: "password"},
-		CA:          v1alpha1.SecretKey{Name: "redis-tls", Key: "ca.crt"},
-		Certificate: v1alpha1.SecretKey{Name: "redis-tls", Key: "tls.crt"}, Key: v1alpha1.SecretKey{Name: "redis-tls", Key: "tls.key"},
+		Username: v1beta1.SecretKey{Name: "redis", Key: "user"}, Password: v1beta1.SecretKey{Name: "redis", Key: "password"},
+		CA:          v1beta1.SecretKey{Name: "redis-tls", Key: "ca.crt"},
+		Certificate: v1beta1.SecretKey{Name: "redis-tls", Key: "tls.crt"}, Key: v1beta1.SecretKey{Name: "redis-tls", Key: "tls.key"},
 	}
 }
 
@@ -35,22 +35,22 @@ func TestNotesAreReadable(t *testing.T) {
 	if diff := cmp.Diff(want, kept.Data); diff != "" {
 		t.Error(diff)
 	}
-	if kept.Namespace != "heliostat" || kept.Name != naming.StoreNote("uid-1") || kept.Labels[v1alpha1.LabelNote] != "uid-1" || len(kept.OwnerReferences) > 0 {
+	if kept.Namespace != "heliostat" || kept.Name != naming.StoreNote("uid-1") || kept.Labels[v1beta1.LabelNote] != "uid-1" || len(kept.OwnerReferences) > 0 {
 		t.Errorf("%+v", kept.ObjectMeta)
 	}
 }
 
 func TestNotesOfClusters(t *testing.T) {
-	cluster := &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "demo", UID: "uid-1"}}
-	ref := func(name, key string) *v1alpha1.SecretKey { return &v1alpha1.SecretKey{Name: name, Key: key} }
-	all := Of(cluster, &v1alpha1.GivenRedis{
+	cluster := &v1beta1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "demo", UID: "uid-1"}}
+	ref := func(name, key string) *v1beta1.SecretKey { return &v1beta1.SecretKey{Name: name, Key: key} }
+	all := Of(cluster, &v1beta1.GivenRedis{
 		Address: "rediss://redis.team.svc:6379", Namespace: "a:b", UsernameSecret: ref("redis", "user"), PasswordSecret: ref("redis", "password"),
-		TLS: &v1alpha1.RedisTLS{CASecret: ref("redis-tls", "ca.crt"), CertificateSecret: ref("redis-tls", "tls.crt"), KeySecret: ref("redis-tls", "tls.key"), ServerName: "redis.example.com"},
+		TLS: &v1beta1.RedisTLS{CASecret: ref("redis-tls", "ca.crt"), CertificateSecret: ref("redis-tls", "tls.crt"), KeySecret: ref("redis-tls", "tls.key"), ServerName: "redis.example.com"},
 	})
 	if diff := cmp.Diff(whole(), all); diff != "" {
 		t.Error(diff)
 	}
-	least := Of(cluster, &v1alpha1.GivenRedis{Address: "redis://[::1]:6379", TLS: &v1alpha1.RedisTLS{}})
+	least := Of(cluster, &v1beta1.GivenRedis{Address: "redis://[::1]:6379", TLS: &v1beta1.RedisTLS{}})
 	want := Note{UID: "uid-1", Cluster: all.Cluster, Address: "redis://[::1]:6379", Namespace: "uid-1"}
 	if diff := cmp.Diff(want, least); diff != "" {
 		t.Error(diff)
@@ -75,7 +75,7 @@ func TestDamagedNotesAreNotRead(t *testing.T) {
 		"no UID":                     {func(kept *corev1.ConfigMap) { delete(kept.Data, "uid") }, "it has no uid"},
 		"an empty UID":               {set("uid", ""), `its uid is ""`},
 		"another UID":                {set("uid", "uid-2"), "neither that of its name"},
-		"another label":              {func(kept *corev1.ConfigMap) { kept.Labels[v1alpha1.LabelNote] = "uid-2" }, "nor that of its label"},
+		"another label":              {func(kept *corev1.ConfigMap) { kept.Labels[v1beta1.LabelNote] = "uid-2" }, "nor that of its label"},
 		"another name":               {func(kept *corev1.ConfigMap) { kept.Name = "x" }, "neither that of its name"},
 		"no namespace":               {func(kept *corev1.ConfigMap) { delete(kept.Data, "clusterNamespace") }, "it has no clusterNamespace"},
 		"an empty namespace":         {set("clusterNamespace", ""), `its clusterNamespace is ""`},
@@ -122,7 +122,7 @@ func FuzzParseNote(f *testing.F) {
 	add(Note{UID: "u", Cluster: types.NamespacedName{Namespace: "n", Name: "c"}, Address: "redis://h:1", Namespace: "u"})
 	f.Fuzz(func(t *testing.T, uid, text string) {
 		kept := whole().ConfigMap("heliostat")
-		kept.Name, kept.Labels[v1alpha1.LabelNote], kept.Data = naming.StoreNote(types.UID(uid)), uid, map[string]string{}
+		kept.Name, kept.Labels[v1beta1.LabelNote], kept.Data = naming.StoreNote(types.UID(uid)), uid, map[string]string{}
 		for line := range strings.SplitSeq(text, "\n") {
 			key, value, _ := strings.Cut(line, "=")
 			kept.Data[key] = value

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/controlstore"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
@@ -168,7 +168,7 @@ func (s *Sweeper) ranOutOfMemory(ctx context.Context) bool {
 // look brings the items up to date with the notes and clusters in the cache.
 func (s *Sweeper) look(ctx context.Context) {
 	var list corev1.ConfigMapList
-	err := s.Cache.List(ctx, &list, client.InNamespace(s.Namespace), client.HasLabels{v1alpha1.LabelNote}, client.UnsafeDisableDeepCopy)
+	err := s.Cache.List(ctx, &list, client.InNamespace(s.Namespace), client.HasLabels{v1beta1.LabelNote}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		if ctx.Err() == nil {
 			log.FromContext(ctx).Error(err, "cannot list the notes about keys in a Redis")
@@ -218,7 +218,7 @@ func (s *Sweeper) update(ctx context.Context, kept *corev1.ConfigMap) {
 
 // cached reports whether the cluster of a note is in the cache.
 func (s *Sweeper) cached(ctx context.Context, note Note) (bool, error) {
-	var cluster v1alpha1.ComputeCluster
+	var cluster v1beta1.ComputeCluster
 	err := s.Cache.Get(ctx, note.Cluster, &cluster, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
 		return false, nil

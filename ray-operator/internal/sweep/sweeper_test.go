@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/controlstore"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -120,7 +120,7 @@ func TestRedisAwayThenBack(t *testing.T) {
 		if n := len(b.sweeps()); n < 38 || n > 46 {
 			t.Errorf("tried %d times in 10 min instead of about each 15 s", n)
 		}
-		if n := b.calls("get *v1alpha1.ComputeCluster"); n != 1 || len(b.logs) != 1 {
+		if n := b.calls("get *v1beta1.ComputeCluster"); n != 1 || len(b.logs) != 1 {
 			t.Errorf("asked %d times for the cluster, logged %q", n, b.logs)
 		}
 		b.serve(redis, func(context.Context) error { return &fault.Terminal{Finding: reason.StoreLoading.Of(redis)} })
@@ -152,7 +152,7 @@ func TestFirstTriesAreClose(t *testing.T) {
 // TestCredentialGone: it is said, with the command, and the note stays until someone acts.
 func TestCredentialGone(t *testing.T) {
 	note := open(1, redis)
-	note.Username, note.Password = v1alpha1.SecretKey{Name: "redis", Key: "user"}, v1alpha1.SecretKey{Name: "redis", Key: "password"}
+	note.Username, note.Password = v1beta1.SecretKey{Name: "redis", Key: "user"}, v1beta1.SecretKey{Name: "redis", Key: "password"}
 	for what, there := range map[string][]client.Object{
 		"the Secret or its namespace": nil,
 		"one key":                     {secret("redis", map[string]string{"user": "ray"})},
@@ -187,7 +187,7 @@ func TestCredentialGone(t *testing.T) {
 // TestSweeper_RemembersACredential that went with its namespace. A Secret that is there again comes first.
 func TestSweeper_RemembersACredential(t *testing.T) {
 	note := open(1, redis)
-	note.Password = v1alpha1.SecretKey{Name: "redis", Key: "password"}
+	note.Password = v1beta1.SecretKey{Name: "redis", Key: "password"}
 	other := note
 	other.Address = "redis://other:6379"
 	for what, c := range map[string]struct {
@@ -225,7 +225,7 @@ func TestSweeper_RemembersACredential(t *testing.T) {
 // TestSecretThatCannotBeRead is no Secret that is gone.
 func TestSecretThatCannotBeRead(t *testing.T) {
 	note := open(1, redis)
-	note.Password = v1alpha1.SecretKey{Name: "redis", Key: "password"}
+	note.Password = v1beta1.SecretKey{Name: "redis", Key: "password"}
 	run(t, []client.Object{note.ConfigMap("heliostat"), secret("redis", map[string]string{"password": "x"})}, func(b *bed) {
 		b.refuse("get *v1.Secret", errors.New("the server is away"))
 		b.begin()

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/controlstore"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/stranded"
@@ -227,7 +227,7 @@ func (t try) left(ctx context.Context) *outcome {
 
 // living asks the API server whether the cluster is there. Another under its name is not it.
 func (t try) living(ctx context.Context) (bool, error) {
-	var cluster v1alpha1.ComputeCluster
+	var cluster v1beta1.ComputeCluster
 	err := t.Live.Get(ctx, t.note.Cluster, &cluster)
 	switch {
 	case err == nil:
@@ -244,7 +244,7 @@ func (t try) living(ctx context.Context) (bool, error) {
 func (t try) remaining(ctx context.Context) (*corev1.Pod, error) {
 	for _, reader := range []client.Reader{t.Cache, t.Live} {
 		var list corev1.PodList
-		labels := client.MatchingLabels{v1alpha1.LabelCluster: t.note.Cluster.Name}
+		labels := client.MatchingLabels{v1beta1.LabelCluster: t.note.Cluster.Name}
 		if err := reader.List(ctx, &list, client.InNamespace(t.note.Cluster.Namespace), labels); err != nil {
 			return nil, fmt.Errorf("list the pods of %s: %w", t.note.Cluster, err)
 		}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // eachCluster makes series of single clusters, for most of them at most: a namespace and a name are labels, so that their
@@ -40,7 +40,7 @@ func (e *eachCluster) describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-func (e *eachCluster) collect(clusters []v1alpha1.ComputeCluster, to chan<- prometheus.Metric) {
+func (e *eachCluster) collect(clusters []v1beta1.ComputeCluster, to chan<- prometheus.Metric) {
 	if e.most <= 0 {
 		return
 	}
@@ -50,7 +50,7 @@ func (e *eachCluster) collect(clusters []v1alpha1.ComputeCluster, to chan<- prom
 	measured := oldest(clusters, e.most)
 	for _, cluster := range measured {
 		status := &cluster.Status
-		gauge(e.phase, 1, cluster.Namespace, cluster.Name, cmp.Or(status.Phase, v1alpha1.PhasePending))
+		gauge(e.phase, 1, cluster.Namespace, cluster.Name, cmp.Or(status.Phase, v1beta1.PhasePending))
 		gauge(e.workers, float64(status.Workers.Desired), cluster.Namespace, cluster.Name, "desired")
 		gauge(e.workers, float64(status.Workers.Created), cluster.Namespace, cluster.Name, "created")
 		gauge(e.workers, float64(status.Workers.Ready), cluster.Namespace, cluster.Name, "ready")
@@ -61,12 +61,12 @@ func (e *eachCluster) collect(clusters []v1alpha1.ComputeCluster, to chan<- prom
 
 // oldest returns the clusters that were made first, so that one that has series keeps them as long as it is there. Those of
 // one moment are in the order of their names.
-func oldest(clusters []v1alpha1.ComputeCluster, most int) []*v1alpha1.ComputeCluster {
-	all := make([]*v1alpha1.ComputeCluster, len(clusters))
+func oldest(clusters []v1beta1.ComputeCluster, most int) []*v1beta1.ComputeCluster {
+	all := make([]*v1beta1.ComputeCluster, len(clusters))
 	for i := range clusters {
 		all[i] = &clusters[i]
 	}
-	slices.SortFunc(all, func(a, b *v1alpha1.ComputeCluster) int {
+	slices.SortFunc(all, func(a, b *v1beta1.ComputeCluster) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	return all[:min(most, len(all))]

@@ -11,12 +11,12 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // aged is a cluster that was made so many seconds after the first.
-func aged(name string, seconds int) *v1alpha1.ComputeCluster {
-	cluster := &v1alpha1.ComputeCluster{}
+func aged(name string, seconds int) *v1beta1.ComputeCluster {
+	cluster := &v1beta1.ComputeCluster{}
 	cluster.Namespace, cluster.Name = "team", name
 	cluster.CreationTimestamp = metav1.NewTime(time.Unix(1700000000+int64(seconds), 0))
 	return cluster
@@ -25,8 +25,8 @@ func aged(name string, seconds int) *v1alpha1.ComputeCluster {
 // TestFleet_MeasuresTheOldestClusters: as many as it was told, and it counts the rest.
 func TestFleet_MeasuresTheOldestClusters(t *testing.T) {
 	first, second := aged("b", 0), aged("a", 1)
-	first.Status = v1alpha1.ComputeClusterStatus{
-		Phase: v1alpha1.PhaseReady, Epoch: 3, Workers: v1alpha1.WorkerCounts{Desired: 4, Created: 3, Ready: 2},
+	first.Status = v1beta1.ComputeClusterStatus{
+		Phase: v1beta1.PhaseReady, Epoch: 3, Workers: v1beta1.WorkerCounts{Desired: 4, Created: 3, Ready: 2},
 	}
 	reader := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(aged("d", 2), second, aged("c", 2), first).Build()
 	registry := prometheus.NewRegistry()

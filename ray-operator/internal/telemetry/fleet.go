@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // Fleet counts clusters, workers, jobs and services at each scrape, from the statuses in the cache. No
@@ -68,9 +68,9 @@ func (f *Fleet) Collect(to chan<- prometheus.Metric) {
 	if !f.Leading() {
 		return
 	}
-	var clusters v1alpha1.ComputeClusterList
-	var jobs v1alpha1.ClusterJobList
-	var services v1alpha1.ClusterServiceList
+	var clusters v1beta1.ComputeClusterList
+	var jobs v1beta1.ClusterJobList
+	var services v1beta1.ClusterServiceList
 	ctx, stop := context.WithTimeout(context.Background(), scrapeLimit)
 	defer stop()
 	failing, now := failures{}, f.Clock.Now()
@@ -118,15 +118,15 @@ func zero(phases ...string) map[string]int {
 
 // tally counts clusters by phase, each known phase included, and workers by state. A
 // cluster without a status is pending.
-func tally(clusters []v1alpha1.ComputeCluster, failing failures, now time.Time) (phases, workers map[string]int) {
+func tally(clusters []v1beta1.ComputeCluster, failing failures, now time.Time) (phases, workers map[string]int) {
 	phases = zero(
-		v1alpha1.PhasePending, v1alpha1.PhaseStarting, v1alpha1.PhaseReady, v1alpha1.PhaseRecovering, v1alpha1.PhaseUpdating,
-		v1alpha1.PhaseSuspending, v1alpha1.PhaseSuspended, v1alpha1.PhaseFailed,
+		v1beta1.PhasePending, v1beta1.PhaseStarting, v1beta1.PhaseReady, v1beta1.PhaseRecovering, v1beta1.PhaseUpdating,
+		v1beta1.PhaseSuspending, v1beta1.PhaseSuspended, v1beta1.PhaseFailed,
 	)
 	workers = zero("desired", "created", "ready")
 	for i := range clusters {
 		status := &clusters[i].Status
-		phases[cmp.Or(status.Phase, v1alpha1.PhasePending)]++
+		phases[cmp.Or(status.Phase, v1beta1.PhasePending)]++
 		workers["desired"] += int(status.Workers.Desired)
 		workers["created"] += int(status.Workers.Created)
 		workers["ready"] += int(status.Workers.Ready)
@@ -137,14 +137,14 @@ func tally(clusters []v1alpha1.ComputeCluster, failing failures, now time.Time) 
 
 // tallyJobs counts jobs by phase, each known phase included. A job without a status is
 // pending. One that has run is ready only in the end, so only jobs that wait can fail.
-func tallyJobs(jobs []v1alpha1.ClusterJob, failing failures, now time.Time) map[string]int {
+func tallyJobs(jobs []v1beta1.ClusterJob, failing failures, now time.Time) map[string]int {
 	phases := zero(
-		v1alpha1.PhasePending, v1alpha1.PhaseProvisioning, v1alpha1.PhaseSubmitting, v1alpha1.PhaseRunning, v1alpha1.PhaseRetrying,
-		v1alpha1.PhaseSuspending, v1alpha1.PhaseSuspended, v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed, v1alpha1.PhaseStopped,
+		v1beta1.PhasePending, v1beta1.PhaseProvisioning, v1beta1.PhaseSubmitting, v1beta1.PhaseRunning, v1beta1.PhaseRetrying,
+		v1beta1.PhaseSuspending, v1beta1.PhaseSuspended, v1beta1.PhaseSucceeded, v1beta1.PhaseFailed, v1beta1.PhaseStopped,
 	)
 	for i := range jobs {
 		status := &jobs[i].Status
-		phases[cmp.Or(status.Phase, v1alpha1.PhasePending)]++
+		phases[cmp.Or(status.Phase, v1beta1.PhasePending)]++
 		if status.StartTime == nil && status.EndTime == nil {
 			failing.add(kindJob, jobs[i].CreationTimestamp, status.Conditions, now)
 		}
@@ -153,14 +153,14 @@ func tallyJobs(jobs []v1alpha1.ClusterJob, failing failures, now time.Time) map[
 }
 
 // tallyServices counts services by phase, each known phase included. A service without a status is pending.
-func tallyServices(services []v1alpha1.ClusterService, failing failures, now time.Time) map[string]int {
+func tallyServices(services []v1beta1.ClusterService, failing failures, now time.Time) map[string]int {
 	phases := zero(
-		v1alpha1.PhasePending, v1alpha1.PhaseStarting, v1alpha1.PhaseReady, v1alpha1.PhaseUpgrading, v1alpha1.PhaseRollingBack,
-		v1alpha1.PhaseDegraded, v1alpha1.PhaseSuspending, v1alpha1.PhaseSuspended, v1alpha1.PhaseDeleting,
+		v1beta1.PhasePending, v1beta1.PhaseStarting, v1beta1.PhaseReady, v1beta1.PhaseUpgrading, v1beta1.PhaseRollingBack,
+		v1beta1.PhaseDegraded, v1beta1.PhaseSuspending, v1beta1.PhaseSuspended, v1beta1.PhaseDeleting,
 	)
 	for i := range services {
 		status := &services[i].Status
-		phases[cmp.Or(status.Phase, v1alpha1.PhasePending)]++
+		phases[cmp.Or(status.Phase, v1beta1.PhasePending)]++
 		failing.add(kindService, services[i].CreationTimestamp, status.Conditions, now)
 	}
 	return phases

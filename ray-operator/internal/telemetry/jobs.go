@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // jobMetrics are those of jobs.
@@ -39,7 +39,7 @@ func newJobMetrics() jobMetrics {
 }
 
 // JobChanged observes what a job's change of status means: job holds the former one.
-func (m *Metrics) JobChanged(job *v1alpha1.ClusterJob, status *v1alpha1.ClusterJobStatus, now time.Time) {
+func (m *Metrics) JobChanged(job *v1beta1.ClusterJob, status *v1beta1.ClusterJobStatus, now time.Time) {
 	if m == nil {
 		return
 	}
@@ -48,7 +48,7 @@ func (m *Metrics) JobChanged(job *v1alpha1.ClusterJob, status *v1alpha1.ClusterJ
 		m.jobs.starts.Observe(max(0, now.Sub(waitedSince(job)).Seconds()))
 	}
 	if job.Status.EndTime == nil && status.EndTime != nil {
-		ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
+		ready := meta.FindStatusCondition(status.Conditions, v1beta1.ConditionReady)
 		if ready != nil {
 			m.jobs.ends.WithLabelValues(status.Phase, ready.Reason).Inc()
 		}
@@ -59,8 +59,8 @@ func (m *Metrics) JobChanged(job *v1alpha1.ClusterJob, status *v1alpha1.ClusterJ
 }
 
 // waitedSince is since when someone waits for a job to run.
-func waitedSince(job *v1alpha1.ClusterJob) time.Time {
-	suspended := meta.FindStatusCondition(job.Status.Conditions, v1alpha1.ConditionSuspended)
+func waitedSince(job *v1beta1.ClusterJob) time.Time {
+	suspended := meta.FindStatusCondition(job.Status.Conditions, v1beta1.ConditionSuspended)
 	if suspended != nil && suspended.Status == metav1.ConditionFalse {
 		return suspended.LastTransitionTime.Time
 	}

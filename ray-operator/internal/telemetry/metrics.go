@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // Phases of a cluster's way to be ready, as values of a label.
@@ -119,7 +119,7 @@ func (m *Metrics) Phase(phase string, seconds float64) {
 
 // Changed observes the phases and the recovery of a head that end with a cluster's change of
 // status: cluster holds the former one. Each phase ends once per epoch.
-func (m *Metrics) Changed(cluster *v1alpha1.ComputeCluster, status *v1alpha1.ComputeClusterStatus, now time.Time) {
+func (m *Metrics) Changed(cluster *v1beta1.ComputeCluster, status *v1beta1.ComputeClusterStatus, now time.Time) {
 	m.countReason(kindCluster, cluster.Status.Conditions, status.Conditions)
 	for _, ended := range phasesEnded(cluster, status, now) {
 		m.Phase(ended.phase, ended.took.Seconds())
@@ -140,15 +140,15 @@ const sameMoment = 5 * time.Second
 // phasesEnded finds conditions that became True and were False, or not told, since the epoch began: one
 // that turned False later than its head was made had been True in this epoch, or was False
 // for more workers, and either was counted before.
-func phasesEnded(cluster *v1alpha1.ComputeCluster, status *v1alpha1.ComputeClusterStatus, now time.Time) []phaseEnd {
+func phasesEnded(cluster *v1beta1.ComputeCluster, status *v1beta1.ComputeClusterStatus, now time.Time) []phaseEnd {
 	if status.Head == nil || status.Head.Since == nil {
 		return nil
 	}
 	made := status.Head.Since.Time
 	var ended []phaseEnd
 	for _, phase := range []struct{ condition, name string }{
-		{v1alpha1.ConditionHeadReady, PhaseHeadReady}, {v1alpha1.ConditionWorkersReady, PhaseWorkersReady},
-		{v1alpha1.ConditionReady, PhaseReady},
+		{v1beta1.ConditionHeadReady, PhaseHeadReady}, {v1beta1.ConditionWorkersReady, PhaseWorkersReady},
+		{v1beta1.ConditionReady, PhaseReady},
 	} {
 		before := meta.FindStatusCondition(cluster.Status.Conditions, phase.condition)
 		// The first status may say so already. That all of no workers are ready says nothing.
@@ -166,12 +166,12 @@ func phasesEnded(cluster *v1alpha1.ComputeCluster, status *v1alpha1.ComputeClust
 
 // beginOf is when someone began to wait for an epoch: for the first one when the cluster
 // was created or resumed, for others when the head was made.
-func beginOf(cluster *v1alpha1.ComputeCluster, status *v1alpha1.ComputeClusterStatus, made time.Time) time.Time {
+func beginOf(cluster *v1beta1.ComputeCluster, status *v1beta1.ComputeClusterStatus, made time.Time) time.Time {
 	if status.Epoch > 1 {
 		return made
 	}
 	begin := cluster.CreationTimestamp.Time
-	suspended := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionSuspended)
+	suspended := meta.FindStatusCondition(status.Conditions, v1beta1.ConditionSuspended)
 	if suspended != nil && suspended.Status == metav1.ConditionFalse && suspended.LastTransitionTime.After(begin) {
 		begin = suspended.LastTransitionTime.Time
 	}

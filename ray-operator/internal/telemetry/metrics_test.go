@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // born is when the cluster of these tests was created; its head is made a second later.
@@ -25,9 +25,9 @@ var born = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
 // at is a status in the given epoch, with the head made after some seconds and the
 // conditions given as name=Status@seconds.
-func at(epoch int64, head int, conditions ...string) *v1alpha1.ComputeClusterStatus {
+func at(epoch int64, head int, conditions ...string) *v1beta1.ComputeClusterStatus {
 	since := metav1.NewTime(born.Add(time.Duration(head) * time.Second))
-	status := &v1alpha1.ComputeClusterStatus{Epoch: epoch, Head: &v1alpha1.HeadStatus{Since: &since}}
+	status := &v1beta1.ComputeClusterStatus{Epoch: epoch, Head: &v1beta1.HeadStatus{Since: &since}}
 	for _, text := range conditions {
 		name, rest, _ := strings.Cut(text, "=")
 		value, when, _ := strings.Cut(rest, "@")
@@ -45,7 +45,7 @@ func at(epoch int64, head int, conditions ...string) *v1alpha1.ComputeClusterSta
 func TestPhasesEndOncePerEpoch(t *testing.T) {
 	for _, c := range []struct {
 		what          string
-		before, after *v1alpha1.ComputeClusterStatus
+		before, after *v1beta1.ComputeClusterStatus
 		want          string
 	}{
 		{"the head becomes ready", at(1, 1, "HeadReady=False@1"), at(1, 1, "HeadReady=True@60"), "head_ready 1m0s"},
@@ -64,10 +64,10 @@ func TestPhasesEndOncePerEpoch(t *testing.T) {
 		{"created while suspended", at(1, 40, "HeadReady=False@1"), at(1, 40, "HeadReady=True@60", "Suspended=False@39"), "head_ready 21s"},
 		{"no workers are wanted from the start", at(1, 1), at(1, 1, "WorkersReady=True@1"), ""},
 		{"the first status is that of a ready head", at(1, 1), at(1, 1, "HeadReady=True@60"), "head_ready 1m0s"},
-		{"suspended", at(1, 1, "HeadReady=False@1"), &v1alpha1.ComputeClusterStatus{Epoch: 1}, ""},
+		{"suspended", at(1, 1, "HeadReady=False@1"), &v1beta1.ComputeClusterStatus{Epoch: 1}, ""},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			cluster := &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(born)}, Status: *c.before}
+			cluster := &v1beta1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(born)}, Status: *c.before}
 			var got []string
 			for _, ended := range phasesEnded(cluster, c.after, born.Add(time.Minute)) {
 				got = append(got, ended.phase+" "+ended.took.String())
@@ -85,7 +85,7 @@ func TestPhasesAndWritesAreMeasured(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cluster := &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(born)}, Status: *at(1, 1, "HeadReady=False@1")}
+	cluster := &v1beta1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(born)}, Status: *at(1, 1, "HeadReady=False@1")}
 	m.Changed(cluster, at(1, 1, "HeadReady=True@60"), born.Add(time.Hour))
 	pods := schema.GroupResource{Resource: "pods"}
 	m.Wrote("Pod", "create", nil, 0.1)
@@ -124,8 +124,8 @@ func TestNoMetricsIsNoHarm(t *testing.T) {
 	var none *Metrics
 	none.Wrote("Pod", "create", nil, 1)
 	none.Phase(PhaseHeadReady, 1)
-	none.JobChanged(&v1alpha1.ClusterJob{}, &v1alpha1.ClusterJobStatus{}, born)
-	none.Changed(&v1alpha1.ComputeCluster{Status: *at(1, 1, "HeadReady=False@1")}, at(1, 1, "HeadReady=True@2"), born)
+	none.JobChanged(&v1beta1.ClusterJob{}, &v1beta1.ClusterJobStatus{}, born)
+	none.Changed(&v1beta1.ComputeCluster{Status: *at(1, 1, "HeadReady=False@1")}, at(1, 1, "HeadReady=True@2"), born)
 	m, err := NewMetrics(prometheus.NewRegistry())
 	if err != nil {
 		t.Fatal(err)
@@ -139,18 +139,18 @@ func TestNoMetricsIsNoHarm(t *testing.T) {
 func inPhases() []client.Object {
 	var all []client.Object
 	for i, phase := range []string{"Ready", "Ready", "Starting", ""} {
-		cluster := &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: fmt.Sprint("c", i)}}
+		cluster := &v1beta1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: fmt.Sprint("c", i)}}
 		cluster.Status.Phase = phase
-		cluster.Status.Workers = v1alpha1.WorkerCounts{Desired: 3, Created: 2, Ready: 1}
+		cluster.Status.Workers = v1beta1.WorkerCounts{Desired: 3, Created: 2, Ready: 1}
 		all = append(all, cluster)
 	}
 	for i, phase := range []string{"Running", "", "Running"} {
-		job := &v1alpha1.ClusterJob{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: fmt.Sprint("j", i)}}
+		job := &v1beta1.ClusterJob{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: fmt.Sprint("j", i)}}
 		job.Status.Phase = phase
 		all = append(all, job)
 	}
 	for i, phase := range []string{"Ready", "Degraded", ""} {
-		service := &v1alpha1.ClusterService{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: fmt.Sprint("s", i)}}
+		service := &v1beta1.ClusterService{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: fmt.Sprint("s", i)}}
 		service.Status.Phase = phase
 		all = append(all, service)
 	}
@@ -160,7 +160,7 @@ func inPhases() []client.Object {
 func scheme(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	kinds := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(kinds); err != nil {
+	if err := v1beta1.AddToScheme(kinds); err != nil {
 		t.Fatal(err)
 	}
 	return kinds
@@ -229,9 +229,9 @@ func TestJobsAreMeasuredOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	start, end := metav1.NewTime(born.Add(4*time.Second)), metav1.NewTime(born.Add(9*time.Second))
-	ended := []metav1.Condition{{Type: v1alpha1.ConditionReady, Reason: "JobSucceeded"}}
-	job := &v1alpha1.ClusterJob{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(born)}}
-	for _, status := range []v1alpha1.ClusterJobStatus{
+	ended := []metav1.Condition{{Type: v1beta1.ConditionReady, Reason: "JobSucceeded"}}
+	job := &v1beta1.ClusterJob{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(born)}}
+	for _, status := range []v1beta1.ClusterJobStatus{
 		{Phase: "Pending"},
 		{Phase: "Running", StartTime: &start},
 		{Phase: "Running", StartTime: &start, Attempt: 2},

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -28,11 +28,11 @@ func newReasons() *prometheus.CounterVec {
 
 // countReason counts why an object is not ready, where its conditions did not have that reason before.
 func (m *Metrics) countReason(kind string, before, after []metav1.Condition) {
-	ready := meta.FindStatusCondition(after, v1alpha1.ConditionReady)
+	ready := meta.FindStatusCondition(after, v1beta1.ConditionReady)
 	if m == nil || ready == nil || ready.Status == metav1.ConditionTrue {
 		return
 	}
-	former := meta.FindStatusCondition(before, v1alpha1.ConditionReady)
+	former := meta.FindStatusCondition(before, v1beta1.ConditionReady)
 	if former == nil || former.Status != ready.Status || former.Reason != ready.Reason {
 		m.reasons.WithLabelValues(kind, ready.Reason, reason.Finding{Code: ready.Reason}.Severity().String()).Inc()
 	}
@@ -55,7 +55,7 @@ func (f failures) add(kind string, created metav1.Time, conditions []metav1.Cond
 	}
 	for i := range conditions {
 		switch condition := &conditions[i]; condition.Type {
-		case v1alpha1.ConditionReady, v1alpha1.ConditionControlStoreReady, v1alpha1.ConditionAutoscaling, v1alpha1.ConditionGatewayProgrammed:
+		case v1beta1.ConditionReady, v1beta1.ConditionControlStoreReady, v1beta1.ConditionAutoscaling, v1beta1.ConditionGatewayProgrammed:
 			if condition.Status != metav1.ConditionTrue && now.Sub(condition.LastTransitionTime.Time) >= failingAfter {
 				f[failure{kind, condition.Type, condition.Reason}]++
 			}

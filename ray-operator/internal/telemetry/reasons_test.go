@@ -13,12 +13,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // because returns a condition Ready with a status and a reason.
 func because(status metav1.ConditionStatus, code string) []metav1.Condition {
-	return []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: status, Reason: code}}
+	return []metav1.Condition{{Type: v1beta1.ConditionReady, Status: status, Reason: code}}
 }
 
 func TestReasons_AreCountedWhenTheyChange(t *testing.T) {
@@ -72,7 +72,7 @@ func TestFailures_CountWhatLasts(t *testing.T) {
 }
 
 func TestTallyJobs_FailWhileTheyWait(t *testing.T) {
-	jobs := make([]v1alpha1.ClusterJob, 3)
+	jobs := make([]v1beta1.ClusterJob, 3)
 	for i := range jobs {
 		jobs[i].Status.Conditions = at(0, 0, "Ready=False@0").Conditions
 	}

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // serviceMetrics are those of ClusterServices.
@@ -37,7 +37,7 @@ func newServiceMetrics() serviceMetrics {
 			Buckets: []float64{5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 43200},
 		}, []string{"result"}),
 	}
-	for _, result := range []v1alpha1.UpgradeResult{v1alpha1.UpgradeSucceeded, v1alpha1.UpgradeRolledBack, v1alpha1.UpgradeSuperseded} {
+	for _, result := range []v1beta1.UpgradeResult{v1beta1.UpgradeSucceeded, v1beta1.UpgradeRolledBack, v1beta1.UpgradeSuperseded} {
 		m.upgrades.WithLabelValues(string(result))
 		m.durations.WithLabelValues(string(result))
 	}
@@ -45,7 +45,7 @@ func newServiceMetrics() serviceMetrics {
 }
 
 // ServiceChanged observes what a service's change of status means: service holds the former one.
-func (m *Metrics) ServiceChanged(service *v1alpha1.ClusterService, status *v1alpha1.ClusterServiceStatus, now time.Time) {
+func (m *Metrics) ServiceChanged(service *v1beta1.ClusterService, status *v1beta1.ClusterServiceStatus, now time.Time) {
 	if m == nil {
 		return
 	}
@@ -64,7 +64,7 @@ func (m *Metrics) ServiceChanged(service *v1alpha1.ClusterService, status *v1alp
 }
 
 // isNewUpgrade reports whether an upgrade ended with this change of status. A status that was wiped has no former ones.
-func isNewUpgrade(former *v1alpha1.ClusterServiceStatus, last *v1alpha1.UpgradeOutcome) bool {
+func isNewUpgrade(former *v1beta1.ClusterServiceStatus, last *v1beta1.UpgradeOutcome) bool {
 	if former.ObservedGeneration == 0 {
 		return false
 	}
@@ -72,13 +72,13 @@ func isNewUpgrade(former *v1alpha1.ClusterServiceStatus, last *v1alpha1.UpgradeO
 }
 
 // becameReady reports whether a service is ready for the first time since its creation or resumption, and when that was.
-func becameReady(service *v1alpha1.ClusterService, status *v1alpha1.ClusterServiceStatus) (time.Time, bool) {
+func becameReady(service *v1beta1.ClusterService, status *v1beta1.ClusterServiceStatus) (time.Time, bool) {
 	begin := service.CreationTimestamp.Time
-	suspended := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionSuspended)
+	suspended := meta.FindStatusCondition(status.Conditions, v1beta1.ConditionSuspended)
 	if suspended != nil && suspended.Status == metav1.ConditionFalse && suspended.LastTransitionTime.After(begin) {
 		begin = suspended.LastTransitionTime.Time
 	}
-	before := meta.FindStatusCondition(service.Status.Conditions, v1alpha1.ConditionReady)
+	before := meta.FindStatusCondition(service.Status.Conditions, v1beta1.ConditionReady)
 	waited := before != nil && before.Status != metav1.ConditionTrue && !before.LastTransitionTime.After(begin.Add(sameMoment))
-	return begin, waited && meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady)
+	return begin, waited && meta.IsStatusConditionTrue(status.Conditions, v1beta1.ConditionReady)
 }

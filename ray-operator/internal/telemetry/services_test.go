@@ -9,14 +9,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // upgraded returns a status with an upgrade to a revision that took a minute.
-func upgraded(to string, result v1alpha1.UpgradeResult) *v1alpha1.ClusterServiceStatus {
+func upgraded(to string, result v1beta1.UpgradeResult) *v1beta1.ClusterServiceStatus {
 	begin, end := metav1.NewTime(born), metav1.NewTime(born.Add(time.Minute))
-	return &v1alpha1.ClusterServiceStatus{
-		ObservedGeneration: 1, LastUpgrade: &v1alpha1.UpgradeOutcome{To: to, Result: result, StartTime: &begin, EndTime: &end},
+	return &v1beta1.ClusterServiceStatus{
+		ObservedGeneration: 1, LastUpgrade: &v1beta1.UpgradeOutcome{To: to, Result: result, StartTime: &begin, EndTime: &end},
 	}
 }
 
@@ -26,10 +26,10 @@ func TestServiceChanged_CountsEachUpgradeOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	service := &v1alpha1.ClusterService{}
-	for _, status := range []*v1alpha1.ClusterServiceStatus{
-		upgraded("1", v1alpha1.UpgradeRolledBack), // it ended before the status was wiped
-		upgraded("2", v1alpha1.UpgradeSucceeded), upgraded("2", v1alpha1.UpgradeSucceeded), upgraded("3", v1alpha1.UpgradeSucceeded),
+	service := &v1beta1.ClusterService{}
+	for _, status := range []*v1beta1.ClusterServiceStatus{
+		upgraded("1", v1beta1.UpgradeRolledBack), // it ended before the status was wiped
+		upgraded("2", v1beta1.UpgradeSucceeded), upgraded("2", v1beta1.UpgradeSucceeded), upgraded("3", v1beta1.UpgradeSucceeded),
 	} {
 		m.ServiceChanged(service, status, born)
 		(*Metrics)(nil).ServiceChanged(service, status, born)
@@ -80,9 +80,9 @@ func TestBecameReady_OncePerLife(t *testing.T) {
 		"resumed after a suspension": {at(0, 0, "Ready=False@30").Conditions, at(0, 0, "Ready=True@60", "Suspended=False@30").Conditions, 30 * time.Second},
 		"a status that was wiped":    {nil, at(0, 0, "Ready=True@60").Conditions, -1},
 	} {
-		service := &v1alpha1.ClusterService{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(born)}}
+		service := &v1beta1.ClusterService{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(born)}}
 		service.Status.Conditions = c.before
-		begin, ok := becameReady(service, &v1alpha1.ClusterServiceStatus{Conditions: c.after})
+		begin, ok := becameReady(service, &v1beta1.ClusterServiceStatus{Conditions: c.after})
 		if took := born.Add(time.Minute).Sub(begin); ok != (c.want >= 0) || ok && took != c.want {
 			t.Errorf("%s: %v after %v, want %v", name, ok, took, c.want)
 		}

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // Kinds of a control store, as values of a label.
@@ -74,7 +74,7 @@ func (m *Metrics) Recovered(store string, seconds float64) {
 }
 
 // storeKind is the kind of a cluster's control store, empty if it has none.
-func storeKind(store *v1alpha1.ControlStore) string {
+func storeKind(store *v1beta1.ControlStore) string {
 	switch {
 	case store == nil:
 		return ""
@@ -92,16 +92,16 @@ func storeKind(store *v1alpha1.ControlStore) string {
 // recovery reports whether a change of status is the end of a head's recovery: the head was
 // ready, was not for a while, and is ready again in the same session of a store; and how
 // long it was not.
-func recovery(cluster *v1alpha1.ComputeCluster, status *v1alpha1.ComputeClusterStatus, now time.Time) (time.Duration, bool) {
-	before := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionHeadReady)
-	if before == nil || before.Status != metav1.ConditionFalse || !meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionHeadReady) {
+func recovery(cluster *v1beta1.ComputeCluster, status *v1beta1.ComputeClusterStatus, now time.Time) (time.Duration, bool) {
+	before := meta.FindStatusCondition(cluster.Status.Conditions, v1beta1.ConditionHeadReady)
+	if before == nil || before.Status != metav1.ConditionFalse || !meta.IsStatusConditionTrue(status.Conditions, v1beta1.ConditionHeadReady) {
 		return 0, false
 	}
 	since := before.LastTransitionTime.Time
 	if begun, same := sessionBegun(cluster, status); !same || !since.After(begun.Add(sameMoment)) {
 		return 0, false // the session has had no head that was ready
 	}
-	suspended := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionSuspended)
+	suspended := meta.FindStatusCondition(status.Conditions, v1beta1.ConditionSuspended)
 	if suspended != nil && suspended.Status == metav1.ConditionFalse && suspended.LastTransitionTime.After(since) {
 		return 0, false // it was not to be ready
 	}
@@ -110,7 +110,7 @@ func recovery(cluster *v1alpha1.ComputeCluster, status *v1alpha1.ComputeClusterS
 
 // sessionBegun is a time before which the session had no head that was ready. It is false
 // where there is no session with a store, or it has changed.
-func sessionBegun(cluster *v1alpha1.ComputeCluster, status *v1alpha1.ComputeClusterStatus) (time.Time, bool) {
+func sessionBegun(cluster *v1beta1.ComputeCluster, status *v1beta1.ComputeClusterStatus) (time.Time, bool) {
 	was, is := cluster.Status.ControlStore, status.ControlStore
 	if was == nil || is == nil || was.Session != is.Session || status.Head == nil || status.Head.Since == nil {
 		return time.Time{}, false

@@ -10,12 +10,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // in is a status whose memory began with an epoch.
-func in(session int64, status *v1alpha1.ComputeClusterStatus) *v1alpha1.ComputeClusterStatus {
-	status.ControlStore = &v1alpha1.ControlStoreStatus{Session: session}
+func in(session int64, status *v1beta1.ComputeClusterStatus) *v1beta1.ComputeClusterStatus {
+	status.ControlStore = &v1beta1.ControlStoreStatus{Session: session}
 	return status
 }
 
@@ -24,7 +24,7 @@ func in(session int64, status *v1alpha1.ComputeClusterStatus) *v1alpha1.ComputeC
 func TestRecoveriesOfHeads(t *testing.T) {
 	for _, c := range []struct {
 		what          string
-		before, after *v1alpha1.ComputeClusterStatus
+		before, after *v1beta1.ComputeClusterStatus
 		want          time.Duration // -1 for none
 	}{
 		{"started again in its pod", in(1, at(1, 1, "HeadReady=False@50")), in(1, at(1, 1, "HeadReady=True@60")), 10 * time.Second},
@@ -41,10 +41,10 @@ func TestRecoveriesOfHeads(t *testing.T) {
 		{"not known before", in(1, at(2, 52, "HeadReady=Unknown@50")), in(1, at(2, 52, "HeadReady=True@60")), -1},
 		{"nothing known before", in(1, at(2, 52)), in(1, at(2, 52, "HeadReady=True@60")), -1},
 		{"no store", at(2, 52, "HeadReady=False@50"), at(2, 52, "HeadReady=True@60"), -1},
-		{"no head", in(1, at(1, 1, "HeadReady=False@50")), in(1, &v1alpha1.ComputeClusterStatus{Conditions: at(1, 1, "HeadReady=True@60").Conditions}), -1},
+		{"no head", in(1, at(1, 1, "HeadReady=False@50")), in(1, &v1beta1.ComputeClusterStatus{Conditions: at(1, 1, "HeadReady=True@60").Conditions}), -1},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			cluster := &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(born)}, Status: *c.before}
+			cluster := &v1beta1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(born)}, Status: *c.before}
 			took, ok := recovery(cluster, c.after, born.Add(time.Minute))
 			if !ok {
 				took = -1
@@ -62,10 +62,10 @@ func TestStoresAreMeasured(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, store := range []v1alpha1.ControlStore{
-		{Redis: &v1alpha1.GivenRedis{}}, {ManagedRedis: &v1alpha1.ManagedRedis{}}, {Embedded: &v1alpha1.EmbeddedStore{}}, {Embedded: &v1alpha1.EmbeddedStore{}},
+	for _, store := range []v1beta1.ControlStore{
+		{Redis: &v1beta1.GivenRedis{}}, {ManagedRedis: &v1beta1.ManagedRedis{}}, {Embedded: &v1beta1.EmbeddedStore{}}, {Embedded: &v1beta1.EmbeddedStore{}},
 	} {
-		cluster := &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(born)}}
+		cluster := &v1beta1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(born)}}
 		cluster.Spec.ControlStore = &store
 		cluster.Status = *in(1, at(1, 1, "HeadReady=False@50"))
 		m.Changed(cluster, in(1, at(1, 1, "HeadReady=True@60")), born.Add(time.Minute))

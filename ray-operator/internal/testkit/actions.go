@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // Create makes objects, as a user does. A ComputeCluster starts with the status that
@@ -25,7 +25,7 @@ func (w *World) Create(objects ...client.Object) {
 }
 
 // Edit changes a cluster's spec or metadata, as a user does.
-func (w *World) Edit(name string, edit func(*v1alpha1.ComputeCluster)) {
+func (w *World) Edit(name string, edit func(*v1beta1.ComputeCluster)) {
 	w.Helper()
 	found := w.Cluster(name)
 	edit(found)
@@ -35,7 +35,7 @@ func (w *World) Edit(name string, edit func(*v1alpha1.ComputeCluster)) {
 // Scale sets the replicas of the cluster's first group.
 func (w *World) Scale(name string, replicas int32) {
 	w.Helper()
-	w.Edit(name, func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups[0].Replicas = &replicas })
+	w.Edit(name, func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups[0].Replicas = &replicas })
 }
 
 // Delete deletes an object, as a user does.
@@ -51,9 +51,9 @@ func (w *World) Force(pod *corev1.Pod) {
 }
 
 // Cluster reads a cluster.
-func (w *World) Cluster(name string) *v1alpha1.ComputeCluster {
+func (w *World) Cluster(name string) *v1beta1.ComputeCluster {
 	w.Helper()
-	var found v1alpha1.ComputeCluster
+	var found v1beta1.ComputeCluster
 	w.Must(w.Client.Get(w.Ctx, types.NamespacedName{Namespace: Namespace, Name: name}, &found))
 	return &found
 }
@@ -62,7 +62,7 @@ func (w *World) Cluster(name string) *v1alpha1.ComputeCluster {
 func (w *World) Pods(cluster string) []*corev1.Pod {
 	w.Helper()
 	var list corev1.PodList
-	w.Must(w.Client.List(w.Ctx, &list, client.MatchingLabels{v1alpha1.LabelCluster: cluster}))
+	w.Must(w.Client.List(w.Ctx, &list, client.MatchingLabels{v1beta1.LabelCluster: cluster}))
 	var pods []*corev1.Pod
 	for i := range list.Items {
 		pods = append(pods, &list.Items[i])
@@ -85,10 +85,10 @@ func (w *World) Head(cluster string) *corev1.Pod {
 func (w *World) Workers(cluster, group string) []*corev1.Pod {
 	w.Helper()
 	workers := slices.DeleteFunc(w.Pods(cluster), func(pod *corev1.Pod) bool {
-		return pod.Labels[v1alpha1.LabelGroup] != group || pod.DeletionTimestamp != nil
+		return pod.Labels[v1beta1.LabelGroup] != group || pod.DeletionTimestamp != nil
 	})
 	slices.SortFunc(workers, func(a, b *corev1.Pod) int {
-		return strings.Compare(a.Labels[v1alpha1.LabelSlot], b.Labels[v1alpha1.LabelSlot])
+		return strings.Compare(a.Labels[v1beta1.LabelSlot], b.Labels[v1beta1.LabelSlot])
 	})
 	return workers
 }
@@ -153,7 +153,7 @@ func (w *World) Read(obj client.Object) {
 // Draining are the pods of a group that are on their planned exit.
 func (w *World) Draining(cluster, group string) []*corev1.Pod {
 	w.Helper()
-	return slices.DeleteFunc(w.Workers(cluster, group), func(pod *corev1.Pod) bool { return pod.Annotations[v1alpha1.AnnotationDrain] == "" })
+	return slices.DeleteFunc(w.Workers(cluster, group), func(pod *corev1.Pod) bool { return pod.Annotations[v1beta1.AnnotationDrain] == "" })
 }
 
 // Taint puts a taint on a node, which is made if there is none.

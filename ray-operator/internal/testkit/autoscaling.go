@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/serveconfig"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
@@ -147,7 +147,7 @@ func (s *Serving) reaches(head *corev1.Pod, pod types.UID, request bool) bool {
 func (s *Serving) scale() {
 	now := s.world.Clock.Now()
 	for _, head := range s.heads() {
-		cluster, capacity := head.Labels[v1alpha1.LabelCluster], s.capacity[head.UID]
+		cluster, capacity := head.Labels[v1beta1.LabelCluster], s.capacity[head.UID]
 		for _, app := range s.running[head.UID] {
 			if app.scaled == nil || now.Before(app.at.Add(app.Takes)) {
 				continue
@@ -187,10 +187,10 @@ func (s *Serving) Loads(service string, replicas int) {
 func (s *Serving) led(cluster string) (mine, all int) {
 	for _, obj := range s.world.server.latest.held() {
 		pod, ok := obj.(*corev1.Pod)
-		if s.onto == "" || !ok || pod.Labels[naming.ServeLabel(s.onto)] != v1alpha1.ServeOn || pod.DeletionTimestamp != nil || !isReady(pod) {
+		if s.onto == "" || !ok || pod.Labels[naming.ServeLabel(s.onto)] != v1beta1.ServeOn || pod.DeletionTimestamp != nil || !isReady(pod) {
 			continue
 		}
-		if all++; pod.Labels[v1alpha1.LabelCluster] == cluster {
+		if all++; pod.Labels[v1beta1.LabelCluster] == cluster {
 			mine++
 		}
 	}
@@ -204,7 +204,7 @@ func (s *Serving) cold() string {
 		return ""
 	}
 	for _, head := range s.heads() {
-		cluster := head.Labels[v1alpha1.LabelCluster]
+		cluster := head.Labels[v1beta1.LabelCluster]
 		mine, all := s.led(cluster)
 		for _, app := range s.running[head.UID] {
 			if app.scaled != nil && mine > 0 && app.scaled.running < s.load*mine/all {

@@ -15,28 +15,28 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // Namespace is where the builders put everything.
 const Namespace = "default"
 
 // Cluster is a valid cluster with the given groups and a UID that follows from its name.
-func Cluster(name string, groups ...v1alpha1.WorkerGroup) *v1alpha1.ComputeCluster {
-	return &v1alpha1.ComputeCluster{
-		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "ComputeCluster"},
+func Cluster(name string, groups ...v1beta1.WorkerGroup) *v1beta1.ComputeCluster {
+	return &v1beta1.ComputeCluster{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: "ComputeCluster"},
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: Namespace, UID: types.UID(name + "-uid"), Generation: 1},
-		Spec:       v1alpha1.ComputeClusterSpec{RayVersion: "2.60.0", WorkerGroups: groups},
+		Spec:       v1beta1.ComputeClusterSpec{RayVersion: "2.60.0", WorkerGroups: groups},
 	}
 }
 
 // Group is a group of replicas workers with nothing else said.
-func Group(name string, replicas int32) v1alpha1.WorkerGroup {
-	return v1alpha1.WorkerGroup{Name: name, Replicas: &replicas}
+func Group(name string, replicas int32) v1beta1.WorkerGroup {
+	return v1beta1.WorkerGroup{Name: name, Replicas: &replicas}
 }
 
 // Sized is the group with a size, given as name, quantity pairs.
-func Sized(group v1alpha1.WorkerGroup, pairs ...string) v1alpha1.WorkerGroup {
+func Sized(group v1beta1.WorkerGroup, pairs ...string) v1beta1.WorkerGroup {
 	group.Size = Resources(pairs...)
 	return group
 }

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // Gateway stands in for Gateway API: the kind HTTPRoute, and a gateway that divides requests as
@@ -130,7 +130,7 @@ func (g *Gateway) step() (told bool, next time.Duration) {
 func (g *Gateway) publish(now time.Time) (next time.Duration) {
 	seen := endpoints{since: now, of: map[string][]*corev1.Pod{}}
 	for _, obj := range g.world.server.latest.held() {
-		if service, ok := obj.(*corev1.Service); ok && service.Labels[v1alpha1.LabelService] != "" {
+		if service, ok := obj.(*corev1.Service); ok && service.Labels[v1beta1.LabelService] != "" {
 			seen.of[service.Name] = g.world.selected(service)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
@@ -34,7 +34,7 @@ type History struct {
 // known is a cluster and the largest size that each group had since the last rest: a
 // pass may have begun before the last edits.
 type known struct {
-	*v1alpha1.ComputeCluster
+	*v1beta1.ComputeCluster
 	largest map[string]int32
 	// jobs is the largest maxConcurrentJobs since the last rest, 0 without a bound.
 	jobs int32
@@ -76,13 +76,13 @@ func (h *History) Observe(event Event) {
 	}
 	h.objects[uid] = event.Object
 	switch obj := event.Object.(type) {
-	case *v1alpha1.ComputeCluster:
+	case *v1beta1.ComputeCluster:
 		if before := h.clusters[uid]; event.Own && before != nil && before.Generation != obj.Generation && !mayChange(before.ComputeCluster, obj) {
 			h.fault("the operator changed the spec of %s", obj.Name)
 		}
 		h.checkOwn(event, obj)
 		h.cluster(obj)
-	case *v1alpha1.ClusterJob:
+	case *v1beta1.ClusterJob:
 		h.job(event, obj)
 	case *corev1.Pod:
 		h.pods[uid] = obj
@@ -94,7 +94,7 @@ func (h *History) Observe(event Event) {
 	h.checkHeads()
 }
 
-func (h *History) cluster(obj *v1alpha1.ComputeCluster) {
+func (h *History) cluster(obj *v1beta1.ComputeCluster) {
 	largest, jobs := map[string]int32{}, int32(0)
 	if most := obj.Spec.MaxConcurrentJobs; most != nil {
 		jobs = *most
@@ -114,19 +114,19 @@ func (h *History) cluster(obj *v1alpha1.ComputeCluster) {
 
 // most is how many live workers a group may have: what is wanted, or with autoscaling its
 // maximum, or since that is off the size that it keeps; and the surge of a rolling replacement.
-func most(of *v1alpha1.ComputeCluster, group *v1alpha1.WorkerGroup) int32 {
+func most(of *v1beta1.ComputeCluster, group *v1beta1.WorkerGroup) int32 {
 	replicas := int32(1)
 	if group.Replicas != nil {
 		replicas = *group.Replicas
 	}
-	record, _ := cluster.ParseRecord(of.Annotations[v1alpha1.AnnotationRecord]) // a damaged one keeps nothing
+	record, _ := cluster.ParseRecord(of.Annotations[v1beta1.AnnotationRecord]) // a damaged one keeps nothing
 	switch held := record.Scaled[group.Name]; {
 	case of.Spec.Autoscaling != nil:
 		replicas = *group.MaxReplicas
 	case len(held) == 2 && (held[0] == replicas || held[0] < 0 && group.Replicas == nil):
 		replicas = held[1]
 	}
-	if strategy := of.Spec.UpgradeStrategy; strategy != nil && strategy.Type == v1alpha1.UpgradeRollingWorkers && strategy.Rolling != nil {
+	if strategy := of.Spec.UpgradeStrategy; strategy != nil && strategy.Type == v1beta1.UpgradeRollingWorkers && strategy.Rolling != nil {
 		replicas += strategy.Rolling.MaxSurge
 	}
 	return replicas * max(1, group.HostsPerReplica)
@@ -167,7 +167,7 @@ func (h *History) checkSuspended(made *corev1.Pod) {
 	if owner == nil || h.clusters[owner.UID] == nil || h.past {
 		return
 	}
-	record, err := cluster.ParseRecord(h.clusters[owner.UID].Annotations[v1alpha1.AnnotationRecord])
+	record, err := cluster.ParseRecord(h.clusters[owner.UID].Annotations[v1beta1.AnnotationRecord])
 	if err == nil && record.Suspended.Cause != "" {
 		h.fault("%s was made though %s is suspended", made.Name, owner.Name)
 	}
@@ -179,7 +179,7 @@ func (h *History) live(owner types.UID, at naming.Place) int32 {
 	for _, pod := range h.pods {
 		ref := metav1.GetControllerOf(pod)
 		other, err := naming.ParsePlace(pod.Labels)
-		_, drains := pod.Annotations[v1alpha1.AnnotationDrain]
+		_, drains := pod.Annotations[v1beta1.AnnotationDrain]
 		if err == nil && ref != nil && ref.UID == owner && live(pod) && !drains && other.Group == at.Group && other.Epoch == at.Epoch {
 			count++
 		}
@@ -193,11 +193,11 @@ func (h *History) checkHeads() {
 	heads := map[types.UID]string{}
 	for _, pod := range h.pods {
 		owner := metav1.GetControllerOf(pod)
-		if owner == nil || h.clusters[owner.UID] == nil || pod.Labels[v1alpha1.LabelRole] != v1alpha1.RoleHead || !live(pod) {
+		if owner == nil || h.clusters[owner.UID] == nil || pod.Labels[v1beta1.LabelRole] != v1beta1.RoleHead || !live(pod) {
 			continue
 		}
-		epoch, _ := strconv.ParseInt(pod.Labels[v1alpha1.LabelEpoch], 10, 64)
-		record, err := cluster.ParseRecord(h.clusters[owner.UID].Annotations[v1alpha1.AnnotationRecord])
+		epoch, _ := strconv.ParseInt(pod.Labels[v1beta1.LabelEpoch], 10, 64)
+		record, err := cluster.ParseRecord(h.clusters[owner.UID].Annotations[v1beta1.AnnotationRecord])
 		if err == nil && epoch < record.Epoch {
 			continue
 		}
@@ -212,13 +212,13 @@ func (h *History) checkHeads() {
 // not of that kind, nor belongs to one that is.
 func (h *History) Foreign(controller, verb string, obj client.Object) {
 	labels := obj.GetLabels()
-	if labels[v1alpha1.LabelNote] != "" || labels[v1alpha1.LabelStore] != "" && metav1.GetControllerOf(obj) == nil {
+	if labels[v1beta1.LabelNote] != "" || labels[v1beta1.LabelStore] != "" && metav1.GetControllerOf(obj) == nil {
 		return // these outlive their cluster, so it does not own them
 	}
 	if controller == clusterKind && verb == "patch" && isStray(obj) {
 		return // it lost its owner reference and gets it back
 	}
-	if controller == serviceKind && verb == "patch" && kindOf(obj) == "Pod" && labels[v1alpha1.LabelCluster] != "" {
+	if controller == serviceKind && verb == "patch" && kindOf(obj) == "Pod" && labels[v1beta1.LabelCluster] != "" {
 		return // it gives pods of clusters the label by which they get requests
 	}
 	if owner := metav1.GetControllerOf(obj); kindOf(obj) != controller && (owner == nil || owner.Kind != controller) {
@@ -230,7 +230,7 @@ func (h *History) Foreign(controller, verb string, obj client.Object) {
 
 // isStray reports whether an object is a pod of some cluster that has no controller.
 func isStray(obj client.Object) bool {
-	return kindOf(obj) == "Pod" && metav1.GetControllerOf(obj) == nil && obj.GetLabels()[v1alpha1.LabelCluster] != ""
+	return kindOf(obj) == "Pod" && metav1.GetControllerOf(obj) == nil && obj.GetLabels()[v1beta1.LabelCluster] != ""
 }
 
 func (h *History) fault(format string, values ...any) {

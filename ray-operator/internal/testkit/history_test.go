@@ -10,21 +10,21 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
 // demo is a cluster of two workers with a record.
-func demo(record string) *v1alpha1.ComputeCluster {
+func demo(record string) *v1beta1.ComputeCluster {
 	of := testkit.Cluster("demo", testkit.Group("cpu", 2))
-	of.Annotations = map[string]string{v1alpha1.AnnotationRecord: record}
+	of.Annotations = map[string]string{v1beta1.AnnotationRecord: record}
 	return of
 }
 
 const first = `{"v":1,"epoch":1}`
 
-func worker(of *v1alpha1.ComputeCluster, slot int, edits ...func(*corev1.Pod)) *corev1.Pod {
+func worker(of *v1beta1.ComputeCluster, slot int, edits ...func(*corev1.Pod)) *corev1.Pod {
 	made := pod.Worker(of, &of.Spec.WorkerGroups[0], slot, 1)
 	made.UID = types.UID(made.Name)
 	for _, edit := range edits {
@@ -33,35 +33,35 @@ func worker(of *v1alpha1.ComputeCluster, slot int, edits ...func(*corev1.Pod)) *
 	return made
 }
 
-func head(of *v1alpha1.ComputeCluster, epoch int64) *corev1.Pod {
+func head(of *v1beta1.ComputeCluster, epoch int64) *corev1.Pod {
 	made := pod.Head(of, epoch)
 	made.UID = types.UID(made.Name)
 	return made
 }
 
-func drains(pod *corev1.Pod) { pod.Annotations[v1alpha1.AnnotationDrain] = "{}" }
+func drains(pod *corev1.Pod) { pod.Annotations[v1beta1.AnnotationDrain] = "{}" }
 
 func leaves(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{} }
 
-func edited(of *v1alpha1.ComputeCluster, edit func(*v1alpha1.ComputeCluster)) *v1alpha1.ComputeCluster {
+func edited(of *v1beta1.ComputeCluster, edit func(*v1beta1.ComputeCluster)) *v1beta1.ComputeCluster {
 	after := of.DeepCopy()
 	after.Generation++
 	edit(after)
 	return after
 }
 
-func suspended(text string) *v1alpha1.ComputeCluster {
+func suspended(text string) *v1beta1.ComputeCluster {
 	return demo(strings.Replace(text, "}", `,"suspended":{"cause":"Spec"}}`, 1))
 }
 
 // TestHistoryBites breaks each rule, and keeps each by a hair's breadth.
 func TestHistoryBites(t *testing.T) {
 	of := demo(first)
-	surge := edited(of, func(c *v1alpha1.ComputeCluster) {
-		c.Spec.UpgradeStrategy = &v1alpha1.UpgradeStrategy{Type: v1alpha1.UpgradeRollingWorkers, Rolling: &v1alpha1.Rolling{MaxSurge: 1}}
+	surge := edited(of, func(c *v1beta1.ComputeCluster) {
+		c.Spec.UpgradeStrategy = &v1beta1.UpgradeStrategy{Type: v1beta1.UpgradeRollingWorkers, Rolling: &v1beta1.Rolling{MaxSurge: 1}}
 	})
-	smaller := edited(of, func(c *v1alpha1.ComputeCluster) {
-		c.Spec.WorkerGroups = []v1alpha1.WorkerGroup{testkit.Group("cpu", 1)}
+	smaller := edited(of, func(c *v1beta1.ComputeCluster) {
+		c.Spec.WorkerGroups = []v1beta1.WorkerGroup{testkit.Group("cpu", 1)}
 	})
 	for name, test := range map[string]struct {
 		story []client.Object
@@ -108,8 +108,8 @@ func named(pod *corev1.Pod, name string) *corev1.Pod {
 func TestHistoryForgetsFormerSizesAtRest(t *testing.T) {
 	of, history := demo(first), testkit.NewHistory()
 	history.Observe(testkit.Event{Type: watch.Added, Object: of})
-	history.Observe(testkit.Event{Type: watch.Modified, Object: edited(of, func(c *v1alpha1.ComputeCluster) {
-		c.Spec.WorkerGroups = []v1alpha1.WorkerGroup{testkit.Group("cpu", 1)}
+	history.Observe(testkit.Event{Type: watch.Modified, Object: edited(of, func(c *v1beta1.ComputeCluster) {
+		c.Spec.WorkerGroups = []v1beta1.WorkerGroup{testkit.Group("cpu", 1)}
 	})})
 	history.Rested()
 	for slot := range 2 {

@@ -9,38 +9,38 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // Job is a valid job on the cluster demo, with a UID that follows from its name.
-func Job(name string) *v1alpha1.ClusterJob {
-	return &v1alpha1.ClusterJob{
-		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: jobKind},
+func Job(name string) *v1beta1.ClusterJob {
+	return &v1beta1.ClusterJob{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: jobKind},
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: Namespace, UID: types.UID(name + "-uid"), Generation: 1},
-		Spec: v1alpha1.ClusterJobSpec{
-			ClusterRef: &v1alpha1.ClusterReference{Name: "demo"}, Entrypoint: "python train.py",
+		Spec: v1beta1.ClusterJobSpec{
+			ClusterRef: &v1beta1.ClusterReference{Name: "demo"}, Entrypoint: "python train.py",
 		},
 	}
 }
 
 // OwnJob is a valid job with a cluster of its own with the given groups.
-func OwnJob(name string, groups ...v1alpha1.WorkerGroup) *v1alpha1.ClusterJob {
+func OwnJob(name string, groups ...v1beta1.WorkerGroup) *v1beta1.ClusterJob {
 	job := Job(name)
 	job.Spec.ClusterRef = nil
-	job.Spec.ClusterTemplate = &v1alpha1.ClusterTemplate{Spec: Cluster("any", groups...).Spec}
+	job.Spec.ClusterTemplate = &v1beta1.ClusterTemplate{Spec: Cluster("any", groups...).Spec}
 	return job
 }
 
 // Job reads a job.
-func (w *World) Job(name string) *v1alpha1.ClusterJob {
+func (w *World) Job(name string) *v1beta1.ClusterJob {
 	w.Helper()
-	var found v1alpha1.ClusterJob
+	var found v1beta1.ClusterJob
 	w.Must(w.Client.Get(w.Ctx, types.NamespacedName{Namespace: Namespace, Name: name}, &found))
 	return &found
 }
 
 // EditJob changes a job's spec or metadata, as a user does.
-func (w *World) EditJob(name string, edit func(*v1alpha1.ClusterJob)) {
+func (w *World) EditJob(name string, edit func(*v1beta1.ClusterJob)) {
 	w.Helper()
 	found := w.Job(name)
 	edit(found)
@@ -48,12 +48,12 @@ func (w *World) EditJob(name string, edit func(*v1alpha1.ClusterJob)) {
 }
 
 // OwnClusters are the clusters that there are of a job's own.
-func (w *World) OwnClusters(job string) []*v1alpha1.ComputeCluster {
+func (w *World) OwnClusters(job string) []*v1beta1.ComputeCluster {
 	w.Helper()
-	var all []*v1alpha1.ComputeCluster
+	var all []*v1beta1.ComputeCluster
 	for _, obj := range w.all() {
 		owner := metav1.GetControllerOf(obj)
-		if cluster, ok := obj.(*v1alpha1.ComputeCluster); ok && owner != nil && owner.Kind == jobKind && owner.Name == job {
+		if cluster, ok := obj.(*v1beta1.ComputeCluster); ok && owner != nil && owner.Kind == jobKind && owner.Name == job {
 			all = append(all, cluster)
 		}
 	}
@@ -99,7 +99,7 @@ func (w *World) ExpectJob(name, phase string, wanted ...string) {
 func withoutOutput(attempts []string) []string {
 	var all []string
 	for _, attempt := range attempts {
-		for _, state := range []v1alpha1.LogState{v1alpha1.LogComplete, v1alpha1.LogTruncated, v1alpha1.LogLost} {
+		for _, state := range []v1beta1.LogState{v1beta1.LogComplete, v1beta1.LogTruncated, v1beta1.LogLost} {
 			attempt = strings.Replace(attempt, " "+string(state), " told", 1)
 		}
 		all = append(all, attempt)
@@ -111,13 +111,13 @@ func withoutOutput(attempts []string) []string {
 func (w *World) ExpectLines(name string, attempt int, lines ...string) {
 	w.Helper()
 	have := w.Job(name).Status.Attempts[attempt-1]
-	if !slices.Equal(have.LastLines, lines) && !(w.trouble.forgets && have.LogState == v1alpha1.LogLost) {
+	if !slices.Equal(have.LastLines, lines) && !(w.trouble.forgets && have.LogState == v1beta1.LogLost) {
 		w.Fatalf("attempt %d of %s has the last lines %q (%s), want %q", attempt, name, have.LastLines, have.LogState, lines)
 	}
 }
 
 // AttemptsOf are the attempts that a job's status tells of, as "number reason logState".
-func AttemptsOf(job *v1alpha1.ClusterJob) []string {
+func AttemptsOf(job *v1beta1.ClusterJob) []string {
 	var all []string
 	for i := range job.Status.Attempts {
 		attempt := &job.Status.Attempts[i]
@@ -131,20 +131,20 @@ func AttemptsOf(job *v1alpha1.ClusterJob) []string {
 }
 
 // told is all that a job's status tells, for a failed test.
-func told(job *v1alpha1.ClusterJob) string {
+func told(job *v1beta1.ClusterJob) string {
 	var text strings.Builder
 	for i := range job.Status.Conditions {
 		condition := &job.Status.Conditions[i]
 		fmt.Fprintf(&text, "\n%s=%s %s: %s", condition.Type, condition.Status, condition.Reason, condition.Message)
 	}
-	fmt.Fprintf(&text, "\nattempts %q\nrecord %s", AttemptsOf(job), job.Annotations[v1alpha1.AnnotationRecord])
+	fmt.Fprintf(&text, "\nattempts %q\nrecord %s", AttemptsOf(job), job.Annotations[v1beta1.AnnotationRecord])
 	return text.String()
 }
 
 // JobMessage is the text of a job's condition Ready.
 func (w *World) JobMessage(name string) string {
 	w.Helper()
-	condition := meta.FindStatusCondition(w.Job(name).Status.Conditions, v1alpha1.ConditionReady)
+	condition := meta.FindStatusCondition(w.Job(name).Status.Conditions, v1beta1.ConditionReady)
 	if condition == nil {
 		return ""
 	}

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/job"
 )
 
@@ -25,7 +25,7 @@ type jobs struct {
 
 // jobKnown is a job and what was said of it that cannot be taken back.
 type jobKnown struct {
-	*v1alpha1.ClusterJob
+	*v1beta1.ClusterJob
 	gone bool
 	// phase was told last, attempt is the highest number of the record; ended is the outcome
 	// that the record had first.
@@ -53,7 +53,7 @@ func (h *History) Moves() []job.Move {
 }
 
 // job takes a revision of a job in.
-func (h *History) job(event Event, obj *v1alpha1.ClusterJob) {
+func (h *History) job(event Event, obj *v1beta1.ClusterJob) {
 	known := h.jobs.known[obj.UID]
 	if known == nil {
 		known = &jobKnown{named: map[int32]job.Bound{}, ran: map[int32]Run{}}
@@ -65,7 +65,7 @@ func (h *History) job(event Event, obj *v1alpha1.ClusterJob) {
 	if !event.Own {
 		return // other writers may do what they like
 	}
-	if record, err := job.ParseRecord(obj.Annotations[v1alpha1.AnnotationRecord]); err == nil {
+	if record, err := job.ParseRecord(obj.Annotations[v1beta1.AnnotationRecord]); err == nil {
 		h.jobRecord(known, record)
 	}
 	h.jobStatus(known)
@@ -121,17 +121,17 @@ func (h *History) jobStatus(known *jobKnown) {
 	if status.Phase == "" {
 		return
 	}
-	complete := meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionComplete)
-	failed := meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionFailed)
-	over := slices.Contains([]string{v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed, v1alpha1.PhaseStopped}, status.Phase)
-	finished := meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionFinished)
+	complete := meta.IsStatusConditionTrue(status.Conditions, v1beta1.ConditionComplete)
+	failed := meta.IsStatusConditionTrue(status.Conditions, v1beta1.ConditionFailed)
+	over := slices.Contains([]string{v1beta1.PhaseSucceeded, v1beta1.PhaseFailed, v1beta1.PhaseStopped}, status.Phase)
+	finished := meta.IsStatusConditionTrue(status.Conditions, v1beta1.ConditionFinished)
 	switch {
-	case complete && failed, finished != over, complete != (status.Phase == v1alpha1.PhaseSucceeded), over != (complete || failed):
+	case complete && failed, finished != over, complete != (status.Phase == v1beta1.PhaseSucceeded), over != (complete || failed):
 		h.fault("%s is %s and says Complete %v, Failed %v, Finished %v", known.Name, status.Phase, complete, failed, finished)
 	case over && known.ended.Phase != status.Phase:
 		h.fault("%s says %s, and its outcome is %+v", known.Name, status.Phase, known.ended)
 	}
-	if !slices.IsSortedFunc(status.Attempts, func(a, b v1alpha1.JobAttempt) int {
+	if !slices.IsSortedFunc(status.Attempts, func(a, b v1beta1.JobAttempt) int {
 		if a.Number < b.Number {
 			return -1
 		}
@@ -199,9 +199,9 @@ func (h *History) Began(run Run) {
 
 // checkOwn looks at a cluster that a job just made for itself: none of the job's others may be
 // there, nor any pod of theirs. One that someone deleted is made again under its name.
-func (h *History) checkOwn(event Event, made *v1alpha1.ComputeCluster) {
+func (h *History) checkOwn(event Event, made *v1beta1.ComputeCluster) {
 	owner := metav1.GetControllerOf(made)
-	if owner == nil || owner.Kind != jobKind || made.Labels[v1alpha1.LabelJob] == "" || event.Type != watch.Added {
+	if owner == nil || owner.Kind != jobKind || made.Labels[v1beta1.LabelJob] == "" || event.Type != watch.Added {
 		return // without the label it is somebody else's
 	}
 	h.jobs.ownerOf[made.UID] = owner.UID
@@ -223,12 +223,12 @@ func (h *History) checkOwn(event Event, made *v1alpha1.ComputeCluster) {
 
 // mayChange reports whether the operator may change a cluster's spec as it did: one that a job
 // made for itself is suspended, or its workers are; one that a service made follows its template.
-func mayChange(before, after *v1alpha1.ComputeCluster) bool {
+func mayChange(before, after *v1beta1.ComputeCluster) bool {
 	owner := metav1.GetControllerOf(after)
 	if owner != nil && owner.Kind == serviceKind {
 		return true
 	}
-	if owner == nil || owner.Kind != jobKind || after.Labels[v1alpha1.LabelJob] != owner.Name {
+	if owner == nil || owner.Kind != jobKind || after.Labels[v1beta1.LabelJob] != owner.Name {
 		return false
 	}
 	whole, workers := before.DeepCopy(), before.DeepCopy()

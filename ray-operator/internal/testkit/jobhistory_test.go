@@ -7,20 +7,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/job"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
 // run is a job as the operator wrote it last: with a record and in a phase.
-func run(record job.Record, phase string) *v1alpha1.ClusterJob {
+func run(record job.Record, phase string) *v1beta1.ClusterJob {
 	of := testkit.Job("train")
-	of.Annotations = map[string]string{v1alpha1.AnnotationRecord: record.String()}
+	of.Annotations = map[string]string{v1beta1.AnnotationRecord: record.String()}
 	of.Status.Phase = phase
-	kind := map[string]string{"Succeeded": v1alpha1.ConditionComplete, "Failed": v1alpha1.ConditionFailed, "Stopped": v1alpha1.ConditionFailed}[phase]
+	kind := map[string]string{"Succeeded": v1beta1.ConditionComplete, "Failed": v1beta1.ConditionFailed, "Stopped": v1beta1.ConditionFailed}[phase]
 	if kind != "" {
 		of.Status.Conditions = []metav1.Condition{
-			{Type: kind, Status: metav1.ConditionTrue}, {Type: v1alpha1.ConditionFinished, Status: metav1.ConditionTrue},
+			{Type: kind, Status: metav1.ConditionTrue}, {Type: v1beta1.ConditionFinished, Status: metav1.ConditionTrue},
 		}
 	}
 	return of
@@ -48,35 +48,35 @@ func TestHistoryOfJobsBites(t *testing.T) {
 	past := record(3, "", "")
 	past.Past = []job.Past{{Number: 2}, {Number: 1}}
 	faulty := run(over("Failed"), "Failed")
-	faulty.Status.Conditions[0].Type = v1alpha1.ConditionComplete
+	faulty.Status.Conditions[0].Type = v1beta1.ConditionComplete
 	unfinished := run(over("Failed"), "Failed")
 	unfinished.Status.Conditions[1].Status = metav1.ConditionFalse
 	changed := run(record(1, "", ""), "Pending")
 	changed.Generation++
 	unordered := run(record(2, "", ""), "Pending")
-	unordered.Status.Attempts = []v1alpha1.JobAttempt{{Number: 2}, {Number: 1}}
+	unordered.Status.Attempts = []v1beta1.JobAttempt{{Number: 2}, {Number: 1}}
 	for name, test := range map[string]struct {
-		story  []*v1alpha1.ClusterJob
+		story  []*v1beta1.ClusterJob
 		broken int
 	}{
-		"a life": {[]*v1alpha1.ClusterJob{
+		"a life": {[]*v1beta1.ClusterJob{
 			run(record(1, "", ""), "Pending"), run(record(1, "a", "1"), "Submitting"), run(record(1, "a", "1"), "Running"), run(record(2, "", ""), "Retrying"),
 			run(record(2, "b", "1"), "Submitting"), run(over("Succeeded"), "Succeeded"),
 		}, 0},
-		"bound to another head":       {[]*v1alpha1.ClusterJob{run(record(1, "a", "1"), "Submitting"), run(record(1, "b", "1"), "Submitting")}, 1},
-		"bound to another session":    {[]*v1alpha1.ClusterJob{run(record(1, "a", "1"), "Submitting"), run(record(1, "a", "2"), "Submitting")}, 1},
-		"bound again after an end":    {[]*v1alpha1.ClusterJob{run(record(2, "", ""), "Retrying"), run(record(1, "a", "1"), "Submitting")}, 1},
-		"bound after the outcome":     {[]*v1alpha1.ClusterJob{run(over("Failed"), "Failed"), run(record(1, "a", "1"), "Failed")}, 2},
-		"another outcome":             {[]*v1alpha1.ClusterJob{run(over("Failed"), "Failed"), run(over("Succeeded"), "Failed")}, 1},
-		"left its end":                {[]*v1alpha1.ClusterJob{run(over("Failed"), "Failed"), run(over("Failed"), "Running")}, 1},
-		"a phase that has no way":     {[]*v1alpha1.ClusterJob{run(record(1, "", ""), "Running"), run(record(1, "", ""), "Provisioning"), run(record(1, "", ""), "Unheard")}, 1},
-		"over without an outcome":     {[]*v1alpha1.ClusterJob{run(record(1, "", ""), "Failed")}, 1},
-		"failed and complete":         {[]*v1alpha1.ClusterJob{faulty}, 1},
-		"failed and not finished":     {[]*v1alpha1.ClusterJob{unfinished}, 1},
-		"the spec":                    {[]*v1alpha1.ClusterJob{run(record(1, "", ""), "Pending"), changed}, 1},
-		"past attempts out of order":  {[]*v1alpha1.ClusterJob{run(past, "Pending")}, 1},
-		"told attempts out of order":  {[]*v1alpha1.ClusterJob{unordered}, 1},
-		"a status that was lost once": {[]*v1alpha1.ClusterJob{run(record(1, "a", "1"), "Running"), run(record(1, "a", "1"), ""), run(record(1, "a", "1"), "Running")}, 0},
+		"bound to another head":       {[]*v1beta1.ClusterJob{run(record(1, "a", "1"), "Submitting"), run(record(1, "b", "1"), "Submitting")}, 1},
+		"bound to another session":    {[]*v1beta1.ClusterJob{run(record(1, "a", "1"), "Submitting"), run(record(1, "a", "2"), "Submitting")}, 1},
+		"bound again after an end":    {[]*v1beta1.ClusterJob{run(record(2, "", ""), "Retrying"), run(record(1, "a", "1"), "Submitting")}, 1},
+		"bound after the outcome":     {[]*v1beta1.ClusterJob{run(over("Failed"), "Failed"), run(record(1, "a", "1"), "Failed")}, 2},
+		"another outcome":             {[]*v1beta1.ClusterJob{run(over("Failed"), "Failed"), run(over("Succeeded"), "Failed")}, 1},
+		"left its end":                {[]*v1beta1.ClusterJob{run(over("Failed"), "Failed"), run(over("Failed"), "Running")}, 1},
+		"a phase that has no way":     {[]*v1beta1.ClusterJob{run(record(1, "", ""), "Running"), run(record(1, "", ""), "Provisioning"), run(record(1, "", ""), "Unheard")}, 1},
+		"over without an outcome":     {[]*v1beta1.ClusterJob{run(record(1, "", ""), "Failed")}, 1},
+		"failed and complete":         {[]*v1beta1.ClusterJob{faulty}, 1},
+		"failed and not finished":     {[]*v1beta1.ClusterJob{unfinished}, 1},
+		"the spec":                    {[]*v1beta1.ClusterJob{run(record(1, "", ""), "Pending"), changed}, 1},
+		"past attempts out of order":  {[]*v1beta1.ClusterJob{run(past, "Pending")}, 1},
+		"told attempts out of order":  {[]*v1beta1.ClusterJob{unordered}, 1},
+		"a status that was lost once": {[]*v1beta1.ClusterJob{run(record(1, "a", "1"), "Running"), run(record(1, "a", "1"), ""), run(record(1, "a", "1"), "Running")}, 0},
 	} {
 		history := testkit.NewHistory()
 		for _, revision := range test.story {
@@ -143,8 +143,8 @@ func TestHistoryOfPlacesBites(t *testing.T) {
 	history = testkit.NewHistory()
 	for i, name := range []string{"first", "second"} {
 		made := testkit.Cluster(name)
-		made.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(testkit.Job("train"), v1alpha1.GroupVersion.WithKind("ClusterJob"))}
-		made.Labels = map[string]string{v1alpha1.LabelJob: "train"}
+		made.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(testkit.Job("train"), v1beta1.GroupVersion.WithKind("ClusterJob"))}
+		made.Labels = map[string]string{v1beta1.LabelJob: "train"}
 		history.Observe(testkit.Event{Type: watch.Added, Object: made, Own: true})
 		if broken := history.Broken(); len(broken) != i {
 			t.Errorf("%d clusters of a job's own: %q", i+1, broken)

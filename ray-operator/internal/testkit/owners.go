@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // owners knows who set which field of what is applied, with the API server's own code
@@ -71,7 +71,7 @@ func (o *owners) managerOf(obj client.Object) (*managedfields.FieldManager, erro
 // tracked reports whether who set a field matters: nobody applies the others.
 func tracked(obj client.Object) bool {
 	switch obj.(type) {
-	case *v1alpha1.ComputeCluster, *v1alpha1.ClusterJob, *v1alpha1.ClusterService, *corev1.Pod, *corev1.Node, *corev1.Secret, *corev1.Event:
+	case *v1beta1.ComputeCluster, *v1beta1.ClusterJob, *v1beta1.ClusterService, *corev1.Pod, *corev1.Node, *corev1.Secret, *corev1.Event:
 		return false
 	default:
 		return true

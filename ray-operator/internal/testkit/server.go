@@ -30,7 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // server is an API server in memory, as far as the operator leans on one: UIDs,
@@ -59,7 +59,7 @@ type server struct {
 var scheme = sync.OnceValue(func() *runtime.Scheme {
 	known := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		appsv1.AddToScheme, corev1.AddToScheme, discoveryv1.AddToScheme, networkingv1.AddToScheme, policyv1.AddToScheme, v1alpha1.AddToScheme, gatewayv1.Install,
+		appsv1.AddToScheme, corev1.AddToScheme, discoveryv1.AddToScheme, networkingv1.AddToScheme, policyv1.AddToScheme, v1beta1.AddToScheme, gatewayv1.Install,
 	} {
 		if err := add(known); err != nil {
 			panic(err)
@@ -131,11 +131,11 @@ func (s *server) Create(ctx context.Context, obj client.Object, opts ...client.C
 // fill does what the schema and the API server's defaults do to a new object.
 func fill(made client.Object) {
 	switch made := made.(type) {
-	case *v1alpha1.ComputeCluster:
+	case *v1beta1.ComputeCluster:
 		fillCluster(made)
-	case *v1alpha1.ClusterJob:
+	case *v1beta1.ClusterJob:
 		fillJob(made)
-	case *v1alpha1.ClusterService:
+	case *v1beta1.ClusterService:
 		fillService(made)
 	case *corev1.Service:
 		if made.Spec.ClusterIP == "" {
@@ -174,10 +174,10 @@ func doorOf(service *corev1.Service) string {
 	return net.JoinHostPort(service.Spec.ClusterIP, strconv.Itoa(int(service.Spec.Ports[0].Port)))
 }
 
-func fillCluster(made *v1alpha1.ComputeCluster) {
-	made.Status = v1alpha1.ComputeClusterStatus{Conditions: unknown()}
+func fillCluster(made *v1beta1.ComputeCluster) {
+	made.Status = v1beta1.ComputeClusterStatus{Conditions: unknown()}
 	if made.Spec.ManagedBy == "" {
-		made.Spec.ManagedBy = v1alpha1.ManagedByOperator
+		made.Spec.ManagedBy = v1beta1.ManagedByOperator
 	}
 	for i := range made.Spec.WorkerGroups {
 		group := &made.Spec.WorkerGroups[i]
@@ -186,11 +186,11 @@ func fillCluster(made *v1alpha1.ComputeCluster) {
 }
 
 // fillJob does for jobs what fillCluster does for clusters.
-func fillJob(made *v1alpha1.ClusterJob) {
-	made.Status = v1alpha1.ClusterJobStatus{Conditions: unknown()}
-	made.Spec.ManagedBy = cmp.Or(made.Spec.ManagedBy, v1alpha1.ManagedByOperator)
+func fillJob(made *v1beta1.ClusterJob) {
+	made.Status = v1beta1.ClusterJobStatus{Conditions: unknown()}
+	made.Spec.ManagedBy = cmp.Or(made.Spec.ManagedBy, v1beta1.ManagedByOperator)
 	if retry := made.Spec.Retry; retry != nil {
-		retry.Scope = cmp.Or(retry.Scope, v1alpha1.RetryDriver)
+		retry.Scope = cmp.Or(retry.Scope, v1beta1.RetryDriver)
 		for value, otherwise := range map[**int32]int32{&retry.BackoffSeconds: 10, &retry.MaxBackoffSeconds: 360} {
 			if *value == nil {
 				*value = &otherwise
@@ -199,11 +199,11 @@ func fillJob(made *v1alpha1.ClusterJob) {
 	}
 }
 
-func fillService(made *v1alpha1.ClusterService) {
-	made.Status = v1alpha1.ClusterServiceStatus{Conditions: unknown()}
-	made.Spec.ManagedBy = cmp.Or(made.Spec.ManagedBy, v1alpha1.ManagedByOperator)
+func fillService(made *v1beta1.ClusterService) {
+	made.Status = v1beta1.ClusterServiceStatus{Conditions: unknown()}
+	made.Spec.ManagedBy = cmp.Or(made.Spec.ManagedBy, v1beta1.ManagedByOperator)
 	if template := made.Spec.ClusterTemplate; template != nil {
-		filled := &v1alpha1.ComputeCluster{Spec: template.Spec}
+		filled := &v1beta1.ComputeCluster{Spec: template.Spec}
 		fillCluster(filled)
 		template.Spec = filled.Spec
 	}
@@ -211,7 +211,7 @@ func fillService(made *v1alpha1.ClusterService) {
 
 // unknown is the condition that a new object has.
 func unknown() []metav1.Condition {
-	return []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionUnknown, Reason: "Pending", LastTransitionTime: metav1.Unix(0, 0)}}
+	return []metav1.Condition{{Type: v1beta1.ConditionReady, Status: metav1.ConditionUnknown, Reason: "Pending", LastTransitionTime: metav1.Unix(0, 0)}}
 }
 
 // uid numbers objects, except that clusters, jobs and services count by name: the names of what is

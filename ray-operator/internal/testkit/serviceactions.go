@@ -9,25 +9,25 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // Service is a valid service on the cluster demo with one application of its name.
-func Service(name string) *v1alpha1.ClusterService {
-	return &v1alpha1.ClusterService{
-		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: serviceKind},
+func Service(name string) *v1beta1.ClusterService {
+	return &v1beta1.ClusterService{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: serviceKind},
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: Namespace, UID: types.UID(name + "-uid"), Generation: 1},
-		Spec: v1alpha1.ClusterServiceSpec{
-			ClusterRef: &v1alpha1.ClusterReference{Name: "demo"}, ServeConfig: ServeConfig(name, "app:v1"),
+		Spec: v1beta1.ClusterServiceSpec{
+			ClusterRef: &v1beta1.ClusterReference{Name: "demo"}, ServeConfig: ServeConfig(name, "app:v1"),
 		},
 	}
 }
 
 // OwnService is a valid service with a cluster of its own with the given groups.
-func OwnService(name string, groups ...v1alpha1.WorkerGroup) *v1alpha1.ClusterService {
+func OwnService(name string, groups ...v1beta1.WorkerGroup) *v1beta1.ClusterService {
 	service := Service(name)
 	service.Spec.ClusterRef = nil
-	service.Spec.ClusterTemplate = &v1alpha1.ClusterTemplate{Spec: Cluster("any", groups...).Spec}
+	service.Spec.ClusterTemplate = &v1beta1.ClusterTemplate{Spec: Cluster("any", groups...).Spec}
 	return service
 }
 
@@ -43,15 +43,15 @@ func ScaledConfig(name, importPath string, least, most int) runtime.RawExtension
 }
 
 // Service reads a service.
-func (w *World) Service(name string) *v1alpha1.ClusterService {
+func (w *World) Service(name string) *v1beta1.ClusterService {
 	w.Helper()
-	var found v1alpha1.ClusterService
+	var found v1beta1.ClusterService
 	w.Must(w.Client.Get(w.Ctx, types.NamespacedName{Namespace: Namespace, Name: name}, &found))
 	return &found
 }
 
 // EditService changes a service's spec or metadata, as a user does.
-func (w *World) EditService(name string, edit func(*v1alpha1.ClusterService)) {
+func (w *World) EditService(name string, edit func(*v1beta1.ClusterService)) {
 	w.Helper()
 	found := w.Service(name)
 	edit(found)
@@ -69,7 +69,7 @@ func (w *World) ServiceClusters(service string) []string {
 	var all []string
 	for _, obj := range w.all() {
 		owner := metav1.GetControllerOf(obj)
-		if cluster, ok := obj.(*v1alpha1.ComputeCluster); ok && owner != nil && owner.Kind == serviceKind && owner.Name == service {
+		if cluster, ok := obj.(*v1beta1.ComputeCluster); ok && owner != nil && owner.Kind == serviceKind && owner.Name == service {
 			all = append(all, cluster.Name)
 		}
 	}
@@ -99,12 +99,12 @@ func (w *World) ExpectService(name, phase string, wanted ...string) {
 }
 
 // toldOf is all that a service's status tells, for a failed test.
-func toldOf(service *v1alpha1.ClusterService) string {
+func toldOf(service *v1beta1.ClusterService) string {
 	var text strings.Builder
 	for i := range service.Status.Conditions {
 		condition := &service.Status.Conditions[i]
 		fmt.Fprintf(&text, "\n%s=%s %s: %s", condition.Type, condition.Status, condition.Reason, condition.Message)
 	}
-	fmt.Fprintf(&text, "\n%+v\nrecord %s", service.Status.Summary, service.Annotations[v1alpha1.AnnotationRecord])
+	fmt.Fprintf(&text, "\n%+v\nrecord %s", service.Status.Summary, service.Annotations[v1beta1.AnnotationRecord])
 	return text.String()
 }

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
@@ -63,7 +63,7 @@ type Serving struct {
 	load    int
 	onto    string
 	loaded  time.Time
-	excuse  func(*v1alpha1.ClusterService) bool
+	excuse  func(*v1beta1.ClusterService) bool
 	asked   int
 	excused int
 	// wanted and told are what the operator wants of clusters, by service, and knows; they go with its process.
@@ -120,7 +120,7 @@ func (s *Serving) On(cluster string) []string {
 		all[name] = true
 	}
 	for _, pod := range s.heads() {
-		if pod.Labels[v1alpha1.LabelCluster] == cluster {
+		if pod.Labels[v1beta1.LabelCluster] == cluster {
 			for name := range s.running[pod.UID] {
 				all[name] = true
 			}
@@ -133,7 +133,7 @@ func (s *Serving) On(cluster string) []string {
 func (s *Serving) heads() []*corev1.Pod {
 	var heads []*corev1.Pod
 	for _, obj := range s.world.server.latest.held() {
-		if pod, ok := obj.(*corev1.Pod); ok && pod.Labels[v1alpha1.LabelRole] == v1alpha1.RoleHead && pod.Status.Phase == corev1.PodRunning && isReady(pod) {
+		if pod, ok := obj.(*corev1.Pod); ok && pod.Labels[v1beta1.LabelRole] == v1beta1.RoleHead && pod.Status.Phase == corev1.PodRunning && isReady(pod) {
 			heads = append(heads, pod)
 		}
 	}
@@ -214,7 +214,7 @@ func (s *Serving) due() (next time.Duration) {
 func (s *Serving) answer(head *corev1.Pod, want serving.Wants) (serving.Answer, map[types.NamespacedName]serving.Outcome) {
 	now := s.world.Clock.Now()
 	answer, outcomes := serving.Answer{At: now, Probes: map[serving.Probe]serving.Reply{}}, map[types.NamespacedName]serving.Outcome{}
-	cluster := head.Labels[v1alpha1.LabelCluster]
+	cluster := head.Labels[v1beta1.LabelCluster]
 	for _, service := range slices.SortedFunc(maps.Keys(want.Parts), byName) {
 		config, why := want.Parts[service], ""
 		if s.Refuse != nil {
@@ -345,7 +345,7 @@ func (s *Serving) targets(cluster string) []headclient.Target {
 	var targets []headclient.Target
 	for _, obj := range s.world.server.latest.held() {
 		pod, ok := obj.(*corev1.Pod)
-		if ok && pod.Labels[v1alpha1.LabelCluster] == cluster && pod.DeletionTimestamp == nil && isReady(pod) {
+		if ok && pod.Labels[v1beta1.LabelCluster] == cluster && pod.DeletionTimestamp == nil && isReady(pod) {
 			targets = append(targets, headclient.Target{Protocol: "HTTP", Instance: string(pod.UID), IP: pod.Status.PodIP, Port: 8000})
 		}
 	}
@@ -372,7 +372,7 @@ func (s *Serving) answersAt(pod *corev1.Pod) bool { return s.answersTo(pod, true
 func (s *Serving) answersTo(pod *corev1.Pod, request bool) bool {
 	for _, head := range s.heads() {
 		if ownerOf(head) == ownerOf(pod) {
-			return s.answers(head, pod.Labels[v1alpha1.LabelCluster]) && s.reaches(head, pod.UID, request)
+			return s.answers(head, pod.Labels[v1beta1.LabelCluster]) && s.reaches(head, pod.UID, request)
 		}
 	}
 	return false
@@ -384,7 +384,7 @@ func (s *Serving) Request(service string) string {
 	reached := 0
 	for _, obj := range s.world.server.latest.held() {
 		pod, ok := obj.(*corev1.Pod)
-		if !ok || pod.Labels[naming.ServeLabel(service)] != v1alpha1.ServeOn || pod.DeletionTimestamp != nil || !isReady(pod) {
+		if !ok || pod.Labels[naming.ServeLabel(service)] != v1beta1.ServeOn || pod.DeletionTimestamp != nil || !isReady(pod) {
 			continue
 		}
 		s.asked++
@@ -404,7 +404,7 @@ func (s *Serving) Demand(service string) { s.demanded, s.excuse = service, nil }
 
 // DemandUnless is Demand, but that a request may be lost while the service itself says so: while
 // excuse holds of it as it stands in the API server.
-func (s *Serving) DemandUnless(service string, excuse func(*v1alpha1.ClusterService) bool) {
+func (s *Serving) DemandUnless(service string, excuse func(*v1beta1.ClusterService) bool) {
 	s.demanded, s.excuse, s.excused = service, excuse, 0
 }
 

@@ -18,7 +18,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 )
 
@@ -54,12 +54,12 @@ type rank struct {
 
 func groupOf(obj client.Object) string {
 	labels := obj.GetLabels()
-	return fmt.Sprintf("%s/%s epoch %s", labels[v1alpha1.LabelCluster], labels[v1alpha1.LabelGroup], labels[v1alpha1.LabelEpoch])
+	return fmt.Sprintf("%s/%s epoch %s", labels[v1beta1.LabelCluster], labels[v1beta1.LabelGroup], labels[v1beta1.LabelEpoch])
 }
 
 func ranks(objects []client.Object) rank {
 	r := rank{slots: map[string]map[string]int{}, replicas: map[string]map[string]int{}}
-	for label, numbers := range map[string]map[string]map[string]int{v1alpha1.LabelSlot: r.slots, v1alpha1.LabelReplica: r.replicas} {
+	for label, numbers := range map[string]map[string]map[string]int{v1beta1.LabelSlot: r.slots, v1beta1.LabelReplica: r.replicas} {
 		seen := map[string][]int{}
 		for _, obj := range objects {
 			if number, err := strconv.Atoi(obj.GetLabels()[label]); err == nil {
@@ -76,10 +76,10 @@ func ranks(objects []client.Object) rank {
 	}
 	var names []string
 	for _, obj := range objects {
-		if obj.GetLabels()[v1alpha1.LabelRole] == v1alpha1.RoleHead {
+		if obj.GetLabels()[v1beta1.LabelRole] == v1beta1.RoleHead {
 			names = append(names, obj.GetName(), "(head of "+groupOf(obj)+" )")
 		}
-		if place, ok := r.slots[groupOf(obj)][obj.GetLabels()[v1alpha1.LabelSlot]]; ok {
+		if place, ok := r.slots[groupOf(obj)][obj.GetLabels()[v1beta1.LabelSlot]]; ok {
 			names = append(names, obj.GetName(), fmt.Sprintf("(%s %d of %s )", kindOf(obj), place, groupOf(obj)))
 		}
 	}
@@ -90,16 +90,16 @@ func ranks(objects []client.Object) rank {
 // renumber puts the places into the labels.
 func (r rank) renumber(obj client.Object) {
 	labels, group := obj.GetLabels(), groupOf(obj)
-	for label, numbers := range map[string]map[string]map[string]int{v1alpha1.LabelSlot: r.slots, v1alpha1.LabelReplica: r.replicas} {
+	for label, numbers := range map[string]map[string]map[string]int{v1beta1.LabelSlot: r.slots, v1beta1.LabelReplica: r.replicas} {
 		if place, ok := numbers[group][labels[label]]; ok {
 			labels[label] = strconv.Itoa(place)
 		}
 	}
-	if pod, ok := obj.(*corev1.Pod); ok && labels[v1alpha1.LabelReplica] != "" {
+	if pod, ok := obj.(*corev1.Pod); ok && labels[v1beta1.LabelReplica] != "" {
 		for i := range pod.Spec.Containers {
 			for j, env := range pod.Spec.Containers[i].Env {
 				if env.Name == replicaIndex {
-					pod.Spec.Containers[i].Env[j].Value = labels[v1alpha1.LabelReplica]
+					pod.Spec.Containers[i].Env[j].Value = labels[v1beta1.LabelReplica]
 				}
 			}
 		}
@@ -178,11 +178,11 @@ func normalise(obj client.Object) {
 	obj.SetResourceVersion("")
 	obj.SetCreationTimestamp(metav1.Time{})
 	switch obj := obj.(type) {
-	case *v1alpha1.ComputeCluster:
+	case *v1beta1.ComputeCluster:
 		normaliseCluster(obj)
-	case *v1alpha1.ClusterJob:
+	case *v1beta1.ClusterJob:
 		normaliseJob(obj)
-	case *v1alpha1.ClusterService:
+	case *v1beta1.ClusterService:
 		normaliseService(obj)
 	case *gatewayv1.HTTPRoute:
 		obj.Generation, obj.Status = 0, gatewayv1.HTTPRouteStatus{}
@@ -203,8 +203,8 @@ func normalise(obj client.Object) {
 }
 
 func normalisePod(obj *corev1.Pod) {
-	delete(obj.Annotations, v1alpha1.AnnotationClosed) // what it was for is done in the end
-	for _, unsteady := range []string{v1alpha1.AnnotationDrain, v1alpha1.AnnotationToken} {
+	delete(obj.Annotations, v1beta1.AnnotationClosed) // what it was for is done in the end
+	for _, unsteady := range []string{v1beta1.AnnotationDrain, v1beta1.AnnotationToken} {
 		if obj.Annotations[unsteady] != "" {
 			obj.Annotations[unsteady] = "some"
 		}
@@ -225,9 +225,9 @@ var times = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
 
 // normaliseJob keeps of what the operator says of a job what does not depend on when it saw
 // what: phase, conditions, and how each attempt ended.
-func normaliseJob(obj *v1alpha1.ClusterJob) {
-	delete(obj.Annotations, v1alpha1.AnnotationRecord)
-	status := v1alpha1.ClusterJobStatus{Phase: obj.Status.Phase, Attempt: obj.Status.Attempt, ClusterName: obj.Status.ClusterName}
+func normaliseJob(obj *v1beta1.ClusterJob) {
+	delete(obj.Annotations, v1beta1.AnnotationRecord)
+	status := v1beta1.ClusterJobStatus{Phase: obj.Status.Phase, Attempt: obj.Status.Attempt, ClusterName: obj.Status.ClusterName}
 	for i := range obj.Status.Conditions {
 		told := &obj.Status.Conditions[i]
 		status.Conditions = append(status.Conditions, metav1.Condition{Type: told.Type, Status: told.Status, Reason: told.Reason})
@@ -235,7 +235,7 @@ func normaliseJob(obj *v1alpha1.ClusterJob) {
 	slices.SortFunc(status.Conditions, byType)
 	for i := range obj.Status.Attempts {
 		told := &obj.Status.Attempts[i]
-		status.Attempts = append(status.Attempts, v1alpha1.JobAttempt{
+		status.Attempts = append(status.Attempts, v1beta1.JobAttempt{
 			Number: told.Number, ClusterName: told.ClusterName, Reason: told.Reason, ExitCode: told.ExitCode, LogState: told.LogState,
 			LastLines: told.LastLines,
 		})
@@ -248,9 +248,9 @@ func normaliseJob(obj *v1alpha1.ClusterJob) {
 
 // normaliseService keeps of what the operator says of a service what does not depend on when
 // it saw what: phase, conditions, and the versions that there are.
-func normaliseService(obj *v1alpha1.ClusterService) {
-	delete(obj.Annotations, v1alpha1.AnnotationRecord)
-	status := v1alpha1.ClusterServiceStatus{Phase: obj.Status.Phase, Summary: obj.Status.Summary, Active: obj.Status.Active, Candidate: obj.Status.Candidate, URL: obj.Status.URL}
+func normaliseService(obj *v1beta1.ClusterService) {
+	delete(obj.Annotations, v1beta1.AnnotationRecord)
+	status := v1beta1.ClusterServiceStatus{Phase: obj.Status.Phase, Summary: obj.Status.Summary, Active: obj.Status.Active, Candidate: obj.Status.Candidate, URL: obj.Status.URL}
 	for i := range obj.Status.Conditions {
 		told := &obj.Status.Conditions[i]
 		status.Conditions = append(status.Conditions, metav1.Condition{Type: told.Type, Status: told.Status, Reason: told.Reason})
@@ -264,11 +264,11 @@ func normaliseService(obj *v1alpha1.ClusterService) {
 
 func byType(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) }
 
-func normaliseCluster(obj *v1alpha1.ComputeCluster) {
-	if kept, ok := obj.Annotations[v1alpha1.AnnotationRetainedBy]; ok {
-		obj.Annotations[v1alpha1.AnnotationRetainedBy] = times.ReplaceAllString(kept, "then")
+func normaliseCluster(obj *v1beta1.ComputeCluster) {
+	if kept, ok := obj.Annotations[v1beta1.AnnotationRetainedBy]; ok {
+		obj.Annotations[v1beta1.AnnotationRetainedBy] = times.ReplaceAllString(kept, "then")
 	}
-	if record, err := cluster.ParseRecord(obj.Annotations[v1alpha1.AnnotationRecord]); err == nil {
+	if record, err := cluster.ParseRecord(obj.Annotations[v1beta1.AnnotationRecord]); err == nil {
 		if record.HeadUID != "" {
 			record.HeadUID = "known"
 			if record.Volume != "" {
@@ -276,9 +276,9 @@ func normaliseCluster(obj *v1alpha1.ComputeCluster) {
 			}
 		}
 		record.Suspended.Since, record.Policy.Since = 0, 0
-		obj.Annotations[v1alpha1.AnnotationRecord] = record.String()
+		obj.Annotations[v1beta1.AnnotationRecord] = record.String()
 		if record.String() == (cluster.Record{Version: record.Version, Of: record.Of, Epoch: 1, HeadUID: record.HeadUID}).String() {
-			delete(obj.Annotations, v1alpha1.AnnotationRecord) // a first epoch may have one or none, by the path
+			delete(obj.Annotations, v1beta1.AnnotationRecord) // a first epoch may have one or none, by the path
 		}
 	}
 	if head := obj.Status.Head; head != nil {

@@ -7,13 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // done and failed are phases that tools by kstatus, such as Flux, Helm and kpt, must take for Current and Failed.
 var (
-	done   = []string{v1alpha1.PhaseReady, v1alpha1.PhaseSuspended, v1alpha1.PhaseSucceeded}
-	failed = []string{v1alpha1.PhaseStopped}
+	done   = []string{v1beta1.PhaseReady, v1beta1.PhaseSuspended, v1beta1.PhaseSucceeded}
+	failed = []string{v1beta1.PhaseStopped}
 )
 
 // checkTools asserts of each revision what tools take it for: for Current what is done, and nothing else.
@@ -21,7 +21,7 @@ func (w *World) checkTools() {
 	w.Helper()
 	for _, revision := range w.revisions {
 		switch revision.Object.(type) {
-		case *v1alpha1.ComputeCluster, *v1alpha1.ClusterJob, *v1alpha1.ClusterService:
+		case *v1beta1.ComputeCluster, *v1beta1.ClusterJob, *v1beta1.ClusterService:
 		default:
 			continue
 		}
@@ -46,7 +46,7 @@ func judge(object *unstructured.Unstructured, is status.Status) (phase, problem 
 	phase, _, _ = unstructured.NestedString(object.Object, "status", "phase")
 	observed, _, _ := unstructured.NestedInt64(object.Object, "status", "observedGeneration")
 	_, isJob := object.Object["spec"].(map[string]any)["entrypoint"]
-	isOver := slices.Contains(failed, phase) || isJob && phase == v1alpha1.PhaseFailed
+	isOver := slices.Contains(failed, phase) || isJob && phase == v1beta1.PhaseFailed
 	switch {
 	case observed != object.GetGeneration() || object.GetDeletionTimestamp() != nil:
 		return phase, ""
@@ -54,7 +54,7 @@ func judge(object *unstructured.Unstructured, is status.Status) (phase, problem 
 		return phase, "it is not done"
 	case isOver && is != status.FailedStatus:
 		return phase, "it has failed"
-	case (phase == v1alpha1.PhaseSuspended || phase == v1alpha1.PhaseSucceeded) && is == status.InProgressStatus:
+	case (phase == v1beta1.PhaseSuspended || phase == v1beta1.PhaseSucceeded) && is == status.InProgressStatus:
 		return phase, "it is done"
 	default:
 		return phase, ""

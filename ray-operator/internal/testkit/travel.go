@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // travel tells the story and then starts, at revisions of a cluster, a job or a pod, an operator
@@ -56,7 +56,7 @@ type visit struct {
 
 func worthAVisit(event Event, kind string) bool {
 	switch event.Object.(type) {
-	case *v1alpha1.ComputeCluster, *v1alpha1.ClusterJob, *v1alpha1.ClusterService, *corev1.Pod:
+	case *v1beta1.ComputeCluster, *v1beta1.ClusterJob, *v1beta1.ClusterService, *corev1.Pod:
 		return kind == "" || kindOf(event.Object) == kind
 	default:
 		return false

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/job"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/service"
@@ -45,29 +45,29 @@ type trouble struct {
 
 func wipeStatus(found client.Object) {
 	switch found := found.(type) {
-	case *v1alpha1.ComputeCluster:
-		found.Status = v1alpha1.ComputeClusterStatus{}
-	case *v1alpha1.ClusterJob:
-		found.Status = v1alpha1.ClusterJobStatus{}
-	case *v1alpha1.ClusterService:
-		found.Status = v1alpha1.ClusterServiceStatus{}
+	case *v1beta1.ComputeCluster:
+		found.Status = v1beta1.ComputeClusterStatus{}
+	case *v1beta1.ClusterJob:
+		found.Status = v1beta1.ClusterJobStatus{}
+	case *v1beta1.ClusterService:
+		found.Status = v1beta1.ClusterServiceStatus{}
 	}
 }
 
 func removeRecord(found client.Object) {
 	annotations := found.GetAnnotations()
-	delete(annotations, v1alpha1.AnnotationRecord)
+	delete(annotations, v1beta1.AnnotationRecord)
 	found.SetAnnotations(annotations)
 }
 
 // controlled reports whether an object is a cluster or a job that the operator manages.
 func controlled(obj client.Object) bool {
 	switch obj := obj.(type) {
-	case *v1alpha1.ComputeCluster:
+	case *v1beta1.ComputeCluster:
 		return cluster.IsManaged(obj)
-	case *v1alpha1.ClusterJob:
+	case *v1beta1.ClusterJob:
 		return job.IsManaged(obj)
-	case *v1alpha1.ClusterService:
+	case *v1beta1.ClusterService:
 		return service.IsManaged(obj)
 	default:
 		return false

@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
 )
 
@@ -80,13 +80,13 @@ func newView(holds func(client.Object) bool) *view {
 // carries a cluster's label, and notes. Of policies it holds those of others too.
 func labelled(obj client.Object) bool {
 	switch obj.(type) {
-	case *v1alpha1.ComputeCluster, *v1alpha1.ClusterJob, *v1alpha1.ClusterService, *corev1.Node, *networkingv1.NetworkPolicy:
+	case *v1beta1.ComputeCluster, *v1beta1.ClusterJob, *v1beta1.ClusterService, *corev1.Node, *networkingv1.NetworkPolicy:
 		return true
 	case *corev1.Secret, *corev1.Event:
 		return false
 	default:
-		_, ours := obj.GetLabels()[v1alpha1.LabelCluster]
-		return ours || obj.GetLabels()[v1alpha1.LabelNote] != ""
+		_, ours := obj.GetLabels()[v1beta1.LabelCluster]
+		return ours || obj.GetLabels()[v1beta1.LabelNote] != ""
 	}
 }
 

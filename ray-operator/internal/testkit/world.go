@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/job"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/service"
@@ -281,7 +281,7 @@ func (w *World) refresh() { w.wake(w.trouble.deliver(w)) }
 // wake notes what has to be looked at after what came into the cache, by the rules that the operator's watches follow.
 func (w *World) wake(delivered []Event) {
 	for _, event := range delivered {
-		if gone, ok := event.Object.(*v1alpha1.ComputeCluster); ok && event.Type == watch.Deleted {
+		if gone, ok := event.Object.(*v1beta1.ComputeCluster); ok && event.Type == watch.Deleted {
 			w.clusters.Gone.Add(client.ObjectKeyFromObject(gone), gone.UID)
 		}
 		change := wake.Change{Old: event.Was, New: event.Object}

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // Change is an object before and after: Old is nil where it was created, New where it was deleted.
@@ -138,9 +138,9 @@ func Owners(kind string, object client.Object) []types.NamespacedName {
 
 // ClusterOf returns the cluster that a pod's label names, with no more than its name where it is gone: jobs and services
 // refer to such a one as well. It is the cache's own, and must not be changed.
-func ClusterOf(ctx context.Context, cache client.Reader, pod client.Object) (*v1alpha1.ComputeCluster, error) {
-	cluster := &v1alpha1.ComputeCluster{}
-	name := types.NamespacedName{Namespace: pod.GetNamespace(), Name: pod.GetLabels()[v1alpha1.LabelCluster]}
+func ClusterOf(ctx context.Context, cache client.Reader, pod client.Object) (*v1beta1.ComputeCluster, error) {
+	cluster := &v1beta1.ComputeCluster{}
+	name := types.NamespacedName{Namespace: pod.GetNamespace(), Name: pod.GetLabels()[v1beta1.LabelCluster]}
 	if err := cache.Get(ctx, name, cluster, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("read ComputeCluster %s: %w", name, err)
 	}

@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -145,7 +145,7 @@ func (b *bench) hand() side {
 		ready: b.podsReady,
 		remove: func(ctx context.Context) error {
 			grace := client.GracePeriodSeconds(5) // what the operator gives pods whose cluster is gone
-			labels := client.MatchingLabels{v1alpha1.LabelCluster: name.Name}
+			labels := client.MatchingLabels{v1beta1.LabelCluster: name.Name}
 			var errs []error
 			for _, kind := range []client.Object{&corev1.Pod{}, &corev1.Service{}, &corev1.Secret{}} {
 				errs = append(errs, b.DeleteAllOf(ctx, kind, client.InNamespace(Namespace), labels, grace))
@@ -166,7 +166,7 @@ func (b *bench) operatorSide() side {
 			return live.IsReady(found)
 		},
 		remove: func(ctx context.Context) error {
-			return b.DeleteAllOf(ctx, &v1alpha1.ComputeCluster{}, client.InNamespace(Namespace))
+			return b.DeleteAllOf(ctx, &v1beta1.ComputeCluster{}, client.InNamespace(Namespace))
 		},
 	}
 }
@@ -217,7 +217,7 @@ func (b *bench) untilListed(ctx context.Context) (unlisted time.Time, err error)
 func (b *bench) dial(ctx context.Context) (*live.GCS, error) {
 	var head corev1.Pod
 	err := live.Until(ctx, limit, "the head to have an address", func(ctx context.Context) error {
-		pods, err := b.PodsOf(ctx, name, v1alpha1.RoleHead)
+		pods, err := b.PodsOf(ctx, name, v1beta1.RoleHead)
 		if err != nil {
 			return err
 		}
@@ -242,7 +242,7 @@ func (b *bench) token(ctx context.Context) (string, error) {
 	if err := b.Get(ctx, types.NamespacedName{Namespace: Namespace, Name: name.Name + "-token"}, &secret); err != nil {
 		return "", fmt.Errorf("read the token: %w", err)
 	}
-	return string(secret.Data[v1alpha1.TokenKey]), nil
+	return string(secret.Data[v1beta1.TokenKey]), nil
 }
 
 func (b *bench) podsReady(ctx context.Context) error {
@@ -270,7 +270,7 @@ func (b *bench) specs(ctx context.Context) (map[string]corev1.PodSpec, error) {
 	specs := map[string]corev1.PodSpec{}
 	for _, pod := range pods {
 		pod.Spec.NodeName = ""
-		specs[pod.Labels[v1alpha1.LabelRole]+pod.Labels[v1alpha1.LabelSlot]] = pod.Spec
+		specs[pod.Labels[v1beta1.LabelRole]+pod.Labels[v1beta1.LabelSlot]] = pod.Spec
 	}
 	return specs, err
 }

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
@@ -76,7 +76,7 @@ func (b *bench) jobRound(ctx context.Context) (r JobRound, err error) {
 		return r, err
 	}
 	job := types.NamespacedName{Namespace: Namespace, Name: "hello"}
-	if _, err := b.UntilPhase(ctx, job, v1alpha1.PhaseSucceeded, limit); err != nil {
+	if _, err := b.UntilPhase(ctx, job, v1beta1.PhaseSucceeded, limit); err != nil {
 		return r, err
 	}
 	r.Operator = time.Since(begin).Seconds()

@@ -28,7 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
@@ -113,7 +113,7 @@ func prepare(ctx context.Context, count int) error {
 		}
 	}
 	if err := live.Until(ctx, time.Minute, "the kind ComputeCluster to be served", func(ctx context.Context) error {
-		return c.List(ctx, &v1alpha1.ComputeClusterList{}, client.Limit(1))
+		return c.List(ctx, &v1beta1.ComputeClusterList{}, client.Limit(1))
 	}); err != nil {
 		return err
 	}
@@ -132,15 +132,15 @@ func prepare(ctx context.Context, count int) error {
 // makeCluster makes a cluster that says that it is ready.
 func makeCluster(ctx context.Context, c *live.Cluster, name string) error {
 	two := int32(2)
-	cluster := &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-	cluster.Spec.RayVersion, cluster.Spec.WorkerGroups = "2.60.0", []v1alpha1.WorkerGroup{{Name: "cpu", Replicas: &two}}
+	cluster := &v1beta1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	cluster.Spec.RayVersion, cluster.Spec.WorkerGroups = "2.60.0", []v1beta1.WorkerGroup{{Name: "cpu", Replicas: &two}}
 	if err := c.Create(ctx, cluster); err != nil {
 		return fmt.Errorf("create cluster %s: %w", name, err)
 	}
-	cluster.Status.Phase, cluster.Status.ObservedGeneration = v1alpha1.PhaseReady, cluster.Generation
-	cluster.Status.Workers = v1alpha1.WorkerCounts{Desired: two, Created: two, Ready: two}
+	cluster.Status.Phase, cluster.Status.ObservedGeneration = v1beta1.PhaseReady, cluster.Generation
+	cluster.Status.Workers = v1beta1.WorkerCounts{Desired: two, Created: two, Ready: two}
 	ready := reason.AllReady.Of(two, two)
-	for _, kind := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionHeadReady, v1alpha1.ConditionReconciling} {
+	for _, kind := range []string{v1beta1.ConditionReady, v1beta1.ConditionHeadReady, v1beta1.ConditionReconciling} {
 		meta.SetStatusCondition(&cluster.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue,
 			Reason: ready.Code, Message: ready.Text})
 	}

@@ -21,7 +21,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -111,7 +111,7 @@ func (cp *controlPlane) install(ctx context.Context, c chart) (kubeconfig string
 		}
 	}
 	err = live.Until(ctx, 30*time.Second, "the kind ComputeCluster to be served", func(ctx context.Context) error {
-		return cp.List(ctx, &v1alpha1.ComputeClusterList{})
+		return cp.List(ctx, &v1beta1.ComputeClusterList{})
 	})
 	if err != nil {
 		return "", err
@@ -254,7 +254,7 @@ func (cp *controlPlane) takeMould(ctx context.Context) (mould, error) {
 	m := mould{Name: mouldName, Namespace: mouldNamespace}
 	var services corev1.ServiceList
 	var pods corev1.PodList
-	of := []client.ListOption{client.InNamespace(mouldNamespace), client.MatchingLabels{v1alpha1.LabelCluster: mouldName}}
+	of := []client.ListOption{client.InNamespace(mouldNamespace), client.MatchingLabels{v1beta1.LabelCluster: mouldName}}
 	if err := errors.Join(cp.List(ctx, &services, of...), cp.List(ctx, &pods, of...)); err != nil {
 		return m, fmt.Errorf("read what the operator made: %w", err)
 	}
@@ -266,7 +266,7 @@ func (cp *controlPlane) takeMould(ctx context.Context) (mould, error) {
 	}
 	for _, pod := range pods.Items {
 		into := &m.Worker
-		if pod.Labels[v1alpha1.LabelRole] == v1alpha1.RoleHead {
+		if pod.Labels[v1beta1.LabelRole] == v1beta1.RoleHead {
 			into = &m.Head
 		}
 		into.ObjectMeta, into.Spec = sown(pod.ObjectMeta), pod.Spec

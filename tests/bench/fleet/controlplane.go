@@ -24,7 +24,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -193,7 +193,7 @@ func (cp *controlPlane) connect(ctx context.Context, address, token string) erro
 
 func connected(config *rest.Config, clients kubernetes.Interface) (*live.Cluster, error) {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("build the scheme: %w", err)
 	}
 	watching, err := client.NewWithWatch(config, client.Options{Scheme: scheme})

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -71,13 +71,13 @@ func (cp *controlPlane) prepare(ctx context.Context, names []string) error {
 	return nil
 }
 
-func newCluster(name types.NamespacedName) *v1alpha1.ComputeCluster {
+func newCluster(name types.NamespacedName) *v1beta1.ComputeCluster {
 	workers := int32(workersInCluster)
-	return &v1alpha1.ComputeCluster{
+	return &v1beta1.ComputeCluster{
 		ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name},
-		Spec: v1alpha1.ComputeClusterSpec{
+		Spec: v1beta1.ComputeClusterSpec{
 			RayVersion:   "2.60.0",
-			WorkerGroups: []v1alpha1.WorkerGroup{{Name: "cpu", Replicas: &workers}},
+			WorkerGroups: []v1beta1.WorkerGroup{{Name: "cpu", Replicas: &workers}},
 		},
 	}
 }

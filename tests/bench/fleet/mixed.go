@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -27,19 +27,19 @@ func (f *fleet) mixed() []client.Object {
 	var all []client.Object
 	workers := int32(1)
 	for i, name := range f.names {
-		all = append(all, &v1alpha1.ClusterJob{
+		all = append(all, &v1beta1.ClusterJob{
 			ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: fmt.Sprintf("job-%d", i)},
-			Spec:       v1alpha1.ClusterJobSpec{ClusterRef: &v1alpha1.ClusterReference{Name: name.Name}, Entrypoint: "hang"},
+			Spec:       v1beta1.ClusterJobSpec{ClusterRef: &v1beta1.ClusterReference{Name: name.Name}, Entrypoint: "hang"},
 		})
 	}
 	for i, name := range f.names[:share(len(f.names))] {
-		all = append(all, &v1alpha1.ClusterService{
+		all = append(all, &v1beta1.ClusterService{
 			ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: fmt.Sprintf("service-%d", i)},
-			Spec: v1alpha1.ClusterServiceSpec{
+			Spec: v1beta1.ClusterServiceSpec{
 				ServeConfig: runtime.RawExtension{Raw: []byte(`{"applications":[{"name":"echo","route_prefix":"/","import_path":"echo:app",` +
 					`"deployments":[{"name":"Echo","num_replicas":1}]}]}`)},
-				ClusterTemplate: &v1alpha1.ClusterTemplate{Spec: v1alpha1.ComputeClusterSpec{
-					RayVersion: "2.60.0", WorkerGroups: []v1alpha1.WorkerGroup{{Name: "cpu", Replicas: &workers}},
+				ClusterTemplate: &v1beta1.ClusterTemplate{Spec: v1beta1.ComputeClusterSpec{
+					RayVersion: "2.60.0", WorkerGroups: []v1beta1.WorkerGroup{{Name: "cpu", Replicas: &workers}},
 				}},
 			},
 		})
@@ -56,8 +56,8 @@ func withPolicies(of subject, names []types.NamespacedName) subject {
 	plain := of.make
 	of.make = func(name types.NamespacedName) client.Object {
 		made := plain(name)
-		if cluster, ok := made.(*v1alpha1.ComputeCluster); ok && watched[name] {
-			cluster.Spec.IdlePolicy = &v1alpha1.IdlePolicy{AfterSeconds: longIdle, Action: v1alpha1.IdleSuspend}
+		if cluster, ok := made.(*v1beta1.ComputeCluster); ok && watched[name] {
+			cluster.Spec.IdlePolicy = &v1beta1.IdlePolicy{AfterSeconds: longIdle, Action: v1beta1.IdleSuspend}
 		}
 		return made
 	}
@@ -66,8 +66,8 @@ func withPolicies(of subject, names []types.NamespacedName) subject {
 
 // untilMixed waits until all jobs run and all services serve.
 func (f *fleet) untilMixed(ctx context.Context) error {
-	var jobs v1alpha1.ClusterJobList
-	var services v1alpha1.ClusterServiceList
+	var jobs v1beta1.ClusterJobList
+	var services v1beta1.ClusterServiceList
 	return live.Until(ctx, limit, "jobs to run and services to serve", func(ctx context.Context) error {
 		if err := pass(ctx, time.Second); err != nil { // for a list costs the API server much
 			return err
@@ -76,7 +76,7 @@ func (f *fleet) untilMixed(ctx context.Context) error {
 			return err
 		}
 		for i := range jobs.Items {
-			if job := &jobs.Items[i]; job.Status.Phase != v1alpha1.PhaseRunning {
+			if job := &jobs.Items[i]; job.Status.Phase != v1beta1.PhaseRunning {
 				return fmt.Errorf("job %s is %s", job.Name, live.SaysOf(job))
 			}
 		}

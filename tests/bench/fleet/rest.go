@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -127,7 +127,7 @@ func (f *fleet) gone(ctx context.Context) error {
 	}
 	if len(f.beside) > 0 {
 		for _, kind := range []string{"ClusterJobList", "ClusterServiceList"} {
-			kinds = append(kinds, metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: kind})
+			kinds = append(kinds, metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: kind})
 		}
 	}
 	for _, kind := range kinds {

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -26,11 +26,11 @@ func computeClusters() subject {
 	return subject{
 		make: func(name types.NamespacedName) client.Object { return newCluster(name) },
 		ready: func(obj client.Object) bool {
-			cluster, ok := obj.(*v1alpha1.ComputeCluster)
+			cluster, ok := obj.(*v1beta1.ComputeCluster)
 			return ok && live.IsReady(cluster) == nil
 		},
 		grow: func(ctx context.Context, cp *controlPlane, name types.NamespacedName) error {
-			return cp.Edit(ctx, name, func(spec *v1alpha1.ComputeClusterSpec) { *spec.WorkerGroups[0].Replicas++ })
+			return cp.Edit(ctx, name, func(spec *v1beta1.ComputeClusterSpec) { *spec.WorkerGroups[0].Replicas++ })
 		},
 	}
 }

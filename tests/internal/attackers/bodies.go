@@ -59,7 +59,7 @@ func field(number protowire.Number, content []byte) []byte {
 
 // Anchors is a manifest of few bytes that aliases make large: a text of 64 KiB, so many times.
 func Anchors(aliases int) string {
-	return "apiVersion: heliostat.dev/v1alpha1\nkind: ComputeCluster\nmetadata: {name: a}\nspec:\n  a: &a " + strings.Repeat("x", 64<<10) +
+	return "apiVersion: heliostat.dev/v1beta1\nkind: ComputeCluster\nmetadata: {name: a}\nspec:\n  a: &a " + strings.Repeat("x", 64<<10) +
 		"\n  b: [" + strings.TrimSuffix(strings.Repeat("*a,", aliases), ",") + "]\n"
 }
 

@@ -67,7 +67,7 @@ export async function check(answer: Response): Promise<void> {
 export async function remove(line: Line): Promise<void> {
   if (!isKind(line.kind)) return;
   const names = {namespace: line.namespace ?? "", resource: resources[line.kind], name: line.name ?? ""};
-  const answer = await fetch(pathOf("/apis/heliostat.dev/v1alpha1/namespaces/{namespace}/{resource}/{name}", names), {
+  const answer = await fetch(pathOf("/apis/heliostat.dev/v1beta1/namespaces/{namespace}/{resource}/{name}", names), {
     method: "DELETE",
     headers: {"Content-Type": "application/json"},
     body: JSON.stringify({

@@ -51,7 +51,7 @@ test("schema: a form says options in the types of their schemas", () => {
 
 test("yaml: a manifest is what kubectl reads", () => {
   const object = {
-    apiVersion: "heliostat.dev/v1alpha1",
+    apiVersion: "heliostat.dev/v1beta1",
     kind: "ClusterJob",
     metadata: {name: "a", uid: "1", annotations: {"heliostat.dev/owner": "me", note: "1"}},
     status: {phase: "x"},
@@ -68,7 +68,7 @@ test("yaml: a manifest is what kubectl reads", () => {
   };
   assert.equal(
     documentOf(object),
-    `apiVersion: heliostat.dev/v1alpha1
+    `apiVersion: heliostat.dev/v1beta1
 kind: ClusterJob
 metadata:
   name: a

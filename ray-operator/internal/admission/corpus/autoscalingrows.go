@@ -3,14 +3,14 @@ package corpus
 import (
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // scaled turns autoscaling on, with a most of each group that has none.
-func scaled(changes ...func(*v1alpha1.Autoscaling)) edit {
-	return spec(func(s *v1alpha1.ComputeClusterSpec) {
+func scaled(changes ...func(*v1beta1.Autoscaling)) edit {
+	return spec(func(s *v1beta1.ComputeClusterSpec) {
 		if s.Autoscaling == nil {
-			s.Autoscaling = &v1alpha1.Autoscaling{}
+			s.Autoscaling = &v1beta1.Autoscaling{}
 		}
 		for i := range s.WorkerGroups {
 			if s.WorkerGroups[i].MaxReplicas == nil {
@@ -24,15 +24,15 @@ func scaled(changes ...func(*v1alpha1.Autoscaling)) edit {
 }
 
 func idleAfter(seconds int32) edit {
-	return scaled(func(a *v1alpha1.Autoscaling) { a.IdleTimeoutSeconds = &seconds })
+	return scaled(func(a *v1beta1.Autoscaling) { a.IdleTimeoutSeconds = &seconds })
 }
 
-func pace(word string) edit { return scaled(func(a *v1alpha1.Autoscaling) { a.Pace = word }) }
+func pace(word string) edit { return scaled(func(a *v1beta1.Autoscaling) { a.Pace = word }) }
 
-func nodesAtMost(n int32) edit { return scaled(func(a *v1alpha1.Autoscaling) { a.MaxNodes = &n }) }
+func nodesAtMost(n int32) edit { return scaled(func(a *v1beta1.Autoscaling) { a.MaxNodes = &n }) }
 
 func autoscalerSize(pairs ...string) edit {
-	return scaled(func(a *v1alpha1.Autoscaling) { a.Size = resources(pairs...) })
+	return scaled(func(a *v1beta1.Autoscaling) { a.Size = resources(pairs...) })
 }
 
 // groupScaled sets what a group has for autoscaling alone.
@@ -52,7 +52,7 @@ func headListens(ports ...corev1.ContainerPort) edit {
 }
 
 func headService(port, target int32) edit {
-	return servicePorts(v1alpha1.ServicePort{Name: "a", Port: port, TargetPort: target})
+	return servicePorts(v1beta1.ServicePort{Name: "a", Port: port, TargetPort: target})
 }
 
 var wantsNewState = []corev1.EnvVar{{Name: "RAY_enable_autoscaler_v2", Value: "0"}}
@@ -70,15 +70,15 @@ var autoscalingRows = []row{
 	{Name: "the most hosts of autoscaling", Edit: both(scaled(), hosts(2), replicas(nil, nil, ptr(int32(5000))))},
 	{Name: "too many hosts of autoscaling", Rule: "autoscaling-hosts", Edit: both(scaled(), hosts(2), replicas(nil, nil, ptr(int32(5001))))},
 	{Name: "many hosts without autoscaling", Edit: both(hosts(2), replicas(nil, ptr(int32(1)), ptr(int32(10000))))},
-	{Name: "what autoscaling takes", Edit: both(idleAfter(31536000), pace(v1alpha1.PaceConservative), nodesAtMost(100000), autoscalerSize("cpu", "1m", "memory", "32Mi"))},
-	{Name: "the quickest autoscaling", Edit: both(idleAfter(1), pace(v1alpha1.PaceAggressive), groupScaled(ptr(int32(1)), ptr(int32(1000)), ptr(int32(1))))},
+	{Name: "what autoscaling takes", Edit: both(idleAfter(31536000), pace(v1beta1.PaceConservative), nodesAtMost(100000), autoscalerSize("cpu", "1m", "memory", "32Mi"))},
+	{Name: "the quickest autoscaling", Edit: both(idleAfter(1), pace(v1beta1.PaceAggressive), groupScaled(ptr(int32(1)), ptr(int32(1000)), ptr(int32(1))))},
 	{Name: "autoscaling too quick", Rule: "out-of-bounds", Edit: idleAfter(0)},
 	{Name: "autoscaling too slow", Rule: "out-of-bounds", Edit: idleAfter(31536001)},
 	{Name: "an unknown pace", Rule: "unknown-word", Edit: pace("Fast")},
 	{Name: "autoscaling to no nodes", Rule: "out-of-bounds", Edit: nodesAtMost(0)},
 	{Name: "the least as many as may be", Edit: both(hosts(2), replicas(ptr(int32(2)), nil, ptr(int32(3))), nodesAtMost(4))},
 	{Name: "the least more than may be", Rule: "autoscaling-nodes", Edit: both(hosts(2), replicas(ptr(int32(2)), nil, ptr(int32(3))), nodesAtMost(3))},
-	{Name: "the least of all more than may be", Rule: "autoscaling-nodes", Edit: both(nodesAtMost(3), spec(func(s *v1alpha1.ComputeClusterSpec) {
+	{Name: "the least of all more than may be", Rule: "autoscaling-nodes", Edit: both(nodesAtMost(3), spec(func(s *v1beta1.ComputeClusterSpec) {
 		for i := range s.WorkerGroups {
 			s.WorkerGroups[i].Replicas, s.WorkerGroups[i].MinReplicas, s.WorkerGroups[i].MaxReplicas = nil, ptr(int32(2)), ptr(int32(2))
 		}
@@ -116,7 +116,7 @@ var autoscalingRows = []row{
 	{Name: "another port of a Service to the autoscaler", Rule: "autoscaling-service", Edit: both(scaled(), headService(80, 6380))},
 	{Name: "that port of a Service to elsewhere", Edit: both(scaled(), headService(6380, 80))},
 	{Name: "that port of a Service without autoscaling", Edit: headService(6380, 0)},
-	{Name: "the autoscaler's variable", Rule: "autoscaling-variable", Edit: both(scaled(), defaults(func(d *v1alpha1.PodDefaults) { d.Env = wantsNewState }))},
+	{Name: "the autoscaler's variable", Rule: "autoscaling-variable", Edit: both(scaled(), defaults(func(d *v1beta1.PodDefaults) { d.Env = wantsNewState }))},
 	{Name: "the autoscaler's variable in ray", Rule: "autoscaling-variable", Edit: both(scaled(), headTemplate(func(_ *tmpl, c *container) { c.Env = wantsNewState }))},
 	{Name: "that variable without autoscaling", Edit: headTemplate(func(_ *tmpl, c *container) { c.Env = wantsNewState })},
 }

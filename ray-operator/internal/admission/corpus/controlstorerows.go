@@ -6,26 +6,26 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 )
 
 type (
-	redis    = v1alpha1.GivenRedis
-	managedR = v1alpha1.ManagedRedis
-	embedded = v1alpha1.EmbeddedStore
+	redis    = v1beta1.GivenRedis
+	managedR = v1beta1.ManagedRedis
+	embedded = v1beta1.EmbeddedStore
 )
 
 // stored gives a cluster a control store in place of the one that it has.
-func stored(change func(*v1alpha1.ControlStore)) edit {
-	return spec(func(s *v1alpha1.ComputeClusterSpec) {
-		s.ControlStore = &v1alpha1.ControlStore{}
+func stored(change func(*v1beta1.ControlStore)) edit {
+	return spec(func(s *v1beta1.ComputeClusterSpec) {
+		s.ControlStore = &v1beta1.ControlStore{}
 		change(s.ControlStore)
 	})
 }
 
 func onRedis(changes ...func(*redis)) edit {
-	return stored(func(s *v1alpha1.ControlStore) {
+	return stored(func(s *v1beta1.ControlStore) {
 		s.Redis = &redis{Address: "redis://redis:6379"}
 		both(changes...)(s.Redis)
 	})
@@ -37,7 +37,7 @@ func onTLS(changes ...func(*redis)) edit {
 		*r = redis{
 			Address: "rediss://redis.example.com:6380", Namespace: "team-a_B.c:d/1",
 			UsernameSecret: secretKey("redis", "user"), PasswordSecret: secretKey("redis", "password"),
-			TLS: &v1alpha1.RedisTLS{
+			TLS: &v1beta1.RedisTLS{
 				CASecret: secretKey("ca", "ca.crt"), CertificateSecret: secretKey("tls", "tls.crt"), KeySecret: secretKey("tls", "tls.key"),
 				ServerName: "redis.example.com",
 			},
@@ -46,21 +46,21 @@ func onTLS(changes ...func(*redis)) edit {
 }
 
 func onManaged(changes ...func(*managedR)) edit {
-	return stored(func(s *v1alpha1.ControlStore) {
+	return stored(func(s *v1beta1.ControlStore) {
 		s.ManagedRedis = &managedR{}
 		both(changes...)(s.ManagedRedis)
 	})
 }
 
 func onEmbedded(changes ...func(*embedded)) edit {
-	return stored(func(s *v1alpha1.ControlStore) {
+	return stored(func(s *v1beta1.ControlStore) {
 		s.Embedded = &embedded{}
 		both(changes...)(s.Embedded)
 	})
 }
 
-func secretKey(name, key string) *v1alpha1.SecretKey {
-	return &v1alpha1.SecretKey{Name: name, Key: key}
+func secretKey(name, key string) *v1beta1.SecretKey {
+	return &v1beta1.SecretKey{Name: name, Key: key}
 }
 
 func address(text string) edit { return onRedis(func(r *redis) { r.Address = text }) }
@@ -158,8 +158,8 @@ var embeddedStoreRows = []row{
 var redisByHand = []corev1.EnvVar{{Name: "RAY_REDIS_ADDRESS", Value: "redis://redis:6379"}}
 
 var storedPodRows = []row{
-	{Name: "a store of pods", Rule: "store-variable", Edit: defaults(func(d *v1alpha1.PodDefaults) { d.Env = redisByHand })},
-	{Name: "a store of pods beside one", Rule: "store-variable", Edit: both(onRedis(), defaults(func(d *v1alpha1.PodDefaults) { d.Env = redisByHand }))},
+	{Name: "a store of pods", Rule: "store-variable", Edit: defaults(func(d *v1beta1.PodDefaults) { d.Env = redisByHand })},
+	{Name: "a store of pods beside one", Rule: "store-variable", Edit: both(onRedis(), defaults(func(d *v1beta1.PodDefaults) { d.Env = redisByHand }))},
 	{Name: "a store of a head", Rule: "store-ray-variable", Edit: headTemplate(func(_ *tmpl, c *container) { c.Env = []corev1.EnvVar{{Name: "RAY_gcs_storage", Value: "rocksdb"}} })},
 	{Name: "a store of a worker", Rule: "store-ray-variable", Edit: inRay(func(c *container) { c.Env = []corev1.EnvVar{{Name: "RAY_external_storage_namespace"}} })},
 	{Name: "a sidecar's own store", Edit: inSide(func(c *container) { c.Env = redisByHand })},
@@ -177,9 +177,9 @@ var storedPodRows = []row{
 }
 
 var givenStoreRows = []row{
-	{Name: "no kind of store", Rule: "store-kind", Edit: stored(func(*v1alpha1.ControlStore) {})},
-	{Name: "two kinds of store", Rule: "store-kind", Edit: stored(func(s *v1alpha1.ControlStore) { s.ManagedRedis, s.Embedded = &managedR{}, &embedded{} })},
-	{Name: "three kinds of store", Rule: "store-kind", Edit: stored(func(s *v1alpha1.ControlStore) {
+	{Name: "no kind of store", Rule: "store-kind", Edit: stored(func(*v1beta1.ControlStore) {})},
+	{Name: "two kinds of store", Rule: "store-kind", Edit: stored(func(s *v1beta1.ControlStore) { s.ManagedRedis, s.Embedded = &managedR{}, &embedded{} })},
+	{Name: "three kinds of store", Rule: "store-kind", Edit: stored(func(s *v1beta1.ControlStore) {
 		s.Redis, s.ManagedRedis, s.Embedded = &redis{Address: "redis://a:1"}, &managedR{}, &embedded{}
 	})},
 	{Name: "a store at an address", Edit: address("redis://10.0.0.1:65535")},
@@ -219,7 +219,7 @@ var givenStoreRows = []row{
 	{Name: "a server name with a capital letter", Rule: "store-server-name", Edit: onTLS(func(r *redis) { r.TLS.ServerName = "Redis.example.com" })},
 	{Name: "a server name too long", Rule: "long-text", Edit: onTLS(func(r *redis) { r.TLS.ServerName = long(254) })},
 	{Name: "rediss alone", Edit: address("rediss://redis:6379")},
-	{Name: "an authority alone", Edit: onTLS(func(r *redis) { r.TLS = &v1alpha1.RedisTLS{CASecret: secretKey("ca", "ca.crt")} })},
+	{Name: "an authority alone", Edit: onTLS(func(r *redis) { r.TLS = &v1beta1.RedisTLS{CASecret: secretKey("ca", "ca.crt")} })},
 	{Name: "a certificate without its key", Rule: "store-certificate", Edit: onTLS(func(r *redis) { r.TLS.KeySecret = nil })},
 	{Name: "a key without its certificate", Rule: "store-certificate", Edit: onTLS(func(r *redis) { r.TLS.CertificateSecret = nil })},
 	{Name: "a store of which all is said", Edit: onTLS()},

@@ -8,12 +8,12 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 type (
-	cluster   = v1alpha1.ComputeCluster
-	group     = v1alpha1.WorkerGroup
+	cluster   = v1beta1.ComputeCluster
+	group     = v1beta1.WorkerGroup
 	tmpl      = corev1.PodTemplateSpec
 	container = corev1.Container
 	edit      = func(*cluster)
@@ -47,7 +47,7 @@ func longVariables(n, length int) []corev1.EnvVar {
 }
 
 // spec edits the spec, and inGroup its first group.
-func spec(change func(*v1alpha1.ComputeClusterSpec)) edit {
+func spec(change func(*v1beta1.ComputeClusterSpec)) edit {
 	return func(c *cluster) { change(&c.Spec) }
 }
 
@@ -77,63 +77,63 @@ func rayLabel(key, value string) edit {
 	return inGroup(func(g *group) { g.Labels = map[string]string{key: value} })
 }
 
-func defaults(change func(*v1alpha1.PodDefaults)) edit {
+func defaults(change func(*v1beta1.PodDefaults)) edit {
 	return func(c *cluster) {
 		if c.Spec.PodDefaults == nil {
-			c.Spec.PodDefaults = &v1alpha1.PodDefaults{}
+			c.Spec.PodDefaults = &v1beta1.PodDefaults{}
 		}
 		change(c.Spec.PodDefaults)
 	}
 }
 
-func service(change func(*v1alpha1.HeadServiceSpec)) edit {
+func service(change func(*v1beta1.HeadServiceSpec)) edit {
 	return func(c *cluster) {
 		if c.Spec.Head.Service == nil {
-			c.Spec.Head.Service = &v1alpha1.HeadServiceSpec{}
+			c.Spec.Head.Service = &v1beta1.HeadServiceSpec{}
 		}
 		change(c.Spec.Head.Service)
 	}
 }
 
-func servicePorts(ports ...v1alpha1.ServicePort) edit {
-	return service(func(s *v1alpha1.HeadServiceSpec) { s.Ports = ports })
+func servicePorts(ports ...v1beta1.ServicePort) edit {
+	return service(func(s *v1beta1.HeadServiceSpec) { s.Ports = ports })
 }
 
-func ingress(change func(*v1alpha1.IngressSpec)) edit {
+func ingress(change func(*v1beta1.IngressSpec)) edit {
 	return func(c *cluster) {
 		if c.Spec.Head.Ingress == nil {
-			c.Spec.Head.Ingress = &v1alpha1.IngressSpec{Host: "ray.example.com"}
+			c.Spec.Head.Ingress = &v1beta1.IngressSpec{Host: "ray.example.com"}
 		}
 		change(c.Spec.Head.Ingress)
 	}
 }
 
 func authentication(mode, secret string) edit {
-	return func(c *cluster) { c.Spec.Authentication = &v1alpha1.Authentication{Mode: mode, SecretName: secret} }
+	return func(c *cluster) { c.Spec.Authentication = &v1beta1.Authentication{Mode: mode, SecretName: secret} }
 }
 
-func allowFrom(ports []v1alpha1.Port, peers ...networkingv1.NetworkPolicyPeer) edit {
+func allowFrom(ports []v1beta1.Port, peers ...networkingv1.NetworkPolicyPeer) edit {
 	return func(c *cluster) {
-		c.Spec.Network = &v1alpha1.Network{AllowFrom: []v1alpha1.IngressRule{{From: append([]networkingv1.NetworkPolicyPeer{}, peers...), Ports: ports}}}
+		c.Spec.Network = &v1beta1.Network{AllowFrom: []v1beta1.IngressRule{{From: append([]networkingv1.NetworkPolicyPeer{}, peers...), Ports: ports}}}
 	}
 }
 
 func allowTo(peers []networkingv1.NetworkPolicyPeer, ports ...networkingv1.NetworkPolicyPort) edit {
 	return func(c *cluster) {
-		c.Spec.Network = &v1alpha1.Network{AllowTo: []v1alpha1.EgressRule{{To: append([]networkingv1.NetworkPolicyPeer{}, peers...), Ports: ports}}}
+		c.Spec.Network = &v1beta1.Network{AllowTo: []v1beta1.EgressRule{{To: append([]networkingv1.NetworkPolicyPeer{}, peers...), Ports: ports}}}
 	}
 }
 
 func cloudMetadata(c *cluster) {
-	c.Spec.Network = &v1alpha1.Network{CloudMetadata: v1alpha1.CloudMetadataEnabled}
+	c.Spec.Network = &v1beta1.Network{CloudMetadata: v1beta1.CloudMetadataEnabled}
 }
 
 func block(cidr string, except ...string) networkingv1.NetworkPolicyPeer {
 	return networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: cidr, Except: except}}
 }
 
-func upgrade(kind string, rolling *v1alpha1.Rolling) edit {
-	return func(c *cluster) { c.Spec.UpgradeStrategy = &v1alpha1.UpgradeStrategy{Type: kind, Rolling: rolling} }
+func upgrade(kind string, rolling *v1beta1.Rolling) edit {
+	return func(c *cluster) { c.Spec.UpgradeStrategy = &v1beta1.UpgradeStrategy{Type: kind, Rolling: rolling} }
 }
 
 // claim adds a good claim with a change to the first group.

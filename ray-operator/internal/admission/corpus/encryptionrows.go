@@ -3,7 +3,7 @@ package corpus
 import (
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 )
 
@@ -11,7 +11,7 @@ import (
 func encryption(word string) edit {
 	return func(c *cluster) {
 		if c.Spec.Network == nil {
-			c.Spec.Network = &v1alpha1.Network{}
+			c.Spec.Network = &v1beta1.Network{}
 		}
 		c.Spec.Network.Encryption = word
 	}
@@ -35,8 +35,8 @@ func mounting(volume string, readOnly bool) edit {
 }
 
 var (
-	encrypted = encryption(v1alpha1.EncryptionRequired)
-	plain     = encryption(v1alpha1.EncryptionDisabled)
+	encrypted = encryption(v1beta1.EncryptionRequired)
+	plain     = encryption(v1beta1.EncryptionDisabled)
 )
 
 // encryptionSize has the pods encrypt, in containers of a size.
@@ -62,15 +62,15 @@ var encryptionRows = []row{
 	{Name: "encryption with no CPU", Rule: "encryption-size", Before: encrypted, Edit: encryptionSize("cpu", "0")},
 	{Name: "encryption with a limit below cpu", Rule: "encryption-size-limit", Before: encrypted, Edit: encryptionSize("cpu", "2", "limits.cpu", "1")},
 	{Name: "no encryption and its size", Rule: "encryption-size-unused", Before: plain, Edit: both(encryptionSize("cpu", "1"), func(c *cluster) {
-		c.Spec.Network.Encryption = v1alpha1.EncryptionDisabled
+		c.Spec.Network.Encryption = v1beta1.EncryptionDisabled
 	})},
-	{Name: "encryption and its init container", Rule: "encryption-container", Before: encrypted, Edit: both(encrypted, workerInit(v1alpha1.ContainerCertificates))},
-	{Name: "encryption and its init container in the head", Rule: "encryption-container", Before: encrypted, Edit: both(encrypted, headInit(v1alpha1.ContainerEncryption))},
-	{Name: "no encryption and a container of that name", Edit: workerInit(v1alpha1.ContainerCertificates)},
+	{Name: "encryption and its init container", Rule: "encryption-container", Before: encrypted, Edit: both(encrypted, workerInit(v1beta1.ContainerCertificates))},
+	{Name: "encryption and its init container in the head", Rule: "encryption-container", Before: encrypted, Edit: both(encrypted, headInit(v1beta1.ContainerEncryption))},
+	{Name: "no encryption and a container of that name", Edit: workerInit(v1beta1.ContainerCertificates)},
 	{Name: "encryption and its port", Rule: "encryption-port", Before: encrypted, Edit: both(encrypted, headListens(corev1.ContainerPort{ContainerPort: pod.PortDashboardTLS}))},
 	{Name: "encryption and that number of UDP", Before: encrypted, Edit: both(encrypted, headListens(corev1.ContainerPort{ContainerPort: pod.PortDashboardTLS, Protocol: corev1.ProtocolUDP}))},
 	{Name: "no encryption and that port", Edit: headListens(corev1.ContainerPort{ContainerPort: pod.PortDashboardTLS})},
-	{Name: "encryption without isolation", Rule: "encryption-isolation", Before: encrypted, Edit: both(encrypted, func(c *cluster) { c.Spec.Network.Isolation = v1alpha1.IsolationDisabled })},
+	{Name: "encryption without isolation", Rule: "encryption-isolation", Before: encrypted, Edit: both(encrypted, func(c *cluster) { c.Spec.Network.Isolation = v1beta1.IsolationDisabled })},
 	{Name: "encryption and a Service for agents", Rule: "encryption-service", Before: encrypted, Edit: both(encrypted, headService(7000, pod.PortAgent))},
 	{Name: "encryption and a Service of the agents' number", Rule: "encryption-service", Before: encrypted, Edit: both(encrypted, headService(pod.PortAgent, 0))},
 	{Name: "no encryption and a Service for agents", Edit: headService(7000, pod.PortAgent)},

@@ -5,18 +5,18 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 type (
-	jobs  = v1alpha1.ClusterJobSpec
-	after = v1alpha1.CleanupRule
+	jobs  = v1beta1.ClusterJobSpec
+	after = v1beta1.CleanupRule
 )
 
 func jobManaged(by string) jobEdit { return jobSpec(func(s *jobs) { s.ManagedBy = by }) }
 
 func stops(value string) jobEdit {
-	return func(j *job) { j.Annotations = map[string]string{v1alpha1.AnnotationStop: value} }
+	return func(j *job) { j.Annotations = map[string]string{v1beta1.AnnotationStop: value} }
 }
 
 var jobRows = []jobRow{
@@ -39,20 +39,20 @@ var jobRows = []jobRow{
 	{Name: "a job's name of 64", Rule: "job-name", Edit: jobNamed(long(64))},
 	{Name: "a job's name with a digit first", Rule: "job-name", Edit: jobNamed("1a")},
 	{Name: "no cluster", Rule: "job-where", Edit: jobSpec(func(s *jobs) { s.ClusterRef, s.ClusterTemplate = nil, nil })},
-	{Name: "two clusters", Rule: "job-where", Edit: both(ownCluster, jobSpec(func(s *jobs) { s.ClusterRef = &v1alpha1.ClusterReference{Name: "demo"} }))},
+	{Name: "two clusters", Rule: "job-where", Edit: both(ownCluster, jobSpec(func(s *jobs) { s.ClusterRef = &v1beta1.ClusterReference{Name: "demo"} }))},
 	{Name: "a cluster without a name", Rule: "out-of-bounds", Edit: onCluster("")},
 	{Name: "a cluster's name too long", Rule: "long-text", Edit: onCluster(long(51))},
 	{Name: "a cluster's name in capitals", Rule: "home-cluster-name", Edit: onCluster("Demo")},
 	{Name: "a job of another manager", Edit: jobManaged("kueue.x-k8s.io/multikueue")},
 	{Name: "a job's manager without a domain", Rule: "managed-by", Edit: jobManaged("kueue")},
 	{Name: "a job's manager changed", Rule: "job-managed-by-fixed", Before: jobManaged("a.b/c"), Edit: jobManaged("a.b/d")},
-	{Name: "a job's default manager said", Before: jobManaged(""), Edit: jobManaged(v1alpha1.ManagedByOperator)},
+	{Name: "a job's default manager said", Before: jobManaged(""), Edit: jobManaged(v1beta1.ManagedByOperator)},
 	{Name: "no deadline at all", Rule: "out-of-bounds", Edit: jobSpec(func(s *jobs) { s.ActiveDeadlineSeconds = ptr(int32(0)) })},
-	{Name: "again on the same cluster", Edit: retry(func(r *v1alpha1.Retry) { r.Limit, r.Scope = 1000, v1alpha1.RetryDriver })},
-	{Name: "again on a new cluster", Edit: both(ownCluster, retry(func(r *v1alpha1.Retry) { r.Scope = v1alpha1.RetryCluster }))},
-	{Name: "again on a cluster of others", Rule: "retry-scope", Edit: both(onCluster("demo"), retry(func(r *v1alpha1.Retry) { r.Scope = v1alpha1.RetryCluster }))},
-	{Name: "again somewhere", Rule: "unknown-word", Edit: retry(func(r *v1alpha1.Retry) { r.Scope = "Anywhere" })},
-	{Name: "again too often", Rule: "out-of-bounds", Edit: retry(func(r *v1alpha1.Retry) { r.Limit = 1001 })},
+	{Name: "again on the same cluster", Edit: retry(func(r *v1beta1.Retry) { r.Limit, r.Scope = 1000, v1beta1.RetryDriver })},
+	{Name: "again on a new cluster", Edit: both(ownCluster, retry(func(r *v1beta1.Retry) { r.Scope = v1beta1.RetryCluster }))},
+	{Name: "again on a cluster of others", Rule: "retry-scope", Edit: both(onCluster("demo"), retry(func(r *v1beta1.Retry) { r.Scope = v1beta1.RetryCluster }))},
+	{Name: "again somewhere", Rule: "unknown-word", Edit: retry(func(r *v1beta1.Retry) { r.Scope = "Anywhere" })},
+	{Name: "again too often", Rule: "out-of-bounds", Edit: retry(func(r *v1beta1.Retry) { r.Limit = 1001 })},
 	{Name: "a steady back-off", Edit: backoff(ptr(int32(5)), ptr(int32(5)))},
 	{Name: "a back-off that falls", Rule: "retry-backoff", Edit: backoff(ptr(int32(6)), ptr(int32(5)))},
 	{Name: "the default back-off above the most", Rule: "retry-backoff", Edit: backoff(nil, ptr(int32(9)))},
@@ -166,20 +166,20 @@ var variableRows = []jobRow{
 		j.Spec.Env[0].ValueFrom.FieldRef = &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}
 	})},
 	{Name: "a variable in both places", Rule: "variable-twice", Edit: both(runtimeEnv(`{"env_vars":{"A":"1"}}`), env(corev1.EnvVar{Name: "A"}))},
-	{Name: "a secret variable in the defaults of pods", Rule: "variable-in-template", Edit: both(ofCluster(defaults(func(d *v1alpha1.PodDefaults) {
+	{Name: "a secret variable in the defaults of pods", Rule: "variable-in-template", Edit: both(ofCluster(defaults(func(d *v1beta1.PodDefaults) {
 		d.Env = []corev1.EnvVar{{Name: "TOKEN"}}
 	})), env(fromSecret("TOKEN")))},
 	{Name: "a secret variable in the ray container", Rule: "variable-in-template", Edit: both(ofCluster(inRay(func(c *container) {
 		c.Env = []corev1.EnvVar{{Name: "TOKEN"}}
 	})), env(fromSecret("TOKEN")))},
 	{Name: "a secret variable in a sidecar", Edit: both(ofCluster(inSide(func(c *container) { c.Env = []corev1.EnvVar{{Name: "TOKEN"}} })), env(fromSecret("TOKEN")))},
-	{Name: "a plain variable in the defaults of pods", Edit: both(ofCluster(defaults(func(d *v1alpha1.PodDefaults) {
+	{Name: "a plain variable in the defaults of pods", Edit: both(ofCluster(defaults(func(d *v1beta1.PodDefaults) {
 		d.Env = []corev1.EnvVar{{Name: "A", Value: "1"}}
 	})), env(corev1.EnvVar{Name: "A", Value: "2"}))},
-	{Name: "as many variables of pods as may be", Edit: both(ofCluster(defaults(func(d *v1alpha1.PodDefaults) {
+	{Name: "as many variables of pods as may be", Edit: both(ofCluster(defaults(func(d *v1beta1.PodDefaults) {
 		d.Env = longVariables(255, 1)
 	})), env(fromSecret("TOKEN"), corev1.EnvVar{Name: "A"}))},
-	{Name: "too many variables of pods", Rule: "variable-room", Edit: both(ofCluster(defaults(func(d *v1alpha1.PodDefaults) {
+	{Name: "too many variables of pods", Rule: "variable-room", Edit: both(ofCluster(defaults(func(d *v1beta1.PodDefaults) {
 		d.Env = longVariables(255, 1)
 	})), env(fromSecret("TOKEN"), fromSecret("OTHER")))},
 	{Name: "metadata", Edit: jobMetadata("job_name", "train")},

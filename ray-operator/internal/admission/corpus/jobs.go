@@ -7,12 +7,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
 type (
-	job     = v1alpha1.ClusterJob
+	job     = v1beta1.ClusterJob
 	jobEdit = func(*job)
 	jobRow  = Row[*job]
 )
@@ -40,9 +40,9 @@ func JobRows() []Row[*job] {
 // GoodJob runs a line on a cluster that exists, with nothing else said.
 func GoodJob() *job {
 	return &job{
-		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "ClusterJob"},
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: "ClusterJob"},
 		ObjectMeta: metav1.ObjectMeta{Name: "train"},
-		Spec:       v1alpha1.ClusterJobSpec{ClusterRef: &v1alpha1.ClusterReference{Name: "demo"}, Entrypoint: "python train.py --epochs 3"},
+		Spec:       v1beta1.ClusterJobSpec{ClusterRef: &v1beta1.ClusterReference{Name: "demo"}, Entrypoint: "python train.py --epochs 3"},
 	}
 }
 
@@ -83,7 +83,7 @@ func podsOfJob(j *job) []*corev1.Pod {
 	}
 	described := Good()
 	described.Spec = j.Spec.ClusterTemplate.Spec
-	defaults(func(d *v1alpha1.PodDefaults) { d.Env = append(d.Env, secret...) })(described)
+	defaults(func(d *v1beta1.PodDefaults) { d.Env = append(d.Env, secret...) })(described)
 	return podsOf(described)
 }
 
@@ -91,56 +91,56 @@ func podsOfJob(j *job) []*corev1.Pod {
 func ownCluster(j *job) {
 	j.Spec.ClusterRef = nil
 	if j.Spec.ClusterTemplate == nil {
-		j.Spec.ClusterTemplate = &v1alpha1.ClusterTemplate{Spec: Good().Spec}
+		j.Spec.ClusterTemplate = &v1beta1.ClusterTemplate{Spec: Good().Spec}
 	}
 }
 
 func suspended(j *job) { j.Spec.Suspend = true }
 
 // jobSpec edits the spec of a job.
-func jobSpec(change func(*v1alpha1.ClusterJobSpec)) jobEdit {
+func jobSpec(change func(*v1beta1.ClusterJobSpec)) jobEdit {
 	return func(j *job) { change(&j.Spec) }
 }
 
 func jobNamed(name string) jobEdit { return func(j *job) { j.Name = name } }
 
 func onCluster(name string) jobEdit {
-	return jobSpec(func(s *v1alpha1.ClusterJobSpec) {
-		s.ClusterRef, s.ClusterTemplate = &v1alpha1.ClusterReference{Name: name}, nil
+	return jobSpec(func(s *v1beta1.ClusterJobSpec) {
+		s.ClusterRef, s.ClusterTemplate = &v1beta1.ClusterReference{Name: name}, nil
 	})
 }
 
 func line(text string) jobEdit {
-	return jobSpec(func(s *v1alpha1.ClusterJobSpec) { s.Entrypoint, s.Command = text, nil })
+	return jobSpec(func(s *v1beta1.ClusterJobSpec) { s.Entrypoint, s.Command = text, nil })
 }
 
 func command(words ...string) jobEdit {
-	return jobSpec(func(s *v1alpha1.ClusterJobSpec) { s.Entrypoint, s.Command = "", words })
+	return jobSpec(func(s *v1beta1.ClusterJobSpec) { s.Entrypoint, s.Command = "", words })
 }
 
-func retry(change func(*v1alpha1.Retry)) jobEdit {
-	return jobSpec(func(s *v1alpha1.ClusterJobSpec) {
+func retry(change func(*v1beta1.Retry)) jobEdit {
+	return jobSpec(func(s *v1beta1.ClusterJobSpec) {
 		if s.Retry == nil {
-			s.Retry = &v1alpha1.Retry{}
+			s.Retry = &v1beta1.Retry{}
 		}
 		change(s.Retry)
 	})
 }
 
 func onExitCodes(in, notIn []int32) jobEdit {
-	return retry(func(r *v1alpha1.Retry) { r.OnExitCodes = &v1alpha1.ExitCodes{In: in, NotIn: notIn} })
+	return retry(func(r *v1beta1.Retry) { r.OnExitCodes = &v1beta1.ExitCodes{In: in, NotIn: notIn} })
 }
 
 func backoff(first, most *int32) jobEdit {
-	return retry(func(r *v1alpha1.Retry) { r.BackoffSeconds, r.MaxBackoffSeconds = first, most })
+	return retry(func(r *v1beta1.Retry) { r.BackoffSeconds, r.MaxBackoffSeconds = first, most })
 }
 
 func runtimeEnv(text string) jobEdit {
-	return jobSpec(func(s *v1alpha1.ClusterJobSpec) { s.RuntimeEnv = &runtime.RawExtension{Raw: []byte(text)} })
+	return jobSpec(func(s *v1beta1.ClusterJobSpec) { s.RuntimeEnv = &runtime.RawExtension{Raw: []byte(text)} })
 }
 
 func env(variables ...corev1.EnvVar) jobEdit {
-	return jobSpec(func(s *v1alpha1.ClusterJobSpec) { s.Env = variables })
+	return jobSpec(func(s *v1beta1.ClusterJobSpec) { s.Env = variables })
 }
 
 func fromSecret(name string) corev1.EnvVar {
@@ -150,23 +150,23 @@ func fromSecret(name string) corev1.EnvVar {
 }
 
 func takes(pairs ...string) jobEdit {
-	return jobSpec(func(s *v1alpha1.ClusterJobSpec) { s.EntrypointResources = quantities(pairs...) })
+	return jobSpec(func(s *v1beta1.ClusterJobSpec) { s.EntrypointResources = quantities(pairs...) })
 }
 
 func selects(key, value string) jobEdit {
-	return jobSpec(func(s *v1alpha1.ClusterJobSpec) { s.EntrypointLabelSelector = map[string]string{key: value} })
+	return jobSpec(func(s *v1beta1.ClusterJobSpec) { s.EntrypointLabelSelector = map[string]string{key: value} })
 }
 
 func jobMetadata(key, value string) jobEdit {
-	return jobSpec(func(s *v1alpha1.ClusterJobSpec) { s.Metadata = map[string]string{key: value} })
+	return jobSpec(func(s *v1beta1.ClusterJobSpec) { s.Metadata = map[string]string{key: value} })
 }
 
-func cleanup(rules ...v1alpha1.CleanupRule) jobEdit {
-	return jobSpec(func(s *v1alpha1.ClusterJobSpec) { s.Cleanup = rules })
+func cleanup(rules ...v1beta1.CleanupRule) jobEdit {
+	return jobSpec(func(s *v1beta1.ClusterJobSpec) { s.Cleanup = rules })
 }
 
 func templateMeta(labels, annotations map[string]string) jobEdit {
 	return both(ownCluster, func(j *job) {
-		j.Spec.ClusterTemplate.Metadata = v1alpha1.TemplateMetadata{Labels: labels, Annotations: annotations}
+		j.Spec.ClusterTemplate.Metadata = v1beta1.TemplateMetadata{Labels: labels, Annotations: annotations}
 	})
 }

@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 func store(bytes string) edit {
@@ -26,11 +26,11 @@ func limited(name corev1.ResourceName, quantity string) edit {
 }
 
 func scalerEnv(env ...corev1.EnvVar) edit {
-	return scaled(func(a *v1alpha1.Autoscaling) { a.Env = env })
+	return scaled(func(a *v1beta1.Autoscaling) { a.Env = env })
 }
 
 func scalerSecurity(change func(s *corev1.SecurityContext)) edit {
-	return scaled(func(a *v1alpha1.Autoscaling) {
+	return scaled(func(a *v1beta1.Autoscaling) {
 		a.SecurityContext = &corev1.SecurityContext{}
 		change(a.SecurityContext)
 	})
@@ -55,15 +55,15 @@ var objectStoreRows = []row{
 }
 
 var scalerRows = []row{
-	{Name: "an autoscaler's image", Edit: scaled(func(a *v1alpha1.Autoscaling) { a.Image = "registry.example.com/operator:1" })},
-	{Name: "an autoscaler's image too long", Rule: "long-text", Edit: scaled(func(a *v1alpha1.Autoscaling) { a.Image = strings.Repeat("a", 1025) })},
+	{Name: "an autoscaler's image", Edit: scaled(func(a *v1beta1.Autoscaling) { a.Image = "registry.example.com/operator:1" })},
+	{Name: "an autoscaler's image too long", Rule: "long-text", Edit: scaled(func(a *v1beta1.Autoscaling) { a.Image = strings.Repeat("a", 1025) })},
 	{Name: "variables of the autoscaler", Edit: scalerEnv(corev1.EnvVar{Name: "GODEBUG", Value: "a"}, corev1.EnvVar{Name: "GOGC", Value: "50"})},
 	{Name: "an autoscaler's variable twice", Rule: "duplicate", Edit: scalerEnv(corev1.EnvVar{Name: "A"}, corev1.EnvVar{Name: "A"})},
 	{Name: "an autoscaler's variable of ours", Rule: "autoscaling-env", Edit: scalerEnv(corev1.EnvVar{Name: "POD_UID"})},
 	{Name: "an autoscaler's variable from a Secret", Rule: "autoscaling-env", Edit: scalerEnv(corev1.EnvVar{Name: "A", ValueFrom: &corev1.EnvVarSource{
 		SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "s"}, Key: "k"},
 	}})},
-	{Name: "an autoscaler under pod security", Edit: both(dropped("ALL"), scaled(func(a *v1alpha1.Autoscaling) {
+	{Name: "an autoscaler under pod security", Edit: both(dropped("ALL"), scaled(func(a *v1beta1.Autoscaling) {
 		a.SecurityContext.RunAsUser, a.SecurityContext.RunAsNonRoot = ptr(int64(1000)), ptr(true)
 		a.SecurityContext.AllowPrivilegeEscalation = ptr(false)
 		a.SecurityContext.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}

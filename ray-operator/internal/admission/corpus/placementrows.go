@@ -5,7 +5,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 var placementRows = []jobRow{
@@ -45,12 +45,12 @@ var ownClusterRows = []jobRow{
 	{Name: "an annotation of ours on a job's cluster", Rule: "own-cluster-metadata", Edit: templateMeta(nil, ours)},
 	{Name: "a label's value on a job's cluster", Rule: "own-cluster-labels", Edit: templateMeta(badValue, nil)},
 	{Name: "an annotation's key on a job's cluster", Rule: "own-cluster-annotations", Edit: templateMeta(nil, badKey)},
-	{Name: "a job's cluster that is suspended", Rule: "own-cluster-suspend", Edit: ofCluster(spec(func(s *v1alpha1.ComputeClusterSpec) { s.Suspend = true }))},
+	{Name: "a job's cluster that is suspended", Rule: "own-cluster-suspend", Edit: ofCluster(spec(func(s *v1beta1.ComputeClusterSpec) { s.Suspend = true }))},
 	{Name: "a job's cluster of another manager", Rule: "own-cluster-managed-by", Edit: ofCluster(managed("a.b/c"))},
-	{Name: "a job's cluster of the default manager", Edit: ofCluster(managed(v1alpha1.ManagedByOperator))},
-	{Name: "a job's cluster that sleeps when idle", Rule: "own-cluster-idle", Edit: ofCluster(idle(60, v1alpha1.IdleSuspend))},
-	{Name: "a job's cluster that goes when idle", Rule: "own-cluster-idle", Edit: ofCluster(idle(60, v1alpha1.IdleDelete))},
-	{Name: "a job's cluster that tells when idle", Edit: ofCluster(idle(60, v1alpha1.IdleNone))},
+	{Name: "a job's cluster of the default manager", Edit: ofCluster(managed(v1beta1.ManagedByOperator))},
+	{Name: "a job's cluster that sleeps when idle", Rule: "own-cluster-idle", Edit: ofCluster(idle(60, v1beta1.IdleSuspend))},
+	{Name: "a job's cluster that goes when idle", Rule: "own-cluster-idle", Edit: ofCluster(idle(60, v1beta1.IdleDelete))},
+	{Name: "a job's cluster that tells when idle", Edit: ofCluster(idle(60, v1beta1.IdleNone))},
 	{Name: "workers first", Edit: both(ownCluster, cleanup(after{Outcome: "Failure", Action: "DeleteWorkers"}, after{Outcome: "Failure", Action: "DeleteCluster", AfterSeconds: 1}))},
 	{Name: "workers alone", Edit: both(ownCluster, cleanup(after{Outcome: "Success", Action: "DeleteWorkers", AfterSeconds: 31536000}))},
 	{Name: "a cleanup of others", Rule: "cleanup-own", Edit: both(onCluster("demo"), cleanup(after{Outcome: "Success", Action: "DeleteCluster"}))},
@@ -70,7 +70,7 @@ func ended(j *job) {
 }
 
 var changeRows = []jobRow{
-	{Name: "a job's deadlines and retries change", Before: nothing, Edit: both(retry(func(r *v1alpha1.Retry) { r.Limit = 3 }), jobSpec(func(s *jobs) { s.ActiveDeadlineSeconds = ptr(int32(9)) }))},
+	{Name: "a job's deadlines and retries change", Before: nothing, Edit: both(retry(func(r *v1beta1.Retry) { r.Limit = 3 }), jobSpec(func(s *jobs) { s.ActiveDeadlineSeconds = ptr(int32(9)) }))},
 	{Name: "a job is suspended", Before: nothing, Edit: suspended},
 	{Name: "a job resumes", Before: suspended, Edit: jobSpec(func(s *jobs) { s.Suspend = false })},
 	{Name: "another line", Rule: "job-fixed", Before: nothing, Edit: line("python other.py")},
@@ -80,7 +80,7 @@ var changeRows = []jobRow{
 	{Name: "another cluster", Rule: "job-fixed", Before: nothing, Edit: onCluster("other")},
 	{Name: "a cluster of its own instead", Rule: "job-fixed", Before: nothing, Edit: ownCluster},
 	{Name: "another template", Rule: "job-fixed", Before: ownCluster, Edit: ofCluster(version("2.59.0"))},
-	{Name: "a template with its defaults said", Before: ownCluster, Edit: ofCluster(both(managed(v1alpha1.ManagedByOperator), hosts(1)))},
+	{Name: "a template with its defaults said", Before: ownCluster, Edit: ofCluster(both(managed(v1beta1.ManagedByOperator), hosts(1)))},
 	{Name: "a command instead", Rule: "job-fixed", Before: nothing, Edit: command("python", "train.py")},
 	{Name: "another word", Rule: "job-fixed", Before: command("a", "b"), Edit: command("a", "c")},
 	{Name: "a runtime environment added", Rule: "job-fixed", Before: nothing, Edit: runtimeEnv(`{}`)},
@@ -89,7 +89,7 @@ var changeRows = []jobRow{
 	{Name: "another variable", Rule: "job-fixed", Before: nothing, Edit: env(longVariables(1, 1)...)},
 	{Name: "other resources", Rule: "job-fixed", Before: takes("CPU", "1"), Edit: takes("CPU", "2")},
 	{Name: "another selector", Rule: "job-fixed", Before: selects("a", "b"), Edit: selects("a", "c")},
-	{Name: "retries of a job that has ended", Rule: "job-ended", Before: ended, Edit: retry(func(r *v1alpha1.Retry) { r.Limit = 3 })},
+	{Name: "retries of a job that has ended", Rule: "job-ended", Before: ended, Edit: retry(func(r *v1beta1.Retry) { r.Limit = 3 })},
 	{Name: "a deadline of a job that has ended", Rule: "job-ended", Before: ended, Edit: jobSpec(func(s *jobs) { s.ActiveDeadlineSeconds = ptr(int32(9)) })},
 	{Name: "the time to live of a job that has ended", Before: ended, Edit: jobSpec(func(s *jobs) { s.TTLSecondsAfterFinished = ptr(int32(9)) })},
 	{Name: "other metadata", Rule: "job-fixed", Before: nothing, Edit: jobMetadata("a", "b")},

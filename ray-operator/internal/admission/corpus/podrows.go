@@ -4,7 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 var nodeRows = []row{
@@ -63,14 +63,14 @@ func labelled(labels map[string]string) edit {
 }
 
 func restarts(t *tmpl, _ *container) {
-	t.Annotations = map[string]string{v1alpha1.AnnotationRestart: "a"}
+	t.Annotations = map[string]string{v1beta1.AnnotationRestart: "a"}
 }
 
 func annotated(annotations map[string]string) edit {
 	return template(func(t *tmpl, _ *container) { t.Annotations = annotations })
 }
 
-func open(c *cluster) { c.Spec.Network = &v1alpha1.Network{Isolation: v1alpha1.IsolationDisabled} }
+func open(c *cluster) { c.Spec.Network = &v1beta1.Network{Isolation: v1beta1.IsolationDisabled} }
 
 func hostNetwork(policy corev1.DNSPolicy) edit {
 	return inPod(func(p *corev1.PodSpec) { p.HostNetwork, p.DNSPolicy = true, policy })
@@ -92,8 +92,8 @@ var templateRows = []row{
 	{Name: "a template with an annotation of ours", Rule: "template-own-annotation", Edit: annotated(ours)},
 	{Name: "a head's template with an annotation below our domain", Rule: "template-own-annotation", Edit: headTemplate(restarts)},
 	{Name: "a head's template that the operator restarts", Edit: both(headTemplate(restarts), func(c *cluster) {
-		service := &v1alpha1.ClusterService{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "u"}}
-		c.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(service, v1alpha1.GroupVersion.WithKind("ClusterService"))}
+		service := &v1beta1.ClusterService{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "u"}}
+		c.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(service, v1beta1.GroupVersion.WithKind("ClusterService"))}
 	})},
 	{Name: "a template with a bad label", Rule: "template-label-grammar", Edit: labelled(badKey)},
 	{Name: "a template with a bad selector", Rule: "template-label-grammar", Edit: inPod(func(p *corev1.PodSpec) { p.NodeSelector = badValue })},
@@ -153,11 +153,11 @@ var containerRows = []row{
 	{Name: "too many variables", Rule: "many-variables", Edit: inRay(func(c *container) { c.Env = longVariables(513, 0) })},
 	{Name: "long variables", Edit: inRay(func(c *container) { c.Env = longVariables(4, 64<<10) })},
 	{Name: "too long variables", Rule: "long-variables", Edit: inRay(func(c *container) { c.Env = longVariables(4, 64<<10+1) })},
-	{Name: "long default variables", Edit: defaults(func(d *v1alpha1.PodDefaults) { d.Env = longVariables(4, 64<<10) })},
+	{Name: "long default variables", Edit: defaults(func(d *v1beta1.PodDefaults) { d.Env = longVariables(4, 64<<10) })},
 	{Name: "a variable as long as Linux takes", Edit: inRay(func(c *container) { c.Env = longVariables(1, 131070-len("V0")) })},
 	{Name: "a variable too long for Linux", Rule: "huge-variable", Edit: inRay(func(c *container) { c.Env = longVariables(1, 131071-len("V0")) })},
-	{Name: "a default variable too long for Linux", Rule: "huge-default", Edit: defaults(func(d *v1alpha1.PodDefaults) { d.Env = longVariables(1, 131071-len("V0")) })},
-	{Name: "too long default variables", Rule: "long-defaults", Edit: defaults(func(d *v1alpha1.PodDefaults) { d.Env = longVariables(4, 64<<10+1) })},
+	{Name: "a default variable too long for Linux", Rule: "huge-default", Edit: defaults(func(d *v1beta1.PodDefaults) { d.Env = longVariables(1, 131071-len("V0")) })},
+	{Name: "too long default variables", Rule: "long-defaults", Edit: defaults(func(d *v1beta1.PodDefaults) { d.Env = longVariables(4, 64<<10+1) })},
 	{Name: "a variable of ours in ray", Rule: "ray-variable", Edit: inRay(func(c *container) { c.Env = []corev1.EnvVar{{Name: "A"}, {Name: "RAY_ADDRESS"}} })},
 	{Name: "a variable of ray twice", Rule: "duplicate", Edit: inRay(func(c *container) { c.Env = []corev1.EnvVar{{Name: "A"}, {Name: "A"}} })},
 	{Name: "ray's ports", Edit: inRay(func(c *container) {

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/rights"
 )
 
@@ -103,13 +103,13 @@ func RightsRows() []RightsRow { return slices.Concat(podRightsRows, objectRights
 // podRightsRows are about what a pod runs as, and what of its node it gets.
 var podRightsRows = []RightsRow{
 	{Name: "nothing"},
-	{Name: "the default account", Cluster: defaults(func(d *v1alpha1.PodDefaults) { d.ServiceAccountName = "default" })},
-	{Name: "an account of all pods", Need: "account", Cluster: defaults(func(d *v1alpha1.PodDefaults) { d.ServiceAccountName = "reader" })},
+	{Name: "the default account", Cluster: defaults(func(d *v1beta1.PodDefaults) { d.ServiceAccountName = "default" })},
+	{Name: "an account of all pods", Need: "account", Cluster: defaults(func(d *v1beta1.PodDefaults) { d.ServiceAccountName = "reader" })},
 	{Name: "an account", Need: "account", Cluster: inPod(func(p *corev1.PodSpec) { p.ServiceAccountName = "reader" })},
 	{Name: "an account by its former field", Need: "account", Cluster: inPod(func(p *corev1.PodSpec) { p.DeprecatedServiceAccount = "reader" })},
 	{Name: "a token", Need: "account", Cluster: inPod(func(p *corev1.PodSpec) { p.AutomountServiceAccountToken = ptr(true) })},
 	{Name: "a projected token", Need: "account", Cluster: projected(corev1.VolumeProjection{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token"}})},
-	{Name: "a priority of all pods", Need: "priority-class", Cluster: defaults(func(d *v1alpha1.PodDefaults) { d.PriorityClassName = "high" })},
+	{Name: "a priority of all pods", Need: "priority-class", Cluster: defaults(func(d *v1beta1.PodDefaults) { d.PriorityClassName = "high" })},
 	{Name: "a priority", Need: "priority-class", Cluster: inPod(func(p *corev1.PodSpec) { p.PriorityClassName = "system-node-critical" })},
 	{Name: "a runtime", Need: "runtime-class", Cluster: inPod(func(p *corev1.PodSpec) { p.RuntimeClassName = ptr("gvisor") })},
 	{Name: "a path of the node", Need: "host", Cluster: volume(corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}})},
@@ -141,8 +141,8 @@ var podRightsRows = []RightsRow{
 	{Name: "a probe", Cluster: inSide(func(c *container) {
 		c.LivenessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(80)}}}
 	})},
-	{Name: "a node by its name", Need: "node", Cluster: defaults(func(d *v1alpha1.PodDefaults) { d.NodeSelector = map[string]string{corev1.LabelHostname: "n1"} })},
-	{Name: "nodes by a label", Cluster: defaults(func(d *v1alpha1.PodDefaults) { d.NodeSelector = some })},
+	{Name: "a node by its name", Need: "node", Cluster: defaults(func(d *v1beta1.PodDefaults) { d.NodeSelector = map[string]string{corev1.LabelHostname: "n1"} })},
+	{Name: "nodes by a label", Cluster: defaults(func(d *v1beta1.PodDefaults) { d.NodeSelector = some })},
 	{Name: "a node of a control plane", Need: "node", Cluster: inPod(func(p *corev1.PodSpec) {
 		p.NodeSelector = map[string]string{"node-role.kubernetes.io/control-plane": ""}
 	})},
@@ -152,35 +152,35 @@ var podRightsRows = []RightsRow{
 	{Name: "nodes by an affinity", Cluster: nodeTerm(true, onNode("gpu"))},
 	{Name: "no pods of any namespace beside", Need: "node", Cluster: beside(&metav1.LabelSelector{})},
 	{Name: "no pods of the own namespace beside", Cluster: beside(nil)},
-	{Name: "nodes of another label of control planes", Need: "node", Cluster: defaults(func(d *v1alpha1.PodDefaults) { d.NodeSelector = map[string]string{"kubernetes.io/role": "master"} })},
-	{Name: "a toleration of control planes", Need: "toleration", Cluster: defaults(func(d *v1alpha1.PodDefaults) {
+	{Name: "nodes of another label of control planes", Need: "node", Cluster: defaults(func(d *v1beta1.PodDefaults) { d.NodeSelector = map[string]string{"kubernetes.io/role": "master"} })},
+	{Name: "a toleration of control planes", Need: "toleration", Cluster: defaults(func(d *v1beta1.PodDefaults) {
 		d.Tolerations = []corev1.Toleration{{Key: "node-role.kubernetes.io/control-plane", Operator: corev1.TolerationOpExists}}
 	})},
 	{Name: "a toleration of everything", Need: "toleration", Cluster: inPod(func(p *corev1.PodSpec) { p.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} })},
 	{Name: "a toleration", Cluster: inPod(func(p *corev1.PodSpec) {
 		p.Tolerations = []corev1.Toleration{{Key: "nvidia.com/gpu", Operator: corev1.TolerationOpExists}}
 	})},
-	{Name: "a toleration by a listed prefix", Cluster: defaults(func(d *v1alpha1.PodDefaults) {
+	{Name: "a toleration by a listed prefix", Cluster: defaults(func(d *v1beta1.PodDefaults) {
 		d.Tolerations = []corev1.Toleration{{Key: "gpu.intel.com/i915", Operator: corev1.TolerationOpExists}}
 	})},
 	{Name: "a toleration of a team's nodes", Need: "toleration", Cluster: inPod(func(p *corev1.PodSpec) {
 		p.Tolerations = []corev1.Toleration{{Key: "dedicated", Operator: corev1.TolerationOpEqual, Value: "finance"}}
 	})},
 	{Name: "annotations of the list", Cluster: both(annotated(map[string]string{"note": "a", "prometheus.io/scrape": "true"}),
-		defaults(func(d *v1alpha1.PodDefaults) {
+		defaults(func(d *v1beta1.PodDefaults) {
 			d.Annotations = map[string]string{"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
 		}))},
 	{Name: "an annotation that a program obeys", Need: "pod-metadata", Cluster: annotated(map[string]string{"k8s.v1.cni.cncf.io/networks": "kube-system/storage", "note": "a"})},
-	{Name: "an annotation of all pods that a program obeys", Need: "pod-metadata", Cluster: defaults(func(d *v1alpha1.PodDefaults) {
+	{Name: "an annotation of all pods that a program obeys", Need: "pod-metadata", Cluster: defaults(func(d *v1beta1.PodDefaults) {
 		d.Annotations = map[string]string{"iam.amazonaws.com/role": "admin"}
 	})},
 	{Name: "AppArmor switched off", Need: "host", Cluster: annotated(map[string]string{"container.apparmor.security.beta.kubernetes.io/ray": "unconfined"})},
-	{Name: "AppArmor switched off in all pods", Need: "host", Cluster: defaults(func(d *v1alpha1.PodDefaults) {
+	{Name: "AppArmor switched off in all pods", Need: "host", Cluster: defaults(func(d *v1beta1.PodDefaults) {
 		d.Annotations = map[string]string{"container.apparmor.security.beta.kubernetes.io/ray": "unconfined"}
 	})},
 	{Name: "a label of the list", Cluster: headTemplate(func(t *tmpl, _ *container) { t.Labels = map[string]string{"app.kubernetes.io/component": "training"} })},
 	{Name: "a label that joins a Service", Need: "pod-metadata", Cluster: headTemplate(func(t *tmpl, _ *container) { t.Labels = map[string]string{"app": "shop"} })},
-	{Name: "a label of all pods that a webhook selects by", Need: "pod-metadata", Cluster: defaults(func(d *v1alpha1.PodDefaults) {
+	{Name: "a label of all pods that a webhook selects by", Need: "pod-metadata", Cluster: defaults(func(d *v1beta1.PodDefaults) {
 		d.Labels = map[string]string{"azure.workload.identity/use": "true"}
 	})},
 }
@@ -202,24 +202,24 @@ func (r RightsRow) named(name, need string) RightsRow {
 // objectRightsRows are about what a pod reads of its namespace.
 var objectRightsRows = []RightsRow{
 	{Name: "a Secret in a variable", Need: "secret", Cluster: inSide(func(c *container) { c.Env = []corev1.EnvVar{fromSecret("A")} })},
-	{Name: "a Secret in a variable of all pods", Need: "secret", Cluster: defaults(func(d *v1alpha1.PodDefaults) { d.Env = []corev1.EnvVar{fromSecret("A")} })},
+	{Name: "a Secret in a variable of all pods", Need: "secret", Cluster: defaults(func(d *v1beta1.PodDefaults) { d.Env = []corev1.EnvVar{fromSecret("A")} })},
 	{Name: "a Secret's variables", Need: "secret", Cluster: inSide(func(c *container) {
 		c.EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: refTo("s")}}}
 	})},
-	{Name: "a Secret's variables in all pods", Need: "secret", Cluster: defaults(func(d *v1alpha1.PodDefaults) {
+	{Name: "a Secret's variables in all pods", Need: "secret", Cluster: defaults(func(d *v1beta1.PodDefaults) {
 		d.EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: refTo("s")}}}
 	})},
 	{Name: "a volume of a Secret", Need: "secret", Cluster: volume(corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "s"}})},
 	{Name: "a projected Secret", Need: "secret", Cluster: projected(corev1.VolumeProjection{Secret: &corev1.SecretProjection{LocalObjectReference: refTo("s")}})},
 	{Name: "a pull secret", Need: "secret", Cluster: inPod(func(p *corev1.PodSpec) { p.ImagePullSecrets = []corev1.LocalObjectReference{refTo("s")} })},
-	{Name: "a pull secret of all pods", Need: "secret", Cluster: defaults(func(d *v1alpha1.PodDefaults) { d.ImagePullSecrets = []corev1.LocalObjectReference{refTo("s")} })},
+	{Name: "a pull secret of all pods", Need: "secret", Cluster: defaults(func(d *v1beta1.PodDefaults) { d.ImagePullSecrets = []corev1.LocalObjectReference{refTo("s")} })},
 	{Name: "the most Secrets", Need: "secret", Cluster: secretVolumes(9)},
 	{Name: "too many Secrets", Need: "secret", Cluster: secretVolumes(12)},
 	{Name: "a Secret in a variable of a job", Need: "secret", Job: both(ownCluster, env(fromSecret("A")))},
 	{Name: "a ConfigMap in a variable", Need: "config-map", Cluster: inSide(func(c *container) {
 		c.Env = []corev1.EnvVar{{Name: "A", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: refTo("m"), Key: "k"}}}}
 	})},
-	{Name: "a ConfigMap's variables in all pods", Need: "config-map", Cluster: defaults(func(d *v1alpha1.PodDefaults) {
+	{Name: "a ConfigMap's variables in all pods", Need: "config-map", Cluster: defaults(func(d *v1beta1.PodDefaults) {
 		d.EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: refTo("m")}}}
 	})},
 	{Name: "a volume of a ConfigMap", Need: "config-map", Cluster: volume(corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: refTo("m")}})},
@@ -249,40 +249,40 @@ var objectRightsRows = []RightsRow{
 // doorRightsRows are about what the operator reads or opens for somebody.
 var doorRightsRows = []RightsRow{
 	{Name: "Secrets of a Redis", Need: "own-secret", Cluster: onTLS()},
-	{Name: "a Secret with the token", Need: "own-secret", Cluster: authentication(v1alpha1.AuthenticationToken, "token")},
-	{Name: "an Ingress with TLS", Need: "ingress", Cluster: ingress(func(g *v1alpha1.IngressSpec) { g.TLSSecretName = "tls" })},
-	{Name: "an Ingress without TLS", Need: "open", Cluster: ingress(func(*v1alpha1.IngressSpec) {})},
-	{Name: "a load balancer", Need: "service", Cluster: service(func(s *v1alpha1.HeadServiceSpec) { s.Type = corev1.ServiceTypeLoadBalancer })},
-	{Name: "ports of nodes", Need: "open", Cluster: service(func(s *v1alpha1.HeadServiceSpec) { s.Type = corev1.ServiceTypeNodePort })},
-	{Name: "an Ingress with a certificate of cert-manager", Need: "ingress", Cluster: ingress(func(g *v1alpha1.IngressSpec) {
+	{Name: "a Secret with the token", Need: "own-secret", Cluster: authentication(v1beta1.AuthenticationToken, "token")},
+	{Name: "an Ingress with TLS", Need: "ingress", Cluster: ingress(func(g *v1beta1.IngressSpec) { g.TLSSecretName = "tls" })},
+	{Name: "an Ingress without TLS", Need: "open", Cluster: ingress(func(*v1beta1.IngressSpec) {})},
+	{Name: "a load balancer", Need: "service", Cluster: service(func(s *v1beta1.HeadServiceSpec) { s.Type = corev1.ServiceTypeLoadBalancer })},
+	{Name: "ports of nodes", Need: "open", Cluster: service(func(s *v1beta1.HeadServiceSpec) { s.Type = corev1.ServiceTypeNodePort })},
+	{Name: "an Ingress with a certificate of cert-manager", Need: "ingress", Cluster: ingress(func(g *v1beta1.IngressSpec) {
 		g.TLSSecretName, g.Annotations = "tls", map[string]string{"cert-manager.io/issuer": "public"}
 	})},
-	{Name: "an Ingress that may take TLS away", Need: "open", Cluster: ingress(func(g *v1alpha1.IngressSpec) {
+	{Name: "an Ingress that may take TLS away", Need: "open", Cluster: ingress(func(g *v1beta1.IngressSpec) {
 		g.TLSSecretName, g.Annotations = "tls", map[string]string{"nginx.ingress.kubernetes.io/ssl-redirect": "false"}
 	})},
-	{Name: "an annotated Service", Need: "service", Cluster: service(func(s *v1alpha1.HeadServiceSpec) {
+	{Name: "an annotated Service", Need: "service", Cluster: service(func(s *v1beta1.HeadServiceSpec) {
 		s.Annotations = map[string]string{"tailscale.com/expose": "true"}
 	})},
-	{Name: "a Service", Cluster: service(func(s *v1alpha1.HeadServiceSpec) { s.Type = corev1.ServiceTypeClusterIP })},
-	{Name: "no authentication", Need: "open", Cluster: authentication(v1alpha1.AuthenticationDisabled, "")},
-	{Name: "no isolation", Need: "open", Cluster: func(c *cluster) { c.Spec.Network = &v1alpha1.Network{Isolation: v1alpha1.IsolationDisabled} }},
-	{Name: "everybody", Need: "open", Cluster: allowFrom([]v1alpha1.Port{v1alpha1.PortDashboard})},
-	{Name: "every namespace", Need: "open", Cluster: allowFrom([]v1alpha1.Port{v1alpha1.PortDashboard}, networkingv1.NetworkPolicyPeer{NamespaceSelector: &metav1.LabelSelector{}})},
-	{Name: "a wide block", Need: "open", Cluster: allowFrom([]v1alpha1.Port{v1alpha1.PortDashboard}, block("0.0.0.0/0"))},
-	{Name: "a block", Cluster: allowFrom([]v1alpha1.Port{v1alpha1.PortDashboard}, block("10.0.0.0/8"))},
+	{Name: "a Service", Cluster: service(func(s *v1beta1.HeadServiceSpec) { s.Type = corev1.ServiceTypeClusterIP })},
+	{Name: "no authentication", Need: "open", Cluster: authentication(v1beta1.AuthenticationDisabled, "")},
+	{Name: "no isolation", Need: "open", Cluster: func(c *cluster) { c.Spec.Network = &v1beta1.Network{Isolation: v1beta1.IsolationDisabled} }},
+	{Name: "everybody", Need: "open", Cluster: allowFrom([]v1beta1.Port{v1beta1.PortDashboard})},
+	{Name: "every namespace", Need: "open", Cluster: allowFrom([]v1beta1.Port{v1beta1.PortDashboard}, networkingv1.NetworkPolicyPeer{NamespaceSelector: &metav1.LabelSelector{}})},
+	{Name: "a wide block", Need: "open", Cluster: allowFrom([]v1beta1.Port{v1beta1.PortDashboard}, block("0.0.0.0/0"))},
+	{Name: "a block", Cluster: allowFrom([]v1beta1.Port{v1beta1.PortDashboard}, block("10.0.0.0/8"))},
 	{Name: "every namespace by its key", Need: "open", Cluster: allowFromNamespaces(metav1.LabelSelectorRequirement{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpExists})},
 	{Name: "every namespace but one", Need: "open", Cluster: allowFromNamespaces(metav1.LabelSelectorRequirement{Key: "team", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"a"}})},
 	{Name: "every namespace without a label", Need: "open", Cluster: allowFromNamespaces(metav1.LabelSelectorRequirement{Key: "none", Operator: metav1.LabelSelectorOpDoesNotExist})},
 	{Name: "namespaces of a list", Cluster: allowFromNamespaces(metav1.LabelSelectorRequirement{Key: "team", Operator: metav1.LabelSelectorOpIn, Values: []string{"a", "b"}})},
-	{Name: "two blocks", Need: "open", Cluster: allowFrom([]v1alpha1.Port{v1alpha1.PortDashboard}, block("10.0.0.0/8"), block("11.0.0.0/8"))},
-	{Name: "four smaller blocks of IPv6", Need: "open", Cluster: allowFrom([]v1alpha1.Port{v1alpha1.PortDashboard},
+	{Name: "two blocks", Need: "open", Cluster: allowFrom([]v1beta1.Port{v1beta1.PortDashboard}, block("10.0.0.0/8"), block("11.0.0.0/8"))},
+	{Name: "four smaller blocks of IPv6", Need: "open", Cluster: allowFrom([]v1beta1.Port{v1beta1.PortDashboard},
 		block("2000::/9"), block("2080::/9"), block("2100::/9"), block("2180::/9"))},
-	{Name: "the private blocks", Cluster: allowFrom([]v1alpha1.Port{v1alpha1.PortDashboard},
+	{Name: "the private blocks", Cluster: allowFrom([]v1beta1.Port{v1beta1.PortDashboard},
 		block("10.0.0.0/8"), block("172.16.0.0/12"), block("192.168.0.0/16"), block("fd00::/8"))},
-	{Name: "pods of the namespace", Cluster: allowFrom([]v1alpha1.Port{v1alpha1.PortDashboard}, anyone)},
+	{Name: "pods of the namespace", Cluster: allowFrom([]v1beta1.Port{v1beta1.PortDashboard}, anyone)},
 	{Name: "the cloud's metadata", Need: "metadata", Cluster: cloudMetadata},
 	{Name: "no metadata", Cluster: func(c *cluster) {
-		c.Spec.Network = &v1alpha1.Network{CloudMetadata: v1alpha1.CloudMetadataDisabled}
+		c.Spec.Network = &v1beta1.Network{CloudMetadata: v1beta1.CloudMetadataDisabled}
 	}},
 	{Name: "everything to be reached", Need: "metadata", Cluster: allowTo(nil)},
 	{Name: "all addresses", Need: "metadata", Cluster: allowTo(peersOf(block("0.0.0.0/0")))},
@@ -304,16 +304,16 @@ var doorRightsRows = []RightsRow{
 	{Name: "all pods to be reached",
 		Cluster: allowTo(peersOf(networkingv1.NetworkPolicyPeer{NamespaceSelector: &metav1.LabelSelector{}}))},
 	{Name: "somebody's cluster", Need: "cluster", Job: onCluster("theirs"), Service: serviceSpec(func(s *offers) {
-		s.ClusterRef, s.ClusterTemplate = &v1alpha1.ClusterReference{Name: "theirs"}, nil
+		s.ClusterRef, s.ClusterTemplate = &v1beta1.ClusterReference{Name: "theirs"}, nil
 	})},
 	{Name: "a gateway", Need: "route", Service: serviceSpec(func(s *offers) {
-		s.Upgrade = &v1alpha1.Upgrade{Gateway: &v1alpha1.ServiceGateway{ParentRef: v1alpha1.GatewayReference{Name: "public"}, Hostnames: []string{"www.example.com"}}}
+		s.Upgrade = &v1beta1.Upgrade{Gateway: &v1beta1.ServiceGateway{ParentRef: v1beta1.GatewayReference{Name: "public"}, Hostnames: []string{"www.example.com"}}}
 	})},
 	{Name: "a service's load balancer", Need: "open", Service: serviceSpec(func(s *offers) {
-		s.Service = &v1alpha1.ServeService{Type: corev1.ServiceTypeLoadBalancer}
+		s.Service = &v1beta1.ServeService{Type: corev1.ServiceTypeLoadBalancer}
 	})},
 	{Name: "an annotated Service of a service", Need: "service", Service: serviceSpec(func(s *offers) {
-		s.Service = &v1alpha1.ServeService{Annotations: map[string]string{"tailscale.com/expose": "true"}}
+		s.Service = &v1beta1.ServeService{Annotations: map[string]string{"tailscale.com/expose": "true"}}
 	})},
 	{Name: "a service for everybody", Need: "open", Service: frontPeers(block("0.0.0.0/0"))},
 	{Name: "a service for every namespace", Need: "open",
@@ -327,10 +327,10 @@ var doorRightsRows = []RightsRow{
 	{Name: "a service for the server", Service: frontServer(networkingv1.NetworkPolicyPeer{})},
 	ranked(map[string]string{rights.PriorityLabel: "urgent"}).named("a priority in queues", "workload-priority"),
 	ranked(map[string]string{"kueue.x-k8s.io/queue-name": "team"}).named("a queue of the namespace", ""),
-	{Name: "a queue of Volcano", Need: "queue-volcano", Cluster: placedBy(v1alpha1.SchedulerVolcano, inQueue("research"))},
-	{Name: "a queue of KAI", Need: "queue-kai", Cluster: placedBy(v1alpha1.SchedulerKAI, inQueue("research"))},
-	{Name: "a queue of YuniKorn", Need: "queue-yunikorn", Cluster: placedBy(v1alpha1.SchedulerYuniKorn, inQueue("root.research"))},
-	{Name: "a scheduler's own queue", Cluster: placedBy(v1alpha1.SchedulerVolcano)},
+	{Name: "a queue of Volcano", Need: "queue-volcano", Cluster: placedBy(v1beta1.SchedulerVolcano, inQueue("research"))},
+	{Name: "a queue of KAI", Need: "queue-kai", Cluster: placedBy(v1beta1.SchedulerKAI, inQueue("research"))},
+	{Name: "a queue of YuniKorn", Need: "queue-yunikorn", Cluster: placedBy(v1beta1.SchedulerYuniKorn, inQueue("root.research"))},
+	{Name: "a scheduler's own queue", Cluster: placedBy(v1beta1.SchedulerVolcano)},
 }
 
 func namespaces(requirement metav1.LabelSelectorRequirement) networkingv1.NetworkPolicyPeer {
@@ -338,7 +338,7 @@ func namespaces(requirement metav1.LabelSelectorRequirement) networkingv1.Networ
 }
 
 func allowFromNamespaces(requirement metav1.LabelSelectorRequirement) edit {
-	return allowFrom([]v1alpha1.Port{v1alpha1.PortDashboard}, namespaces(requirement))
+	return allowFrom([]v1beta1.Port{v1beta1.PortDashboard}, namespaces(requirement))
 }
 
 func peersOf(peers ...networkingv1.NetworkPolicyPeer) []networkingv1.NetworkPolicyPeer { return peers }

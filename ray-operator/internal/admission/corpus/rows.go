@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 func long(n int) string { return strings.Repeat("a", n) }
@@ -17,19 +17,19 @@ func long(n int) string { return strings.Repeat("a", n) }
 func named(name string) edit { return func(c *cluster) { c.Name = name } }
 
 func version(text string) edit {
-	return spec(func(s *v1alpha1.ComputeClusterSpec) { s.RayVersion = text })
+	return spec(func(s *v1beta1.ComputeClusterSpec) { s.RayVersion = text })
 }
 
-func managed(by string) edit { return spec(func(s *v1alpha1.ComputeClusterSpec) { s.ManagedBy = by }) }
+func managed(by string) edit { return spec(func(s *v1beta1.ComputeClusterSpec) { s.ManagedBy = by }) }
 
 func idle(after int32, action string) edit {
-	return spec(func(s *v1alpha1.ComputeClusterSpec) {
-		s.IdlePolicy = &v1alpha1.IdlePolicy{AfterSeconds: after, Action: action}
+	return spec(func(s *v1beta1.ComputeClusterSpec) {
+		s.IdlePolicy = &v1beta1.IdlePolicy{AfterSeconds: after, Action: action}
 	})
 }
 
 func jobsAtOnce(n int32) edit {
-	return spec(func(s *v1alpha1.ComputeClusterSpec) { s.MaxConcurrentJobs = &n })
+	return spec(func(s *v1beta1.ComputeClusterSpec) { s.MaxConcurrentJobs = &n })
 }
 
 func groups(n int) edit {
@@ -54,37 +54,37 @@ var clusterRows = []row{
 	{Name: "a version far to come", Edit: version("2.100.0")},
 	{Name: "a pre-release", Edit: version("2.61.0rc1")},
 	{Name: "a nightly", Edit: version("nightly-py311")},
-	{Name: "a build of one's own", Edit: both(version("2.60.0+acme"), spec(func(s *v1alpha1.ComputeClusterSpec) { s.Image = "acme/ray:1" }))},
+	{Name: "a build of one's own", Edit: both(version("2.60.0+acme"), spec(func(s *v1beta1.ComputeClusterSpec) { s.Image = "acme/ray:1" }))},
 	{Name: "a build without an image", Rule: "ray-version-image", Edit: version("2.60.0+acme")},
 	{Name: "a version much too old", Rule: "ray-version", Edit: version("2.9.0")},
 	{Name: "a version without a patch", Rule: "ray-version", Edit: version("2.60")},
 	{Name: "a version with a suffix", Rule: "ray-version", Edit: version("2.60.0-py311")},
 	{Name: "no version", Rule: "ray-version", Edit: version("")},
-	{Name: "an image of 1024", Edit: spec(func(s *v1alpha1.ComputeClusterSpec) { s.Image = long(1024) })},
-	{Name: "an image of 1025", Rule: "long-text", Edit: spec(func(s *v1alpha1.ComputeClusterSpec) { s.Image = long(1025) })},
+	{Name: "an image of 1024", Edit: spec(func(s *v1beta1.ComputeClusterSpec) { s.Image = long(1024) })},
+	{Name: "an image of 1025", Rule: "long-text", Edit: spec(func(s *v1beta1.ComputeClusterSpec) { s.Image = long(1025) })},
 	{Name: "64 groups", Edit: groups(64)},
 	{Name: "65 groups", Rule: "long-list", Edit: groups(65)},
-	{Name: "a pull policy", Edit: spec(func(s *v1alpha1.ComputeClusterSpec) { s.ImagePullPolicy = corev1.PullNever })},
-	{Name: "an unknown pull policy", Rule: "unknown-word", Edit: spec(func(s *v1alpha1.ComputeClusterSpec) { s.ImagePullPolicy = "Often" })},
+	{Name: "a pull policy", Edit: spec(func(s *v1beta1.ComputeClusterSpec) { s.ImagePullPolicy = corev1.PullNever })},
+	{Name: "an unknown pull policy", Rule: "unknown-word", Edit: spec(func(s *v1beta1.ComputeClusterSpec) { s.ImagePullPolicy = "Often" })},
 	{Name: "jobs one after the other", Edit: jobsAtOnce(1)},
 	{Name: "as many jobs at once as may be", Edit: jobsAtOnce(10000)},
 	{Name: "no jobs at all", Rule: "out-of-bounds", Edit: jobsAtOnce(0)},
 	{Name: "too many jobs at once", Rule: "out-of-bounds", Edit: jobsAtOnce(10001)},
-	{Name: "an idle policy", Edit: idle(10, v1alpha1.IdleSuspend)},
-	{Name: "an idle policy too quick", Rule: "out-of-bounds", Edit: idle(9, v1alpha1.IdleSuspend)},
+	{Name: "an idle policy", Edit: idle(10, v1beta1.IdleSuspend)},
+	{Name: "an idle policy too quick", Rule: "out-of-bounds", Edit: idle(9, v1beta1.IdleSuspend)},
 	{Name: "an unknown action when idle", Rule: "unknown-word", Edit: idle(60, "Sleep")},
 	{Name: "another manager", Edit: managed("kueue.x-k8s.io/multikueue")},
 	{Name: "a manager without a domain", Rule: "managed-by", Edit: managed("kueue")},
 	{Name: "the manager kept", Before: managed("a.b/c"), Edit: managed("a.b/c")},
-	{Name: "the default manager said", Before: managed(""), Edit: managed(v1alpha1.ManagedByOperator)},
+	{Name: "the default manager said", Before: managed(""), Edit: managed(v1beta1.ManagedByOperator)},
 	{Name: "the manager changed", Rule: "managed-by-fixed", Before: managed("a.b/c"), Edit: managed("a.b/d")},
 	{Name: "the manager taken away", Rule: "managed-by-fixed", Before: managed("a.b/c"), Edit: managed("")},
 	{Name: "the manager set", Rule: "managed-by-fixed", Before: managed(""), Edit: managed("a.b/c")},
-	{Name: "rolling", Edit: upgrade(v1alpha1.UpgradeRollingWorkers, &v1alpha1.Rolling{MaxUnavailable: 0, MaxSurge: 1})},
-	{Name: "rolling with another type", Rule: "rolling-type", Edit: upgrade(v1alpha1.UpgradeRecreate, &v1alpha1.Rolling{MaxSurge: 1})},
-	{Name: "rolling without a type", Rule: "rolling-type", Edit: upgrade("", &v1alpha1.Rolling{MaxSurge: 1})},
-	{Name: "rolling that cannot move", Rule: "rolling-none", Edit: upgrade(v1alpha1.UpgradeRollingWorkers, &v1alpha1.Rolling{})},
-	{Name: "fewer than none unavailable", Rule: "out-of-bounds", Edit: upgrade(v1alpha1.UpgradeRollingWorkers, &v1alpha1.Rolling{MaxUnavailable: -1, MaxSurge: 1})},
+	{Name: "rolling", Edit: upgrade(v1beta1.UpgradeRollingWorkers, &v1beta1.Rolling{MaxUnavailable: 0, MaxSurge: 1})},
+	{Name: "rolling with another type", Rule: "rolling-type", Edit: upgrade(v1beta1.UpgradeRecreate, &v1beta1.Rolling{MaxSurge: 1})},
+	{Name: "rolling without a type", Rule: "rolling-type", Edit: upgrade("", &v1beta1.Rolling{MaxSurge: 1})},
+	{Name: "rolling that cannot move", Rule: "rolling-none", Edit: upgrade(v1beta1.UpgradeRollingWorkers, &v1beta1.Rolling{})},
+	{Name: "fewer than none unavailable", Rule: "out-of-bounds", Edit: upgrade(v1beta1.UpgradeRollingWorkers, &v1beta1.Rolling{MaxUnavailable: -1, MaxSurge: 1})},
 	{Name: "an unknown strategy", Rule: "unknown-word", Edit: upgrade("Rolling", nil)},
 }
 
@@ -104,79 +104,79 @@ func policyPort(port intstr.IntOrString, end *int32) networkingv1.NetworkPolicyP
 }
 
 var accessRows = []row{
-	{Name: "labels of pods", Edit: defaults(func(d *v1alpha1.PodDefaults) { d.Labels, d.Annotations, d.NodeSelector = some, some, some })},
-	{Name: "a label of ours", Rule: "own-label", Edit: defaults(func(d *v1alpha1.PodDefaults) { d.Labels = ours })},
-	{Name: "a label by which requests are led", Rule: "own-label", Edit: defaults(func(d *v1alpha1.PodDefaults) { d.Labels = leads })},
-	{Name: "a label that we set", Rule: "own-label", Edit: defaults(func(d *v1alpha1.PodDefaults) { d.Labels = theirs })},
-	{Name: "a label of ours on the Service", Rule: "own-label", Edit: service(func(s *v1alpha1.HeadServiceSpec) { s.Labels = ours })},
-	{Name: "an annotation of ours", Rule: "own-annotation", Edit: defaults(func(d *v1alpha1.PodDefaults) { d.Annotations = ours })},
-	{Name: "an annotation below our domain", Rule: "own-annotation", Edit: defaults(func(d *v1alpha1.PodDefaults) { d.Annotations = leads })},
-	{Name: "an annotation of ours on the Service", Rule: "own-annotation", Edit: service(func(s *v1alpha1.HeadServiceSpec) { s.Annotations = ours })},
-	{Name: "an annotation with any text", Edit: defaults(func(d *v1alpha1.PodDefaults) { d.Annotations = map[string]string{"Example.com/A": "a b\n"} })},
-	{Name: "a label's key", Rule: "label-grammar", Edit: defaults(func(d *v1alpha1.PodDefaults) { d.Labels = badKey })},
-	{Name: "a label's value", Rule: "label-grammar", Edit: service(func(s *v1alpha1.HeadServiceSpec) { s.Labels = badValue })},
-	{Name: "a selector's value", Rule: "label-grammar", Edit: defaults(func(d *v1alpha1.PodDefaults) { d.NodeSelector = badValue })},
-	{Name: "an annotation's key", Rule: "annotation-grammar", Edit: defaults(func(d *v1alpha1.PodDefaults) { d.Annotations = badKey })},
-	{Name: "a service account", Edit: defaults(func(d *v1alpha1.PodDefaults) { d.ServiceAccountName = "default" })},
-	{Name: "no service account's name", Rule: "object-name", Edit: defaults(func(d *v1alpha1.PodDefaults) { d.ServiceAccountName = "A" })},
-	{Name: "no priority class's name", Rule: "object-name", Edit: defaults(func(d *v1alpha1.PodDefaults) { d.PriorityClassName = "-" })},
-	{Name: "a pull secret", Edit: defaults(func(d *v1alpha1.PodDefaults) { d.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "r"}} })},
-	{Name: "a pull secret without a name", Rule: "pull-secret", Edit: defaults(func(d *v1alpha1.PodDefaults) { d.ImagePullSecrets = []corev1.LocalObjectReference{{}} })},
-	{Name: "a variable", Edit: defaults(func(d *v1alpha1.PodDefaults) {
+	{Name: "labels of pods", Edit: defaults(func(d *v1beta1.PodDefaults) { d.Labels, d.Annotations, d.NodeSelector = some, some, some })},
+	{Name: "a label of ours", Rule: "own-label", Edit: defaults(func(d *v1beta1.PodDefaults) { d.Labels = ours })},
+	{Name: "a label by which requests are led", Rule: "own-label", Edit: defaults(func(d *v1beta1.PodDefaults) { d.Labels = leads })},
+	{Name: "a label that we set", Rule: "own-label", Edit: defaults(func(d *v1beta1.PodDefaults) { d.Labels = theirs })},
+	{Name: "a label of ours on the Service", Rule: "own-label", Edit: service(func(s *v1beta1.HeadServiceSpec) { s.Labels = ours })},
+	{Name: "an annotation of ours", Rule: "own-annotation", Edit: defaults(func(d *v1beta1.PodDefaults) { d.Annotations = ours })},
+	{Name: "an annotation below our domain", Rule: "own-annotation", Edit: defaults(func(d *v1beta1.PodDefaults) { d.Annotations = leads })},
+	{Name: "an annotation of ours on the Service", Rule: "own-annotation", Edit: service(func(s *v1beta1.HeadServiceSpec) { s.Annotations = ours })},
+	{Name: "an annotation with any text", Edit: defaults(func(d *v1beta1.PodDefaults) { d.Annotations = map[string]string{"Example.com/A": "a b\n"} })},
+	{Name: "a label's key", Rule: "label-grammar", Edit: defaults(func(d *v1beta1.PodDefaults) { d.Labels = badKey })},
+	{Name: "a label's value", Rule: "label-grammar", Edit: service(func(s *v1beta1.HeadServiceSpec) { s.Labels = badValue })},
+	{Name: "a selector's value", Rule: "label-grammar", Edit: defaults(func(d *v1beta1.PodDefaults) { d.NodeSelector = badValue })},
+	{Name: "an annotation's key", Rule: "annotation-grammar", Edit: defaults(func(d *v1beta1.PodDefaults) { d.Annotations = badKey })},
+	{Name: "a service account", Edit: defaults(func(d *v1beta1.PodDefaults) { d.ServiceAccountName = "default" })},
+	{Name: "no service account's name", Rule: "object-name", Edit: defaults(func(d *v1beta1.PodDefaults) { d.ServiceAccountName = "A" })},
+	{Name: "no priority class's name", Rule: "object-name", Edit: defaults(func(d *v1beta1.PodDefaults) { d.PriorityClassName = "-" })},
+	{Name: "a pull secret", Edit: defaults(func(d *v1beta1.PodDefaults) { d.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "r"}} })},
+	{Name: "a pull secret without a name", Rule: "pull-secret", Edit: defaults(func(d *v1beta1.PodDefaults) { d.ImagePullSecrets = []corev1.LocalObjectReference{{}} })},
+	{Name: "a variable", Edit: defaults(func(d *v1beta1.PodDefaults) {
 		d.Env = []corev1.EnvVar{{Name: "RAY_BACKEND_LOG_LEVEL", Value: "debug"}}
 	})},
-	{Name: "a variable of ours", Rule: "own-variable", Edit: defaults(func(d *v1alpha1.PodDefaults) { d.Env = []corev1.EnvVar{{Name: "RAY_ADDRESS"}} })},
-	{Name: "a variable twice", Rule: "duplicate", Edit: defaults(func(d *v1alpha1.PodDefaults) { d.Env = []corev1.EnvVar{{Name: "A"}, {Name: "A"}} })},
-	{Name: "ports", Edit: servicePorts(v1alpha1.ServicePort{Name: "a-1", Port: 1}, v1alpha1.ServicePort{Name: "b", Port: 65535, TargetPort: 1})},
-	{Name: "a port's name", Rule: "port-name", Edit: servicePorts(v1alpha1.ServicePort{Name: "A", Port: 1})},
-	{Name: "a port's name too long", Rule: "long-text", Edit: servicePorts(v1alpha1.ServicePort{Name: long(64), Port: 1})},
-	{Name: "a port's name of Ray's", Rule: "port-name-ray", Edit: servicePorts(v1alpha1.ServicePort{Name: "serve", Port: 1})},
-	{Name: "a port's number of Ray's", Rule: "port-number-ray", Edit: servicePorts(v1alpha1.ServicePort{Name: "a", Port: 8000})},
-	{Name: "a port's number twice", Rule: "port-number-twice", Edit: servicePorts(v1alpha1.ServicePort{Name: "a", Port: 1}, v1alpha1.ServicePort{Name: "b", Port: 1})},
-	{Name: "a port's name twice", Rule: "duplicate", Edit: servicePorts(v1alpha1.ServicePort{Name: "a", Port: 1}, v1alpha1.ServicePort{Name: "a", Port: 2})},
-	{Name: "no port's number", Rule: "out-of-bounds", Edit: servicePorts(v1alpha1.ServicePort{Name: "a", Port: 65536})},
-	{Name: "an unknown type of Service", Rule: "unknown-word", Edit: service(func(s *v1alpha1.HeadServiceSpec) { s.Type = corev1.ServiceTypeExternalName })},
-	{Name: "an ingress", Edit: ingress(func(g *v1alpha1.IngressSpec) {
+	{Name: "a variable of ours", Rule: "own-variable", Edit: defaults(func(d *v1beta1.PodDefaults) { d.Env = []corev1.EnvVar{{Name: "RAY_ADDRESS"}} })},
+	{Name: "a variable twice", Rule: "duplicate", Edit: defaults(func(d *v1beta1.PodDefaults) { d.Env = []corev1.EnvVar{{Name: "A"}, {Name: "A"}} })},
+	{Name: "ports", Edit: servicePorts(v1beta1.ServicePort{Name: "a-1", Port: 1}, v1beta1.ServicePort{Name: "b", Port: 65535, TargetPort: 1})},
+	{Name: "a port's name", Rule: "port-name", Edit: servicePorts(v1beta1.ServicePort{Name: "A", Port: 1})},
+	{Name: "a port's name too long", Rule: "long-text", Edit: servicePorts(v1beta1.ServicePort{Name: long(64), Port: 1})},
+	{Name: "a port's name of Ray's", Rule: "port-name-ray", Edit: servicePorts(v1beta1.ServicePort{Name: "serve", Port: 1})},
+	{Name: "a port's number of Ray's", Rule: "port-number-ray", Edit: servicePorts(v1beta1.ServicePort{Name: "a", Port: 8000})},
+	{Name: "a port's number twice", Rule: "port-number-twice", Edit: servicePorts(v1beta1.ServicePort{Name: "a", Port: 1}, v1beta1.ServicePort{Name: "b", Port: 1})},
+	{Name: "a port's name twice", Rule: "duplicate", Edit: servicePorts(v1beta1.ServicePort{Name: "a", Port: 1}, v1beta1.ServicePort{Name: "a", Port: 2})},
+	{Name: "no port's number", Rule: "out-of-bounds", Edit: servicePorts(v1beta1.ServicePort{Name: "a", Port: 65536})},
+	{Name: "an unknown type of Service", Rule: "unknown-word", Edit: service(func(s *v1beta1.HeadServiceSpec) { s.Type = corev1.ServiceTypeExternalName })},
+	{Name: "an ingress", Edit: ingress(func(g *v1beta1.IngressSpec) {
 		g.Host, g.Path, g.ClassName, g.TLSSecretName = "*.example.com", "/ray", "nginx", "tls"
 	})},
-	{Name: "no authentication for some of the Kubernetes cluster", Edit: both(authentication(v1alpha1.AuthenticationDisabled, ""), allowFrom([]v1alpha1.Port{v1alpha1.PortDashboard}, block("10.0.0.0/8"), anyone))},
-	{Name: "no authentication and a load balancer", Rule: "open-public", Edit: both(authentication(v1alpha1.AuthenticationDisabled, ""),
-		service(func(s *v1alpha1.HeadServiceSpec) { s.Type = corev1.ServiceTypeLoadBalancer }))},
-	{Name: "no authentication and everybody", Rule: "open-public", Edit: both(authentication(v1alpha1.AuthenticationDisabled, ""), allowFrom([]v1alpha1.Port{v1alpha1.PortGCS}))},
-	{Name: "no authentication and a wide block", Rule: "open-public", Edit: both(authentication(v1alpha1.AuthenticationDisabled, ""),
-		allowFrom([]v1alpha1.Port{v1alpha1.PortDashboard}, block("0.0.0.0/0")))},
-	{Name: "an ingress at an address", Rule: "ingress-host", Edit: ingress(func(g *v1alpha1.IngressSpec) { g.Host = "10.0.0.1" })},
-	{Name: "an ingress without a host", Rule: "ingress-host", Edit: ingress(func(g *v1alpha1.IngressSpec) { g.Host = "" })},
-	{Name: "an ingress in capitals", Rule: "ingress-host", Edit: ingress(func(g *v1alpha1.IngressSpec) { g.Host = "Ray.example.com" })},
-	{Name: "an ingress at a relative path", Rule: "ingress-path", Edit: ingress(func(g *v1alpha1.IngressSpec) { g.Path = "ray" })},
-	{Name: "an ingress at a path upwards", Rule: "ingress-path", Edit: ingress(func(g *v1alpha1.IngressSpec) { g.Path = "/ray/.." })},
-	{Name: "no class's name", Rule: "object-name", Edit: ingress(func(g *v1alpha1.IngressSpec) { g.ClassName = "a_b" })},
-	{Name: "an open ingress", Rule: "ingress-open", Edit: both(ingress(func(*v1alpha1.IngressSpec) {}), authentication(v1alpha1.AuthenticationDisabled, ""))},
-	{Name: "a Secret of the user's", Edit: authentication(v1alpha1.AuthenticationToken, "mine")},
-	{Name: "no authentication", Edit: authentication(v1alpha1.AuthenticationDisabled, "")},
-	{Name: "no Secret's name", Rule: "object-name", Edit: authentication(v1alpha1.AuthenticationToken, "a..b")},
-	{Name: "a Secret for nothing", Rule: "secret-unused", Edit: authentication(v1alpha1.AuthenticationDisabled, "mine")},
-	{Name: "peers", Edit: allowFrom([]v1alpha1.Port{v1alpha1.PortServe}, anyone, block("10.0.0.0/8", "10.1.0.0/16"), block("2001:db8::/32"))},
-	{Name: "everybody", Edit: allowFrom([]v1alpha1.Port{v1alpha1.PortDashboard})},
-	{Name: "peers for nothing", Rule: "network-unused", Edit: both(allowFrom([]v1alpha1.Port{v1alpha1.PortServe}, anyone), func(c *cluster) { c.Spec.Network.Isolation = v1alpha1.IsolationDisabled })},
+	{Name: "no authentication for some of the Kubernetes cluster", Edit: both(authentication(v1beta1.AuthenticationDisabled, ""), allowFrom([]v1beta1.Port{v1beta1.PortDashboard}, block("10.0.0.0/8"), anyone))},
+	{Name: "no authentication and a load balancer", Rule: "open-public", Edit: both(authentication(v1beta1.AuthenticationDisabled, ""),
+		service(func(s *v1beta1.HeadServiceSpec) { s.Type = corev1.ServiceTypeLoadBalancer }))},
+	{Name: "no authentication and everybody", Rule: "open-public", Edit: both(authentication(v1beta1.AuthenticationDisabled, ""), allowFrom([]v1beta1.Port{v1beta1.PortGCS}))},
+	{Name: "no authentication and a wide block", Rule: "open-public", Edit: both(authentication(v1beta1.AuthenticationDisabled, ""),
+		allowFrom([]v1beta1.Port{v1beta1.PortDashboard}, block("0.0.0.0/0")))},
+	{Name: "an ingress at an address", Rule: "ingress-host", Edit: ingress(func(g *v1beta1.IngressSpec) { g.Host = "10.0.0.1" })},
+	{Name: "an ingress without a host", Rule: "ingress-host", Edit: ingress(func(g *v1beta1.IngressSpec) { g.Host = "" })},
+	{Name: "an ingress in capitals", Rule: "ingress-host", Edit: ingress(func(g *v1beta1.IngressSpec) { g.Host = "Ray.example.com" })},
+	{Name: "an ingress at a relative path", Rule: "ingress-path", Edit: ingress(func(g *v1beta1.IngressSpec) { g.Path = "ray" })},
+	{Name: "an ingress at a path upwards", Rule: "ingress-path", Edit: ingress(func(g *v1beta1.IngressSpec) { g.Path = "/ray/.." })},
+	{Name: "no class's name", Rule: "object-name", Edit: ingress(func(g *v1beta1.IngressSpec) { g.ClassName = "a_b" })},
+	{Name: "an open ingress", Rule: "ingress-open", Edit: both(ingress(func(*v1beta1.IngressSpec) {}), authentication(v1beta1.AuthenticationDisabled, ""))},
+	{Name: "a Secret of the user's", Edit: authentication(v1beta1.AuthenticationToken, "mine")},
+	{Name: "no authentication", Edit: authentication(v1beta1.AuthenticationDisabled, "")},
+	{Name: "no Secret's name", Rule: "object-name", Edit: authentication(v1beta1.AuthenticationToken, "a..b")},
+	{Name: "a Secret for nothing", Rule: "secret-unused", Edit: authentication(v1beta1.AuthenticationDisabled, "mine")},
+	{Name: "peers", Edit: allowFrom([]v1beta1.Port{v1beta1.PortServe}, anyone, block("10.0.0.0/8", "10.1.0.0/16"), block("2001:db8::/32"))},
+	{Name: "everybody", Edit: allowFrom([]v1beta1.Port{v1beta1.PortDashboard})},
+	{Name: "peers for nothing", Rule: "network-unused", Edit: both(allowFrom([]v1beta1.Port{v1beta1.PortServe}, anyone), func(c *cluster) { c.Spec.Network.Isolation = v1beta1.IsolationDisabled })},
 	{Name: "metadata for nothing", Rule: "network-unused", Edit: both(cloudMetadata, func(c *cluster) {
-		c.Spec.Network.Isolation = v1alpha1.IsolationDisabled
+		c.Spec.Network.Isolation = v1beta1.IsolationDisabled
 	})},
 	{Name: "neither metadata nor isolation", Edit: func(c *cluster) {
-		c.Spec.Network = &v1alpha1.Network{Isolation: v1alpha1.IsolationDisabled}
-		c.Spec.Network.CloudMetadata = v1alpha1.CloudMetadataDisabled
+		c.Spec.Network = &v1beta1.Network{Isolation: v1beta1.IsolationDisabled}
+		c.Spec.Network.CloudMetadata = v1beta1.CloudMetadataDisabled
 	}},
 	{Name: "metadata", Edit: cloudMetadata},
-	{Name: "an unknown port", Rule: "unknown-word", Edit: allowFrom([]v1alpha1.Port{"Agent"}, anyone)},
-	{Name: "no port", Rule: "out-of-bounds", Edit: allowFrom([]v1alpha1.Port{}, anyone)},
-	{Name: "a port twice", Rule: "duplicate", Edit: allowFrom([]v1alpha1.Port{v1alpha1.PortServe, v1alpha1.PortServe}, anyone)},
+	{Name: "an unknown port", Rule: "unknown-word", Edit: allowFrom([]v1beta1.Port{"Agent"}, anyone)},
+	{Name: "no port", Rule: "out-of-bounds", Edit: allowFrom([]v1beta1.Port{}, anyone)},
+	{Name: "a port twice", Rule: "duplicate", Edit: allowFrom([]v1beta1.Port{v1beta1.PortServe, v1beta1.PortServe}, anyone)},
 	{Name: "nobody is let in", Rule: "network-nobody", Edit: func(c *cluster) {
-		c.Spec.Network = &v1alpha1.Network{AllowFrom: []v1alpha1.IngressRule{{Ports: []v1alpha1.Port{v1alpha1.PortServe}}}}
+		c.Spec.Network = &v1beta1.Network{AllowFrom: []v1beta1.IngressRule{{Ports: []v1beta1.Port{v1beta1.PortServe}}}}
 	}},
-	{Name: "nobody to be reached", Rule: "network-nobody", Edit: func(c *cluster) { c.Spec.Network = &v1alpha1.Network{AllowTo: []v1alpha1.EgressRule{{}}} }},
-	{Name: "an empty peer", Rule: "network-peer", Edit: allowFrom([]v1alpha1.Port{v1alpha1.PortServe}, networkingv1.NetworkPolicyPeer{})},
+	{Name: "nobody to be reached", Rule: "network-nobody", Edit: func(c *cluster) { c.Spec.Network = &v1beta1.Network{AllowTo: []v1beta1.EgressRule{{}}} }},
+	{Name: "an empty peer", Rule: "network-peer", Edit: allowFrom([]v1beta1.Port{v1beta1.PortServe}, networkingv1.NetworkPolicyPeer{})},
 	{Name: "a peer of both sorts", Rule: "network-peer", Edit: allowTo([]networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{}, IPBlock: &networkingv1.IPBlock{CIDR: "10.0.0.0/8"}}})},
-	{Name: "a block that is none", Rule: "network-block", Edit: allowFrom([]v1alpha1.Port{v1alpha1.PortServe}, block("10.0.0.0"))},
+	{Name: "a block that is none", Rule: "network-block", Edit: allowFrom([]v1beta1.Port{v1beta1.PortServe}, block("10.0.0.0"))},
 	{Name: "a block with bits behind", Rule: "network-block", Edit: allowTo([]networkingv1.NetworkPolicyPeer{block("10.0.0.1/8")})},
 	{Name: "an exception that is no block", Rule: "network-block", Edit: allowTo([]networkingv1.NetworkPolicyPeer{block("10.0.0.0/8", "x")})},
 	{Name: "ports to reach", Edit: allowTo(nil, policyPort(intstr.FromInt32(1), ptr(int32(65535))), policyPort(intstr.FromString("https"), nil), networkingv1.NetworkPolicyPort{})},

@@ -6,12 +6,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
 type (
-	schedule     = v1alpha1.ClusterJobSchedule
+	schedule     = v1beta1.ClusterJobSchedule
 	scheduleRow  = Row[*schedule]
 	scheduleEdit = func(*schedule)
 )
@@ -34,10 +34,10 @@ func Schedules() Kind[*schedule] {
 // GoodSchedule runs a good job each night.
 func GoodSchedule() *schedule {
 	return &schedule{
-		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "ClusterJobSchedule"},
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: "ClusterJobSchedule"},
 		ObjectMeta: metav1.ObjectMeta{Name: "nightly"},
-		Spec: v1alpha1.ClusterJobScheduleSpec{
-			Schedule: "0 2 * * *", JobTemplate: v1alpha1.JobTemplate{Spec: GoodJob().Spec},
+		Spec: v1beta1.ClusterJobScheduleSpec{
+			Schedule: "0 2 * * *", JobTemplate: v1beta1.JobTemplate{Spec: GoodJob().Spec},
 		},
 	}
 }
@@ -75,7 +75,7 @@ func inZone(name string) scheduleEdit { return func(s *schedule) { s.Spec.TimeZo
 
 func scheduledMeta(labels, annotations map[string]string) scheduleEdit {
 	return func(s *schedule) {
-		s.Spec.JobTemplate.Metadata = v1alpha1.TemplateMetadata{Labels: labels, Annotations: annotations}
+		s.Spec.JobTemplate.Metadata = v1beta1.TemplateMetadata{Labels: labels, Annotations: annotations}
 	}
 }
 
@@ -87,7 +87,7 @@ func ScheduleRows() []Row[*schedule] {
 var scheduleRows = []scheduleRow{
 	{Name: "a good schedule", Edit: func(*schedule) {}},
 	{Name: "a full schedule", Edit: both(inZone("Europe/Berlin"), scheduledMeta(some, some), func(s *schedule) {
-		s.Spec.ConcurrencyPolicy, s.Spec.StartingDeadlineSeconds = v1alpha1.ConcurrencyReplace, ptr(int32(1))
+		s.Spec.ConcurrencyPolicy, s.Spec.StartingDeadlineSeconds = v1beta1.ConcurrencyReplace, ptr(int32(1))
 		s.Spec.SuccessfulJobsHistoryLimit, s.Spec.FailedJobsHistoryLimit, s.Spec.Suspend = ptr(int32(0)), ptr(int32(1000)), true
 	})},
 	{Name: "a schedule's name of 52", Edit: func(s *schedule) { s.Name = long(52) }},

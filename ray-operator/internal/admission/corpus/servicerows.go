@@ -7,7 +7,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // withGRPC makes the proxies speak gRPC.
@@ -17,18 +17,18 @@ var serviceRows = []offerRow{
 	{Name: "a good service", Edit: func(*offer) {}},
 	{Name: "a good service of its own cluster", Edit: onOwn},
 	{Name: "a full service of its own cluster", Edit: both(servedMeta(some, some), headTakes(true), asked("/text/v1?probe=1"),
-		front(func(s *v1alpha1.ServeService) { s.Type, s.Labels, s.Annotations = "LoadBalancer", some, some }),
-		frontPorts(v1alpha1.ServePort{Name: "http", Port: 80}, v1alpha1.ServePort{Name: "grpc", Port: 9000}), serve(withGRPC),
-		upgraded(func(u *v1alpha1.Upgrade) {
+		front(func(s *v1beta1.ServeService) { s.Type, s.Labels, s.Annotations = "LoadBalancer", some, some }),
+		frontPorts(v1beta1.ServePort{Name: "http", Port: 80}, v1beta1.ServePort{Name: "grpc", Port: 9000}), serve(withGRPC),
+		upgraded(func(u *v1beta1.Upgrade) {
 			u.Strategy, u.MaxSurgePercent, u.StepPercent, u.IntervalSeconds = "Surge", ptr(int32(50)), ptr(int32(50)), ptr(int32(0))
 			u.HealthyDeadlineSeconds, u.DrainSeconds, u.RetireAfterSeconds, u.AutoRollback = ptr(int32(10)), ptr(int32(0)), ptr(int32(86400)), ptr(false)
-			u.Gateway = &v1alpha1.ServiceGateway{ParentRef: v1alpha1.GatewayReference{Name: "public", Namespace: "infra", SectionName: "http"}, Hostnames: []string{"text.example.com"}}
+			u.Gateway = &v1beta1.ServiceGateway{ParentRef: v1beta1.GatewayReference{Name: "public", Namespace: "infra", SectionName: "http"}, Hostnames: []string{"text.example.com"}}
 		}), serviceSpec(func(s *offers) { s.Suspend = true }))},
 	{Name: "a service's name of 50", Edit: serviceNamed(long(50))},
 	{Name: "a service's name of 51", Rule: "service-name", Edit: serviceNamed(long(51))},
 	{Name: "a service's name with a dot", Rule: "service-name", Edit: serviceNamed("a.b")},
 	{Name: "a service of no cluster", Rule: "service-where", Edit: serviceSpec(func(s *offers) { s.ClusterRef, s.ClusterTemplate = nil, nil })},
-	{Name: "a service of two clusters", Rule: "service-where", Edit: both(onOwn, serviceSpec(func(s *offers) { s.ClusterRef = &v1alpha1.ClusterReference{Name: "demo"} }))},
+	{Name: "a service of two clusters", Rule: "service-where", Edit: both(onOwn, serviceSpec(func(s *offers) { s.ClusterRef = &v1beta1.ClusterReference{Name: "demo"} }))},
 	{Name: "a service's cluster without a name", Rule: "out-of-bounds", Edit: onExisting("")},
 	{Name: "a service's cluster in capitals", Rule: "home-cluster-name", Edit: onExisting("Demo")},
 	{Name: "a service's cluster with too long a name", Rule: "long-text", Edit: onExisting(long(51))},
@@ -43,12 +43,12 @@ var serviceRows = []offerRow{
 	{Name: "a service of another manager", Edit: serviceManaged("kueue.x-k8s.io/multikueue")},
 	{Name: "a service's manager without a domain", Rule: "managed-by", Edit: serviceManaged("kueue")},
 	{Name: "a service's manager changed", Rule: "service-managed-by-fixed", Before: serviceManaged("a.b/c"), Edit: serviceManaged("a.b/d")},
-	{Name: "a service's default manager said", Before: serviceManaged(""), Edit: serviceManaged(v1alpha1.ManagedByOperator)},
-	{Name: "a Service of no type", Rule: "unknown-word", Edit: front(func(s *v1alpha1.ServeService) { s.Type = "ExternalName" })},
-	{Name: "a label of ours on a Service", Rule: "service-metadata", Edit: front(func(s *v1alpha1.ServeService) { s.Labels = ours })},
-	{Name: "an annotation of ours on a Service", Rule: "service-metadata", Edit: front(func(s *v1alpha1.ServeService) { s.Annotations = ours })},
-	{Name: "a label's value on a Service", Rule: "service-labels", Edit: front(func(s *v1alpha1.ServeService) { s.Labels = badValue })},
-	{Name: "an annotation's key on a Service", Rule: "service-annotations", Edit: front(func(s *v1alpha1.ServeService) { s.Annotations = badKey })},
+	{Name: "a service's default manager said", Before: serviceManaged(""), Edit: serviceManaged(v1beta1.ManagedByOperator)},
+	{Name: "a Service of no type", Rule: "unknown-word", Edit: front(func(s *v1beta1.ServeService) { s.Type = "ExternalName" })},
+	{Name: "a label of ours on a Service", Rule: "service-metadata", Edit: front(func(s *v1beta1.ServeService) { s.Labels = ours })},
+	{Name: "an annotation of ours on a Service", Rule: "service-metadata", Edit: front(func(s *v1beta1.ServeService) { s.Annotations = ours })},
+	{Name: "a label's value on a Service", Rule: "service-labels", Edit: front(func(s *v1beta1.ServeService) { s.Labels = badValue })},
+	{Name: "an annotation's key on a Service", Rule: "service-annotations", Edit: front(func(s *v1beta1.ServeService) { s.Annotations = badKey })},
 	{Name: "peers of a service", Edit: frontPeers(anyone, block("10.0.0.0/8", "10.1.0.0/16"))},
 	{Name: "an empty peer of a service", Rule: "service-peer", Edit: frontPeers(networkingv1.NetworkPolicyPeer{})},
 	{Name: "the server as the only peer of a service", Edit: frontServer(networkingv1.NetworkPolicyPeer{})},
@@ -57,27 +57,27 @@ var serviceRows = []offerRow{
 	{Name: "the server and a block as one peer of a service", Rule: "service-peer", Edit: frontServer(block("10.0.0.0/8"))},
 	{Name: "a block for a service that is none", Rule: "service-block", Edit: frontPeers(block("10.0.0.1/8"))},
 	{Name: "too many peers of a service", Rule: "long-list", Edit: frontPeers(slices.Repeat([]networkingv1.NetworkPolicyPeer{anyone}, 33)...)},
-	{Name: "two ports alike", Rule: "service-port-twice", Edit: both(serve(withGRPC), frontPorts(v1alpha1.ServePort{Name: "http", Port: 80}, v1alpha1.ServePort{Name: "grpc", Port: 80}))},
-	{Name: "two ports of one name", Rule: "duplicate", Edit: frontPorts(v1alpha1.ServePort{Name: "http", Port: 80}, v1alpha1.ServePort{Name: "http", Port: 81})},
-	{Name: "an additional port", Edit: frontPorts(v1alpha1.ServePort{Name: "sidecar", Port: 9100})},
-	{Name: "an additional port that leads elsewhere", Edit: both(frontPorts(v1alpha1.ServePort{Name: "http", Port: 80}, v1alpha1.ServePort{Name: "sidecar", Port: 8080, TargetPort: 9100}),
-		front(func(s *v1alpha1.ServeService) { s.Type, s.NodePorts = "NodePort", map[string]int32{"sidecar": 30100} }))},
-	{Name: "a port's name in capitals", Rule: "port-name", Edit: frontPorts(v1alpha1.ServePort{Name: "Sidecar", Port: 9100})},
-	{Name: "a port's name of 64", Rule: "long-text", Edit: frontPorts(v1alpha1.ServePort{Name: long(64), Port: 9100})},
-	{Name: "a target port for HTTP", Rule: "service-port-proxy", Edit: frontPorts(v1alpha1.ServePort{Name: "http", Port: 80, TargetPort: 8000})},
-	{Name: "a target port of 65536", Rule: "out-of-bounds", Edit: frontPorts(v1alpha1.ServePort{Name: "sidecar", Port: 80, TargetPort: 65536})},
-	{Name: "an additional port of Ray", Rule: "service-port-ray", Edit: frontPorts(v1alpha1.ServePort{Name: "dashboard", Port: 8265})},
-	{Name: "an additional port that leads to Ray", Rule: "service-port-ray", Edit: frontPorts(v1alpha1.ServePort{Name: "gcs", Port: 80, TargetPort: 6379})},
-	{Name: "an additional port of the number that leads elsewhere", Edit: frontPorts(v1alpha1.ServePort{Name: "sidecar", Port: 8265, TargetPort: 9100})},
-	{Name: "HTTP's default as an additional port", Rule: "service-port-default", Edit: frontPorts(v1alpha1.ServePort{Name: "sidecar", Port: 8000})},
-	{Name: "HTTP's default as the port of gRPC", Rule: "service-port-default", Edit: both(serve(withGRPC), frontPorts(v1alpha1.ServePort{Name: "grpc", Port: 8000}))},
-	{Name: "HTTP's default where HTTP has another", Edit: frontPorts(v1alpha1.ServePort{Name: "http", Port: 80}, v1alpha1.ServePort{Name: "sidecar", Port: 8000, TargetPort: 9100})},
-	{Name: "gRPC's default as an additional port", Rule: "service-port-default", Edit: both(serve(withGRPC), frontPorts(v1alpha1.ServePort{Name: "sidecar", Port: 9000}))},
-	{Name: "gRPC's default where nobody speaks it", Edit: frontPorts(v1alpha1.ServePort{Name: "sidecar", Port: 9000})},
+	{Name: "two ports alike", Rule: "service-port-twice", Edit: both(serve(withGRPC), frontPorts(v1beta1.ServePort{Name: "http", Port: 80}, v1beta1.ServePort{Name: "grpc", Port: 80}))},
+	{Name: "two ports of one name", Rule: "duplicate", Edit: frontPorts(v1beta1.ServePort{Name: "http", Port: 80}, v1beta1.ServePort{Name: "http", Port: 81})},
+	{Name: "an additional port", Edit: frontPorts(v1beta1.ServePort{Name: "sidecar", Port: 9100})},
+	{Name: "an additional port that leads elsewhere", Edit: both(frontPorts(v1beta1.ServePort{Name: "http", Port: 80}, v1beta1.ServePort{Name: "sidecar", Port: 8080, TargetPort: 9100}),
+		front(func(s *v1beta1.ServeService) { s.Type, s.NodePorts = "NodePort", map[string]int32{"sidecar": 30100} }))},
+	{Name: "a port's name in capitals", Rule: "port-name", Edit: frontPorts(v1beta1.ServePort{Name: "Sidecar", Port: 9100})},
+	{Name: "a port's name of 64", Rule: "long-text", Edit: frontPorts(v1beta1.ServePort{Name: long(64), Port: 9100})},
+	{Name: "a target port for HTTP", Rule: "service-port-proxy", Edit: frontPorts(v1beta1.ServePort{Name: "http", Port: 80, TargetPort: 8000})},
+	{Name: "a target port of 65536", Rule: "out-of-bounds", Edit: frontPorts(v1beta1.ServePort{Name: "sidecar", Port: 80, TargetPort: 65536})},
+	{Name: "an additional port of Ray", Rule: "service-port-ray", Edit: frontPorts(v1beta1.ServePort{Name: "dashboard", Port: 8265})},
+	{Name: "an additional port that leads to Ray", Rule: "service-port-ray", Edit: frontPorts(v1beta1.ServePort{Name: "gcs", Port: 80, TargetPort: 6379})},
+	{Name: "an additional port of the number that leads elsewhere", Edit: frontPorts(v1beta1.ServePort{Name: "sidecar", Port: 8265, TargetPort: 9100})},
+	{Name: "HTTP's default as an additional port", Rule: "service-port-default", Edit: frontPorts(v1beta1.ServePort{Name: "sidecar", Port: 8000})},
+	{Name: "HTTP's default as the port of gRPC", Rule: "service-port-default", Edit: both(serve(withGRPC), frontPorts(v1beta1.ServePort{Name: "grpc", Port: 8000}))},
+	{Name: "HTTP's default where HTTP has another", Edit: frontPorts(v1beta1.ServePort{Name: "http", Port: 80}, v1beta1.ServePort{Name: "sidecar", Port: 8000, TargetPort: 9100})},
+	{Name: "gRPC's default as an additional port", Rule: "service-port-default", Edit: both(serve(withGRPC), frontPorts(v1beta1.ServePort{Name: "sidecar", Port: 9000}))},
+	{Name: "gRPC's default where nobody speaks it", Edit: frontPorts(v1beta1.ServePort{Name: "sidecar", Port: 9000})},
 	{Name: "too many ports", Rule: "long-list", Edit: frontPorts(manyPorts(33)...)},
-	{Name: "the port 0", Rule: "out-of-bounds", Edit: frontPorts(v1alpha1.ServePort{Name: "http"})},
-	{Name: "a port for gRPC", Edit: both(serve(withGRPC), frontPorts(v1alpha1.ServePort{Name: "grpc", Port: 9000}))},
-	{Name: "a port for gRPC that nobody speaks", Rule: "service-grpc", Edit: both(serve(`{"grpc_options":{"grpc_servicer_functions":[]}}`), frontPorts(v1alpha1.ServePort{Name: "grpc", Port: 9000}))},
+	{Name: "the port 0", Rule: "out-of-bounds", Edit: frontPorts(v1beta1.ServePort{Name: "http"})},
+	{Name: "a port for gRPC", Edit: both(serve(withGRPC), frontPorts(v1beta1.ServePort{Name: "grpc", Port: 9000}))},
+	{Name: "a port for gRPC that nobody speaks", Rule: "service-grpc", Edit: both(serve(`{"grpc_options":{"grpc_servicer_functions":[]}}`), frontPorts(v1beta1.ServePort{Name: "grpc", Port: 9000}))},
 	{Name: "the head of a cluster of others takes requests", Edit: both(onExisting("demo"), headTakes(true))},
 	{Name: "the head alone takes requests", Edit: both(inServed(groups(0)), headTakes(true))},
 	{Name: "the head alone takes no requests", Rule: "service-head", Edit: both(inServed(groups(0)), headTakes(false))},
@@ -87,47 +87,47 @@ var serviceRows = []offerRow{
 func unchanged(*offer) {}
 
 var upgradeRows = []offerRow{
-	{Name: "an upgrade on a cluster of others", Rule: "service-upgrade-where", Edit: both(upgraded(func(*v1alpha1.Upgrade) {}), serviceSpec(func(s *offers) {
-		s.ClusterRef, s.ClusterTemplate = &v1alpha1.ClusterReference{Name: "demo"}, nil
+	{Name: "an upgrade on a cluster of others", Rule: "service-upgrade-where", Edit: both(upgraded(func(*v1beta1.Upgrade) {}), serviceSpec(func(s *offers) {
+		s.ClusterRef, s.ClusterTemplate = &v1beta1.ClusterReference{Name: "demo"}, nil
 	}))},
-	{Name: "no upgrade", Edit: upgraded(func(u *v1alpha1.Upgrade) { u.Strategy = "None" })},
-	{Name: "no upgrade, with the figures of those in progress", Edit: upgraded(func(u *v1alpha1.Upgrade) {
+	{Name: "no upgrade", Edit: upgraded(func(u *v1beta1.Upgrade) { u.Strategy = "None" })},
+	{Name: "no upgrade, with the figures of those in progress", Edit: upgraded(func(u *v1beta1.Upgrade) {
 		u.Strategy, u.MaxSurgePercent, u.StepPercent, u.IntervalSeconds = "None", ptr(int32(50)), ptr(int32(10)), ptr(int32(0))
 	})},
-	{Name: "an upgrade in place", Edit: upgraded(func(u *v1alpha1.Upgrade) { u.Strategy = "InPlace" })},
-	{Name: "an upgrade in place with the defaults said", Edit: upgraded(func(u *v1alpha1.Upgrade) {
+	{Name: "an upgrade in place", Edit: upgraded(func(u *v1beta1.Upgrade) { u.Strategy = "InPlace" })},
+	{Name: "an upgrade in place with the defaults said", Edit: upgraded(func(u *v1beta1.Upgrade) {
 		u.Strategy, u.MaxSurgePercent, u.StepPercent, u.IntervalSeconds = "InPlace", ptr(int32(100)), ptr(int32(20)), ptr(int32(10))
 	})},
-	{Name: "a surge of an upgrade in place", Rule: "service-upgrade-in-place", Edit: upgraded(func(u *v1alpha1.Upgrade) {
+	{Name: "a surge of an upgrade in place", Rule: "service-upgrade-in-place", Edit: upgraded(func(u *v1beta1.Upgrade) {
 		u.Strategy, u.MaxSurgePercent = "InPlace", ptr(int32(50))
 	})},
-	{Name: "steps of an upgrade in place", Rule: "service-upgrade-in-place", Edit: upgraded(func(u *v1alpha1.Upgrade) {
+	{Name: "steps of an upgrade in place", Rule: "service-upgrade-in-place", Edit: upgraded(func(u *v1beta1.Upgrade) {
 		u.Strategy, u.StepPercent = "InPlace", ptr(int32(50))
 	})},
-	{Name: "pauses of an upgrade in place", Rule: "service-upgrade-in-place", Edit: upgraded(func(u *v1alpha1.Upgrade) {
+	{Name: "pauses of an upgrade in place", Rule: "service-upgrade-in-place", Edit: upgraded(func(u *v1beta1.Upgrade) {
 		u.Strategy, u.IntervalSeconds = "InPlace", ptr(int32(0))
 	})},
-	{Name: "an upgrade of no sort", Rule: "unknown-word", Edit: upgraded(func(u *v1alpha1.Upgrade) { u.Strategy = "Rolling" })},
+	{Name: "an upgrade of no sort", Rule: "unknown-word", Edit: upgraded(func(u *v1beta1.Upgrade) { u.Strategy = "Rolling" })},
 	{Name: "a step as large as the surge", Edit: steps(ptr(int32(30)), ptr(int32(30)))},
 	{Name: "a step above the surge", Rule: "service-upgrade-step", Edit: steps(ptr(int32(31)), ptr(int32(30)))},
 	{Name: "the default step above the surge", Rule: "service-upgrade-step", Edit: steps(nil, ptr(int32(19)))},
 	{Name: "the largest step", Edit: steps(ptr(int32(100)), nil)},
 	{Name: "no step", Rule: "out-of-bounds", Edit: steps(ptr(int32(0)), nil)},
-	{Name: "no time to become healthy", Rule: "out-of-bounds", Edit: upgraded(func(u *v1alpha1.Upgrade) { u.HealthyDeadlineSeconds = ptr(int32(9)) })},
+	{Name: "no time to become healthy", Rule: "out-of-bounds", Edit: upgraded(func(u *v1beta1.Upgrade) { u.HealthyDeadlineSeconds = ptr(int32(9)) })},
 }
 
 var gatewayRows = []offerRow{
 	{Name: "a gateway", Edit: hosted()},
-	{Name: "a listener of a gateway elsewhere", Edit: both(hosted("text.example.com", "*.example.org", "localhost"), upgraded(func(u *v1alpha1.Upgrade) {
+	{Name: "a listener of a gateway elsewhere", Edit: both(hosted("text.example.com", "*.example.org", "localhost"), upgraded(func(u *v1beta1.Upgrade) {
 		u.Gateway.ParentRef.Name, u.Gateway.ParentRef.Namespace, u.Gateway.ParentRef.SectionName = "a.b", "infra", "http"
 	}))},
-	{Name: "a gateway without a name", Rule: "gateway-name", Edit: gated(func(g *v1alpha1.ServiceGateway) { g.ParentRef.Name = "" })},
-	{Name: "a gateway in capitals", Rule: "gateway-name", Edit: gated(func(g *v1alpha1.ServiceGateway) { g.ParentRef.Name = "Public" })},
-	{Name: "a gateway with too long a name", Rule: "long-text", Edit: gated(func(g *v1alpha1.ServiceGateway) { g.ParentRef.Name = long(254) })},
-	{Name: "a gateway's namespace with a dot", Rule: "gateway-namespace", Edit: gated(func(g *v1alpha1.ServiceGateway) { g.ParentRef.Namespace = "a.b" })},
-	{Name: "a gateway's namespace too long", Rule: "long-text", Edit: gated(func(g *v1alpha1.ServiceGateway) { g.ParentRef.Namespace = long(64) })},
-	{Name: "a listener with a blank", Rule: "gateway-listener", Edit: gated(func(g *v1alpha1.ServiceGateway) { g.ParentRef.SectionName = "a b" })},
-	{Name: "a listener with too long a name", Rule: "long-text", Edit: gated(func(g *v1alpha1.ServiceGateway) { g.ParentRef.SectionName = long(254) })},
+	{Name: "a gateway without a name", Rule: "gateway-name", Edit: gated(func(g *v1beta1.ServiceGateway) { g.ParentRef.Name = "" })},
+	{Name: "a gateway in capitals", Rule: "gateway-name", Edit: gated(func(g *v1beta1.ServiceGateway) { g.ParentRef.Name = "Public" })},
+	{Name: "a gateway with too long a name", Rule: "long-text", Edit: gated(func(g *v1beta1.ServiceGateway) { g.ParentRef.Name = long(254) })},
+	{Name: "a gateway's namespace with a dot", Rule: "gateway-namespace", Edit: gated(func(g *v1beta1.ServiceGateway) { g.ParentRef.Namespace = "a.b" })},
+	{Name: "a gateway's namespace too long", Rule: "long-text", Edit: gated(func(g *v1beta1.ServiceGateway) { g.ParentRef.Namespace = long(64) })},
+	{Name: "a listener with a blank", Rule: "gateway-listener", Edit: gated(func(g *v1beta1.ServiceGateway) { g.ParentRef.SectionName = "a b" })},
+	{Name: "a listener with too long a name", Rule: "long-text", Edit: gated(func(g *v1beta1.ServiceGateway) { g.ParentRef.SectionName = long(254) })},
 	{Name: "a hostname in capitals", Rule: "gateway-hostnames", Edit: hosted("Example.com")},
 	{Name: "a hostname with a port", Rule: "gateway-hostnames", Edit: hosted("example.com:80")},
 	{Name: "a wildcard within a hostname", Rule: "gateway-hostnames", Edit: hosted("a.*.com")},
@@ -138,7 +138,7 @@ var gatewayRows = []offerRow{
 	{Name: "seventeen hostnames", Rule: "long-list", Edit: hosted(hostnames(17)...)},
 	{Name: "a gateway before HTTPS", Rule: "gateway-tls", Edit: both(hosted(), proxy(`"ssl_certfile":"/tls/crt","ssl_keyfile":"/tls/key"`))},
 	{Name: "a gateway on a cluster of others", Rule: "service-upgrade-where", Edit: both(hosted(), serviceSpec(func(s *offers) {
-		s.ClusterRef, s.ClusterTemplate = &v1alpha1.ClusterReference{Name: "demo"}, nil
+		s.ClusterRef, s.ClusterTemplate = &v1beta1.ClusterReference{Name: "demo"}, nil
 	}))},
 }
 
@@ -168,20 +168,20 @@ var ownServiceRows = []offerRow{
 	{Name: "a label of ours on a service's cluster", Rule: "own-cluster-metadata", Edit: servedMeta(ours, nil)},
 	{Name: "a label's value on a service's cluster", Rule: "own-cluster-labels", Edit: servedMeta(badValue, nil)},
 	{Name: "an annotation's key on a service's cluster", Rule: "own-cluster-annotations", Edit: servedMeta(nil, badKey)},
-	{Name: "a service's cluster that is suspended", Rule: "own-cluster-suspend", Edit: inServed(spec(func(s *v1alpha1.ComputeClusterSpec) { s.Suspend = true }))},
+	{Name: "a service's cluster that is suspended", Rule: "own-cluster-suspend", Edit: inServed(spec(func(s *v1beta1.ComputeClusterSpec) { s.Suspend = true }))},
 	{Name: "a service's cluster of another manager", Rule: "own-cluster-managed-by", Edit: inServed(managed("a.b/c"))},
-	{Name: "a service's cluster that sleeps when idle", Rule: "own-cluster-idle", Edit: inServed(idle(60, v1alpha1.IdleSuspend))},
-	{Name: "a service's cluster that tells when idle", Edit: inServed(idle(60, v1alpha1.IdleNone))},
-	{Name: "a namespace for all of a service's clusters", Rule: "service-store", Edit: inServed(spec(func(s *v1alpha1.ComputeClusterSpec) {
-		s.ControlStore = &v1alpha1.ControlStore{Redis: &v1alpha1.GivenRedis{Address: "redis://redis:6379", Namespace: "a"}}
+	{Name: "a service's cluster that sleeps when idle", Rule: "own-cluster-idle", Edit: inServed(idle(60, v1beta1.IdleSuspend))},
+	{Name: "a service's cluster that tells when idle", Edit: inServed(idle(60, v1beta1.IdleNone))},
+	{Name: "a namespace for all of a service's clusters", Rule: "service-store", Edit: inServed(spec(func(s *v1beta1.ComputeClusterSpec) {
+		s.ControlStore = &v1beta1.ControlStore{Redis: &v1beta1.GivenRedis{Address: "redis://redis:6379", Namespace: "a"}}
 	}))},
-	{Name: "a claim for all of a service's clusters", Rule: "service-store", Edit: inServed(spec(func(s *v1alpha1.ComputeClusterSpec) {
-		s.ControlStore = &v1alpha1.ControlStore{Embedded: &v1alpha1.EmbeddedStore{ExistingClaim: "a"}}
+	{Name: "a claim for all of a service's clusters", Rule: "service-store", Edit: inServed(spec(func(s *v1beta1.ComputeClusterSpec) {
+		s.ControlStore = &v1beta1.ControlStore{Embedded: &v1beta1.EmbeddedStore{ExistingClaim: "a"}}
 	}))},
-	{Name: "another control store of a service's cluster", Before: inServed(spec(func(s *v1alpha1.ComputeClusterSpec) {
-		s.ControlStore = &v1alpha1.ControlStore{ManagedRedis: &v1alpha1.ManagedRedis{}}
-	})), Edit: inServed(spec(func(s *v1alpha1.ComputeClusterSpec) {
-		s.ControlStore = &v1alpha1.ControlStore{Embedded: &v1alpha1.EmbeddedStore{}}
+	{Name: "another control store of a service's cluster", Before: inServed(spec(func(s *v1beta1.ComputeClusterSpec) {
+		s.ControlStore = &v1beta1.ControlStore{ManagedRedis: &v1beta1.ManagedRedis{}}
+	})), Edit: inServed(spec(func(s *v1beta1.ComputeClusterSpec) {
+		s.ControlStore = &v1beta1.ControlStore{Embedded: &v1beta1.EmbeddedStore{}}
 	}))},
 }
 
@@ -247,7 +247,7 @@ var proxyRows = []offerRow{
 	{Name: "a certificate without its key", Rule: "serve-tls", Edit: config(`{"applications":[{"name":"text","import_path":"app.main:app"}],"http_options":{"ssl_certfile":"/tls/crt"}}`)},
 	{Name: "a key without its certificate", Rule: "serve-tls", Edit: proxy(`"ssl_keyfile":"/tls/key","ssl_certfile":""`)},
 	{Name: "a proxy on the head alone", Edit: both(onOwn, headTakes(true), serve(`{"proxy_location":"HeadOnly"}`))},
-	{Name: "a proxy on a head without workers", Edit: both(inServed(groups(0)), front(func(s *v1alpha1.ServeService) { s.HeadEndpoints = nil }), serve(`{"proxy_location":"HeadOnly"}`))},
+	{Name: "a proxy on a head without workers", Edit: both(inServed(groups(0)), front(func(s *v1beta1.ServeService) { s.HeadEndpoints = nil }), serve(`{"proxy_location":"HeadOnly"}`))},
 	{Name: "a proxy on a head that takes no requests", Rule: "serve-proxy-head", Edit: both(onOwn, headTakes(false), serve(`{"proxy_location":"HeadOnly"}`))},
 	{Name: "a proxy on a head of others", Rule: "serve-proxy-head", Edit: config(`{"applications":[{"name":"text","import_path":"app.main:app"}],"proxy_location":"HeadOnly"}`)},
 	{Name: "no proxy", Rule: "serve-proxies", Edit: serve(`{"proxy_location":"Disabled"}`)},

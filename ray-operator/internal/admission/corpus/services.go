@@ -11,13 +11,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
 type (
-	offer    = v1alpha1.ClusterService
-	offers   = v1alpha1.ClusterServiceSpec
+	offer    = v1beta1.ClusterService
+	offers   = v1beta1.ClusterServiceSpec
 	offerRow = Row[*offer]
 	change   = func(*offer)
 )
@@ -41,10 +41,10 @@ func ServiceRows() []Row[*offer] {
 // GoodService runs one application on a cluster that exists, with nothing else said.
 func GoodService() *offer {
 	return &offer{
-		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "ClusterService"},
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: "ClusterService"},
 		ObjectMeta: metav1.ObjectMeta{Name: "text"},
 		Spec: offers{
-			ClusterRef:  &v1alpha1.ClusterReference{Name: "demo"},
+			ClusterRef:  &v1beta1.ClusterReference{Name: "demo"},
 			ServeConfig: runtime.RawExtension{Raw: []byte(`{"applications":[{"name":"text","import_path":"app.main:app"}]}`)},
 		},
 	}
@@ -82,13 +82,13 @@ func inServed(edits ...edit) change {
 func onOwn(o *offer) {
 	o.Spec.ClusterRef = nil
 	if o.Spec.ClusterTemplate == nil {
-		o.Spec.ClusterTemplate = &v1alpha1.ClusterTemplate{Spec: Good().Spec}
+		o.Spec.ClusterTemplate = &v1beta1.ClusterTemplate{Spec: Good().Spec}
 	}
 }
 
 func onExisting(name string) change {
 	return serviceSpec(func(s *offers) {
-		s.ClusterRef, s.ClusterTemplate, s.Upgrade = &v1alpha1.ClusterReference{Name: name}, nil, nil
+		s.ClusterRef, s.ClusterTemplate, s.Upgrade = &v1beta1.ClusterReference{Name: name}, nil, nil
 	})
 }
 
@@ -103,75 +103,75 @@ func serviceManaged(by string) change { return serviceSpec(func(s *offers) { s.M
 
 func servedMeta(labels, annotations map[string]string) change {
 	return both(onOwn, func(o *offer) {
-		o.Spec.ClusterTemplate.Metadata = v1alpha1.TemplateMetadata{Labels: labels, Annotations: annotations}
+		o.Spec.ClusterTemplate.Metadata = v1beta1.TemplateMetadata{Labels: labels, Annotations: annotations}
 	})
 }
 
-func front(edit func(*v1alpha1.ServeService)) change {
+func front(edit func(*v1beta1.ServeService)) change {
 	return serviceSpec(func(s *offers) {
 		if s.Service == nil {
-			s.Service = &v1alpha1.ServeService{}
+			s.Service = &v1beta1.ServeService{}
 		}
 		edit(s.Service)
 	})
 }
 
 func frontPeers(peers ...networkingv1.NetworkPolicyPeer) change {
-	return front(func(s *v1alpha1.ServeService) {
+	return front(func(s *v1beta1.ServeService) {
 		for _, peer := range peers {
-			s.AllowFrom = append(s.AllowFrom, v1alpha1.ServePeer{NetworkPolicyPeer: peer})
+			s.AllowFrom = append(s.AllowFrom, v1beta1.ServePeer{NetworkPolicyPeer: peer})
 		}
 	})
 }
 
 // frontServer lets the server in to a service, by a peer that also has something else.
 func frontServer(beside networkingv1.NetworkPolicyPeer) change {
-	return front(func(s *v1alpha1.ServeService) {
-		s.AllowFrom = append(s.AllowFrom, v1alpha1.ServePeer{NetworkPolicyPeer: beside, Server: &v1alpha1.ServerPeer{}})
+	return front(func(s *v1beta1.ServeService) {
+		s.AllowFrom = append(s.AllowFrom, v1beta1.ServePeer{NetworkPolicyPeer: beside, Server: &v1beta1.ServerPeer{}})
 	})
 }
 
-func frontPorts(ports ...v1alpha1.ServePort) change {
-	return front(func(s *v1alpha1.ServeService) { s.Ports = ports })
+func frontPorts(ports ...v1beta1.ServePort) change {
+	return front(func(s *v1beta1.ServeService) { s.Ports = ports })
 }
 
 // manyPorts are additional ports.
-func manyPorts(n int32) []v1alpha1.ServePort {
-	var ports []v1alpha1.ServePort
+func manyPorts(n int32) []v1beta1.ServePort {
+	var ports []v1beta1.ServePort
 	for i := range n {
-		ports = append(ports, v1alpha1.ServePort{Name: fmt.Sprintf("port-%d", i), Port: 20000 + i})
+		ports = append(ports, v1beta1.ServePort{Name: fmt.Sprintf("port-%d", i), Port: 20000 + i})
 	}
 	return ports
 }
 
 func headTakes(requests bool) change {
-	return front(func(s *v1alpha1.ServeService) { s.HeadEndpoints = &requests })
+	return front(func(s *v1beta1.ServeService) { s.HeadEndpoints = &requests })
 }
 
 // gated gives a service a gateway, with an edit of that.
-func gated(edit func(*v1alpha1.ServiceGateway)) change {
-	return upgraded(func(u *v1alpha1.Upgrade) {
-		u.Gateway = &v1alpha1.ServiceGateway{ParentRef: v1alpha1.GatewayReference{Name: "public"}}
+func gated(edit func(*v1beta1.ServiceGateway)) change {
+	return upgraded(func(u *v1beta1.Upgrade) {
+		u.Gateway = &v1beta1.ServiceGateway{ParentRef: v1beta1.GatewayReference{Name: "public"}}
 		edit(u.Gateway)
 	})
 }
 
 // hosted gives a service a gateway for hostnames.
 func hosted(names ...string) change {
-	return gated(func(g *v1alpha1.ServiceGateway) { g.Hostnames = names })
+	return gated(func(g *v1beta1.ServiceGateway) { g.Hostnames = names })
 }
 
-func upgraded(edit func(*v1alpha1.Upgrade)) change {
+func upgraded(edit func(*v1beta1.Upgrade)) change {
 	return both(onOwn, serviceSpec(func(s *offers) {
 		if s.Upgrade == nil {
-			s.Upgrade = &v1alpha1.Upgrade{}
+			s.Upgrade = &v1beta1.Upgrade{}
 		}
 		edit(s.Upgrade)
 	}))
 }
 
 func steps(step, surge *int32) change {
-	return upgraded(func(u *v1alpha1.Upgrade) { u.StepPercent, u.MaxSurgePercent = step, surge })
+	return upgraded(func(u *v1beta1.Upgrade) { u.StepPercent, u.MaxSurgePercent = step, surge })
 }
 
 func asked(path string) change { return serviceSpec(func(s *offers) { s.HealthPath = path }) }

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 const resourceGPU, resourceTPU = "GPU", "TPU"
@@ -35,7 +35,7 @@ var accelerators = []struct {
 // Accelerator is the resource as which Ray counts a Kubernetes device, or empty for
 // one that it does not know.
 func Accelerator(name corev1.ResourceName) string {
-	if v1alpha1.IsGPU(name) {
+	if v1beta1.IsGPU(name) {
 		return resourceGPU
 	}
 	for _, known := range accelerators {

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
@@ -24,19 +24,19 @@ func TestAmountsOfAResizedWorker(t *testing.T) {
 		Requests: testkit.Resources("cpu", "4", "memory", "16Gi"), Limits: testkit.Resources("memory", "16Gi"),
 	}
 	for name, test := range map[string]struct {
-		edit func(c *v1alpha1.ComputeCluster, running *corev1.Pod)
+		edit func(c *v1beta1.ComputeCluster, running *corev1.Pod)
 		want map[string]float64
 	}{
-		"as it is": {func(*v1alpha1.ComputeCluster, *corev1.Pod) {}, map[string]float64{"CPU": 4, "memory": 16*gib - store}},
-		"fixed memory": {func(c *v1alpha1.ComputeCluster, _ *corev1.Pod) {
+		"as it is": {func(*v1beta1.ComputeCluster, *corev1.Pod) {}, map[string]float64{"CPU": 4, "memory": 16*gib - store}},
+		"fixed memory": {func(c *v1beta1.ComputeCluster, _ *corev1.Pod) {
 			c.Spec.WorkerGroups[0].RayResources = map[string]resource.Quantity{"memory": resource.MustParse("1Gi")}
 		}, map[string]float64{"CPU": 4}},
-		"no sizes": {func(_ *v1alpha1.ComputeCluster, p *corev1.Pod) {
+		"no sizes": {func(_ *v1beta1.ComputeCluster, p *corev1.Pod) {
 			p.Spec.Containers[1].Resources = corev1.ResourceRequirements{}
 		}, map[string]float64{}},
-		"no object store":      {func(_ *v1alpha1.ComputeCluster, p *corev1.Pod) { p.Spec.Containers[1].Args = nil }, map[string]float64{"CPU": 4, "memory": 16 * gib}},
-		"a group that is gone": {func(_ *v1alpha1.ComputeCluster, p *corev1.Pod) { p.Labels[v1alpha1.LabelGroup] = "gone" }, nil},
-		"no ray container":     {func(_ *v1alpha1.ComputeCluster, p *corev1.Pod) { p.Spec.Containers[1].Name = "other" }, nil},
+		"no object store":      {func(_ *v1beta1.ComputeCluster, p *corev1.Pod) { p.Spec.Containers[1].Args = nil }, map[string]float64{"CPU": 4, "memory": 16 * gib}},
+		"a group that is gone": {func(_ *v1beta1.ComputeCluster, p *corev1.Pod) { p.Labels[v1beta1.LabelGroup] = "gone" }, nil},
+		"no ray container":     {func(_ *v1beta1.ComputeCluster, p *corev1.Pod) { p.Spec.Containers[1].Name = "other" }, nil},
 	} {
 		c, p := cluster.DeepCopy(), running.DeepCopy()
 		test.edit(c, p)
@@ -68,7 +68,7 @@ func TestImageOfTheCluster(t *testing.T) {
 // TestNothingIsMadeOfNothing: defaults without a node selector leave none behind.
 func TestNothingIsMadeOfNothing(t *testing.T) {
 	cluster := testkit.Cluster("demo", testkit.Group("cpu", 1))
-	cluster.Spec.PodDefaults = &v1alpha1.PodDefaults{Labels: map[string]string{"a": "b"}}
+	cluster.Spec.PodDefaults = &v1beta1.PodDefaults{Labels: map[string]string{"a": "b"}}
 	if built := worker(cluster); built.Spec.NodeSelector != nil {
 		t.Errorf("the node selector is %v, want none", built.Spec.NodeSelector)
 	}

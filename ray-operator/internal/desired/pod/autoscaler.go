@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // What the autoscaler takes of a head's pod. The operator speaks to it on PortScale; its
@@ -30,9 +30,9 @@ const VariablePodUID = "POD_UID"
 var autoscalerSize = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("64Mi")}
 
 // autoscaler returns the container beside the head of a cluster with autoscaling.
-func (o OperatorImage) autoscaler(cluster *v1alpha1.ComputeCluster, security *corev1.SecurityContext) corev1.Container {
+func (o OperatorImage) autoscaler(cluster *v1beta1.ComputeCluster, security *corev1.SecurityContext) corev1.Container {
 	wanted := cluster.Spec.Autoscaling
-	container := o.container(v1alpha1.ContainerAutoscaler, Over(autoscalerSize, wanted.Size), laidOver(wanted.SecurityContext, security))
+	container := o.container(v1beta1.ContainerAutoscaler, Over(autoscalerSize, wanted.Size), laidOver(wanted.SecurityContext, security))
 	if wanted.Image != "" {
 		container.Image = wanted.Image
 	}
@@ -79,5 +79,5 @@ func laidOver(over, under *corev1.SecurityContext) *corev1.SecurityContext {
 
 // HasAutoscaler reports whether a head's pod was made with an autoscaler beside Ray.
 func HasAutoscaler(head *corev1.Pod) bool {
-	return slices.ContainsFunc(head.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == v1alpha1.ContainerAutoscaler })
+	return slices.ContainsFunc(head.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == v1beta1.ContainerAutoscaler })
 }

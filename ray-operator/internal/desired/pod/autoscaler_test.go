@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
@@ -17,9 +17,9 @@ import (
 var operatorImage = pod.OperatorImage{Image: "example.com/heliostat:1", PullPolicy: corev1.PullIfNotPresent}
 
 // autoscaled is a cluster with autoscaling, and what the edits make of it.
-func autoscaled(edits ...func(*v1alpha1.ComputeCluster)) *v1alpha1.ComputeCluster {
+func autoscaled(edits ...func(*v1beta1.ComputeCluster)) *v1beta1.ComputeCluster {
 	cluster := testkit.Cluster("demo", testkit.Group("cpu", 1))
-	cluster.Spec.Autoscaling = &v1alpha1.Autoscaling{}
+	cluster.Spec.Autoscaling = &v1beta1.Autoscaling{}
 	for _, edit := range edits {
 		edit(cluster)
 	}
@@ -27,10 +27,10 @@ func autoscaled(edits ...func(*v1alpha1.ComputeCluster)) *v1alpha1.ComputeCluste
 }
 
 // scaledHead is the head's pod of a cluster with autoscaling, and the autoscaler in it.
-func scaledHead(t *testing.T, cluster *v1alpha1.ComputeCluster) (*corev1.Pod, *corev1.Container) {
+func scaledHead(t *testing.T, cluster *v1beta1.ComputeCluster) (*corev1.Pod, *corev1.Container) {
 	t.Helper()
 	head := operatorImage.Complete(pod.Head(cluster, 1), cluster)
-	if !pod.HasAutoscaler(head) || head.Spec.InitContainers[0].Name != v1alpha1.ContainerAutoscaler {
+	if !pod.HasAutoscaler(head) || head.Spec.InitContainers[0].Name != v1beta1.ContainerAutoscaler {
 		t.Fatalf("the first of %d init containers is not the autoscaler", len(head.Spec.InitContainers))
 	}
 	return head, &head.Spec.InitContainers[0]
@@ -60,7 +60,7 @@ func TestTheAutoscalerIsAskedFor(t *testing.T) {
 
 // TestTheAutoscalerIsAsTheUserSays: image, variables and security context, with the rest of what pod security asks for.
 func TestTheAutoscalerIsAsTheUserSays(t *testing.T) {
-	cluster := autoscaled(func(c *v1alpha1.ComputeCluster) {
+	cluster := autoscaled(func(c *v1beta1.ComputeCluster) {
 		c.Spec.Autoscaling.Image, c.Spec.Autoscaling.Env = "mine:1", []corev1.EnvVar{{Name: "GODEBUG", Value: "http2debug=1"}}
 		c.Spec.Autoscaling.SecurityContext = &corev1.SecurityContext{RunAsUser: new(int64(1000)), ReadOnlyRootFilesystem: new(false)}
 	})
@@ -84,7 +84,7 @@ func TestTheAutoscalerIsAsTheUserSays(t *testing.T) {
 // TestTheAutoscalerComesFirst: before the user's init containers, which may take long and
 // need nothing of it.
 func TestTheAutoscalerComesFirst(t *testing.T) {
-	cluster := autoscaled(func(c *v1alpha1.ComputeCluster) {
+	cluster := autoscaled(func(c *v1beta1.ComputeCluster) {
 		c.Spec.Head.Template = testkit.Template()
 		c.Spec.Head.Template.Spec.InitContainers = []corev1.Container{{Name: "mine", Image: "mine"}}
 	})
@@ -100,7 +100,7 @@ func TestTheAutoscalerComesFirst(t *testing.T) {
 // autoscaler is restricted whatever the pod may do.
 func TestTheAutoscalerIsApart(t *testing.T) {
 	root := int64(0)
-	cluster := autoscaled(func(c *v1alpha1.ComputeCluster) {
+	cluster := autoscaled(func(c *v1beta1.ComputeCluster) {
 		c.Spec.PodDefaults = defaulted().Spec.PodDefaults
 		c.Spec.ImagePullPolicy = corev1.PullNever
 		c.Spec.Head.Template = testkit.Template()
@@ -136,8 +136,8 @@ func TestTheAutoscalersToken(t *testing.T) {
 	if !reflect.DeepEqual(container.VolumeMounts, mounts[len(mounts)-1:]) || !slices.Contains(container.Args, "--token-file="+mounts[len(mounts)-1].MountPath) {
 		t.Errorf("mounts %+v and arguments %v beside Ray's %+v", container.VolumeMounts, container.Args, mounts)
 	}
-	_, container = scaledHead(t, autoscaled(func(c *v1alpha1.ComputeCluster) {
-		c.Spec.Authentication = &v1alpha1.Authentication{Mode: v1alpha1.AuthenticationDisabled}
+	_, container = scaledHead(t, autoscaled(func(c *v1beta1.ComputeCluster) {
+		c.Spec.Authentication = &v1beta1.Authentication{Mode: v1beta1.AuthenticationDisabled}
 	}))
 	if len(container.VolumeMounts) > 0 || slices.ContainsFunc(container.Args, func(arg string) bool { return strings.Contains(arg, "token") }) {
 		t.Errorf("mounts %+v and arguments %v without a token", container.VolumeMounts, container.Args)
@@ -151,7 +151,7 @@ func TestTheAutoscalersSize(t *testing.T) {
 		"one said":   {testkit.Resources("cpu", "1"), testkit.Resources("cpu", "1", "memory", "64Mi"), testkit.Resources("memory", "64Mi")},
 		"both said":  {testkit.Resources("cpu", "2", "memory", "1Gi"), testkit.Resources("cpu", "2", "memory", "1Gi"), testkit.Resources("memory", "1Gi")},
 	} {
-		_, container := scaledHead(t, autoscaled(func(c *v1alpha1.ComputeCluster) { c.Spec.Autoscaling.Size = test.size }))
+		_, container := scaledHead(t, autoscaled(func(c *v1beta1.ComputeCluster) { c.Spec.Autoscaling.Size = test.size }))
 		if have := container.Resources; !reflect.DeepEqual(have.Requests, test.requests) || !reflect.DeepEqual(have.Limits, test.limits) {
 			t.Errorf("%s: %+v", name, have)
 		}

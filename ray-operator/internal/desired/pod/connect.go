@@ -4,19 +4,19 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // Connect returns the lines by which a shell inside the Kubernetes cluster reaches a cluster. They depend on its name,
 // namespace, authentication and encryption alone.
-func Connect(cluster *v1alpha1.ComputeCluster) *v1alpha1.ConnectStatus {
-	lines := &v1alpha1.ConnectStatus{Jobs: "export RAY_API_SERVER_ADDRESS=" + DashboardURL(cluster)}
+func Connect(cluster *v1beta1.ComputeCluster) *v1beta1.ConnectStatus {
+	lines := &v1beta1.ConnectStatus{Jobs: "export RAY_API_SERVER_ADDRESS=" + DashboardURL(cluster)}
 	if secret := TokenSecret(cluster); secret != "" {
-		lines.Token = fmt.Sprintf("export RAY_AUTH_MODE=token RAY_AUTH_TOKEN=$(%s)", readSecret(cluster.Namespace, secret, v1alpha1.TokenKey))
+		lines.Token = fmt.Sprintf("export RAY_AUTH_MODE=token RAY_AUTH_TOKEN=$(%s)", readSecret(cluster.Namespace, secret, v1beta1.TokenKey))
 	}
 	if EncryptionRequired(cluster) {
-		lines.Certificate = readSecret(cluster.Namespace, naming.AuthoritySecret(cluster.Name), v1alpha1.AuthorityCertificateKey) + " >ca.crt"
+		lines.Certificate = readSecret(cluster.Namespace, naming.AuthoritySecret(cluster.Name), v1beta1.AuthorityCertificateKey) + " >ca.crt"
 	} else {
 		lines.Client = fmt.Sprintf("export RAY_ADDRESS=ray://%s:%d", headHost(cluster), PortClient)
 	}

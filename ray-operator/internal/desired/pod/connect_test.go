@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
@@ -19,17 +19,17 @@ func TestConnect_FollowsTheSpec(t *testing.T) {
 		return "export RAY_AUTH_MODE=token RAY_AUTH_TOKEN=$(kubectl -n team-a get secret " + secret + " -o jsonpath='{.data.auth_token}' | base64 -d)"
 	}
 	for name, test := range map[string]struct {
-		edit func(*v1alpha1.ComputeCluster)
-		want v1alpha1.ConnectStatus
+		edit func(*v1beta1.ComputeCluster)
+		want v1beta1.ConnectStatus
 	}{
-		"an empty spec": {func(*v1alpha1.ComputeCluster) {}, v1alpha1.ConnectStatus{Token: token("demo-token"), Jobs: jobs, Client: client}},
-		"a token of the user": {func(c *v1alpha1.ComputeCluster) {
-			c.Spec.Authentication = &v1alpha1.Authentication{SecretName: "mine"}
-		}, v1alpha1.ConnectStatus{Token: token("mine"), Jobs: jobs, Client: client}},
-		"no authentication": {func(c *v1alpha1.ComputeCluster) {
-			c.Spec.Authentication = &v1alpha1.Authentication{Mode: v1alpha1.AuthenticationDisabled}
-		}, v1alpha1.ConnectStatus{Jobs: jobs, Client: client}},
-		"encryption": {encrypted, v1alpha1.ConnectStatus{
+		"an empty spec": {func(*v1beta1.ComputeCluster) {}, v1beta1.ConnectStatus{Token: token("demo-token"), Jobs: jobs, Client: client}},
+		"a token of the user": {func(c *v1beta1.ComputeCluster) {
+			c.Spec.Authentication = &v1beta1.Authentication{SecretName: "mine"}
+		}, v1beta1.ConnectStatus{Token: token("mine"), Jobs: jobs, Client: client}},
+		"no authentication": {func(c *v1beta1.ComputeCluster) {
+			c.Spec.Authentication = &v1beta1.Authentication{Mode: v1beta1.AuthenticationDisabled}
+		}, v1beta1.ConnectStatus{Jobs: jobs, Client: client}},
+		"encryption": {encrypted, v1beta1.ConnectStatus{
 			Token: token("demo-token"), Jobs: "export RAY_API_SERVER_ADDRESS=https://demo-head.team-a.svc:8265",
 			Certificate: `kubectl -n team-a get secret demo-ca -o jsonpath='{.data.ca\.crt}' | base64 -d >ca.crt`,
 		}},

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
@@ -36,13 +36,13 @@ var (
 )
 
 // EncryptionRequired reports whether the pods of a cluster speak TLS with each other.
-func EncryptionRequired(cluster *v1alpha1.ComputeCluster) bool {
-	return cluster.Spec.Network != nil && cluster.Spec.Network.Encryption == v1alpha1.EncryptionRequired
+func EncryptionRequired(cluster *v1beta1.ComputeCluster) bool {
+	return cluster.Spec.Network != nil && cluster.Spec.Network.Encryption == v1beta1.EncryptionRequired
 }
 
 // IsEncrypted reports whether a pod was made with encryption.
 func IsEncrypted(made *corev1.Pod) bool {
-	return made.Annotations[v1alpha1.AnnotationEncryption] == v1alpha1.EncryptionRequired
+	return made.Annotations[v1beta1.AnnotationEncryption] == v1beta1.EncryptionRequired
 }
 
 // DashboardPort returns the port on which others reach the dashboard of a head.
@@ -54,7 +54,7 @@ func DashboardPort(head *corev1.Pod) int32 {
 }
 
 // DashboardURL returns where a cluster's dashboard answers, inside the Kubernetes cluster.
-func DashboardURL(cluster *v1alpha1.ComputeCluster) string {
+func DashboardURL(cluster *v1beta1.ComputeCluster) string {
 	scheme := "http"
 	if EncryptionRequired(cluster) {
 		scheme = "https"
@@ -67,7 +67,7 @@ func encryption(d *draft) {
 	if !EncryptionRequired(d.cluster) {
 		return
 	}
-	d.pod.Annotations[v1alpha1.AnnotationEncryption] = v1alpha1.EncryptionRequired
+	d.pod.Annotations[v1beta1.AnnotationEncryption] = v1beta1.EncryptionRequired
 	d.set("RAY_USE_TLS", "1")
 	d.set("RAY_TLS_SERVER_CERT", PathCertificates+"/tls.crt")
 	d.set("RAY_TLS_SERVER_KEY", PathCertificates+"/tls.key")
@@ -80,7 +80,7 @@ func encryption(d *draft) {
 }
 
 // CertificateVolumes returns the volumes that a pod with a certificate of its own needs.
-func CertificateVolumes(cluster *v1alpha1.ComputeCluster) []corev1.Volume {
+func CertificateVolumes(cluster *v1beta1.ComputeCluster) []corev1.Volume {
 	readable, most := int32(0o444), resource.MustParse("1Mi") // only the init container mounts the authority
 	return []corev1.Volume{
 		{Name: VolumeAuthority, VolumeSource: corev1.VolumeSource{
@@ -100,7 +100,7 @@ func CertificatesMount() corev1.VolumeMount {
 // Certificates returns the init container that makes a certificate for a pod's addresses and for names. A size lies over
 // its own.
 func (o OperatorImage) Certificates(size corev1.ResourceList, security *corev1.SecurityContext, names ...string) corev1.Container {
-	container := o.container(v1alpha1.ContainerCertificates, Over(certificatesSize, size), security)
+	container := o.container(v1beta1.ContainerCertificates, Over(certificatesSize, size), security)
 	container.Command = []string{"/encryption", "certify"}
 	container.Args = []string{"--authority=" + pathAuthority, "--out=" + PathCertificates}
 	if len(names) > 0 {
@@ -117,7 +117,7 @@ func (o OperatorImage) Certificates(size corev1.ResourceList, security *corev1.S
 // front returns the container that takes HTTPS for the dashboard, which has no TLS of its own. Where a pod has IPv6 alone,
 // the dashboard is at ::1, and elsewhere at 127.0.0.1. Both are localhost.
 func (o OperatorImage) front(size corev1.ResourceList, security *corev1.SecurityContext) corev1.Container {
-	container := o.container(v1alpha1.ContainerEncryption, Over(encryptionSize, size), security)
+	container := o.container(v1beta1.ContainerEncryption, Over(encryptionSize, size), security)
 	container.Command = []string{"/encryption", "front"}
 	container.Args = []string{
 		fmt.Sprintf("--listen=:%d", PortDashboardTLS), fmt.Sprintf("--to=localhost:%d", PortDashboard), "--certificates=" + PathCertificates,
@@ -130,7 +130,7 @@ func (o OperatorImage) front(size corev1.ResourceList, security *corev1.Security
 
 // namesOfHead returns the names under which a head is found: those of its cluster's Service, and those of the Service in front
 // of the active head where a ClusterService owns the cluster.
-func namesOfHead(cluster *v1alpha1.ComputeCluster) []string {
+func namesOfHead(cluster *v1beta1.ComputeCluster) []string {
 	of := []string{cluster.Name}
 	if owner := naming.Controller(cluster); owner != nil && owner.Kind == "ClusterService" {
 		of = append(of, owner.Name)
@@ -145,7 +145,7 @@ func namesOfHead(cluster *v1alpha1.ComputeCluster) []string {
 
 // EncryptStore has a head that Head built speak TLS with its managed Redis, also where Ray's processes speak none with each
 // other, and returns the head. Of the cluster's authority it sees the certificate alone.
-func EncryptStore(head *corev1.Pod, cluster *v1alpha1.ComputeCluster) *corev1.Pod {
+func EncryptStore(head *corev1.Pod, cluster *v1beta1.ComputeCluster) *corev1.Pod {
 	if EncryptionRequired(cluster) {
 		return head
 	}
@@ -160,7 +160,7 @@ func EncryptStore(head *corev1.Pod, cluster *v1alpha1.ComputeCluster) *corev1.Po
 	ray.VolumeMounts = append(ray.VolumeMounts, corev1.VolumeMount{Name: VolumeStoreTLS, MountPath: PathStoreTLS, ReadOnly: true})
 	head.Spec.Volumes = append(head.Spec.Volumes, corev1.Volume{Name: VolumeStoreTLS, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
 		SecretName: naming.AuthoritySecret(cluster.Name), DefaultMode: &readable,
-		Items: []corev1.KeyToPath{{Key: v1alpha1.AuthorityCertificateKey, Path: "ca.crt"}},
+		Items: []corev1.KeyToPath{{Key: v1beta1.AuthorityCertificateKey, Path: "ca.crt"}},
 	}}})
 	return head
 }

@@ -9,18 +9,18 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
 // encrypted has the pods of a cluster speak TLS.
-func encrypted(c *v1alpha1.ComputeCluster) {
-	c.Spec.Network = &v1alpha1.Network{Encryption: v1alpha1.EncryptionRequired}
+func encrypted(c *v1beta1.ComputeCluster) {
+	c.Spec.Network = &v1beta1.Network{Encryption: v1beta1.EncryptionRequired}
 }
 
-func onManagedRedis(c *v1alpha1.ComputeCluster) {
-	c.Spec.ControlStore = &v1alpha1.ControlStore{ManagedRedis: &v1alpha1.ManagedRedis{}}
+func onManagedRedis(c *v1beta1.ComputeCluster) {
+	c.Spec.ControlStore = &v1beta1.ControlStore{ManagedRedis: &v1beta1.ManagedRedis{}}
 }
 
 func TestEncryption_Golden(t *testing.T) {
@@ -56,10 +56,10 @@ func TestEncryption_KeepsTheKeyFromJobCode(t *testing.T) {
 		made = operatorImage.Complete(made, cluster)
 		for _, container := range slices.Concat(made.Spec.InitContainers, made.Spec.Containers) {
 			for _, mount := range container.VolumeMounts {
-				if mount.Name == pod.VolumeAuthority && container.Name != v1alpha1.ContainerCertificates {
+				if mount.Name == pod.VolumeAuthority && container.Name != v1beta1.ContainerCertificates {
 					t.Errorf("%s: container %s has the authority", name, container.Name)
 				}
-				if mount.Name == pod.VolumeCertificates && mount.ReadOnly == (container.Name == v1alpha1.ContainerCertificates) {
+				if mount.Name == pod.VolumeCertificates && mount.ReadOnly == (container.Name == v1beta1.ContainerCertificates) {
 					t.Errorf("%s: container %s has its certificate read-only: %t", name, container.Name, mount.ReadOnly)
 				}
 			}
@@ -84,7 +84,7 @@ func TestEncryption_IsOffByDefault(t *testing.T) {
 }
 
 func TestDashboardURL_FollowsEncryption(t *testing.T) {
-	for want, cluster := range map[string]*v1alpha1.ComputeCluster{
+	for want, cluster := range map[string]*v1beta1.ComputeCluster{
 		"http://demo-head.default.svc:8265": autoscaled(), "https://demo-head.default.svc:8265": autoscaled(encrypted),
 	} {
 		if have := pod.DashboardURL(cluster); have != want {
@@ -105,10 +105,10 @@ func TestCertificates_AreForTheNames(t *testing.T) {
 
 func TestEncryption_KnowsTheServicesHead(t *testing.T) {
 	own := "demo-head,demo-head.default,demo-head.default.svc"
-	for want, cluster := range map[string]*v1alpha1.ComputeCluster{
+	for want, cluster := range map[string]*v1beta1.ComputeCluster{
 		own: autoscaled(encrypted),
-		own + ",text-head,text-head.default,text-head.default.svc": autoscaled(encrypted, func(c *v1alpha1.ComputeCluster) {
-			c.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "ClusterService", Name: "text", Controller: new(true)}}
+		own + ",text-head,text-head.default,text-head.default.svc": autoscaled(encrypted, func(c *v1beta1.ComputeCluster) {
+			c.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1beta1.GroupVersion.String(), Kind: "ClusterService", Name: "text", Controller: new(true)}}
 		}),
 	} {
 		head := operatorImage.Complete(pod.Head(cluster, 1), cluster)
@@ -120,8 +120,8 @@ func TestEncryption_KnowsTheServicesHead(t *testing.T) {
 
 func TestEncryption_IsPartOfTheIntent(t *testing.T) {
 	plain, cluster := autoscaled(), autoscaled(encrypted)
-	disabled := autoscaled(func(c *v1alpha1.ComputeCluster) {
-		c.Spec.Network = &v1alpha1.Network{Encryption: v1alpha1.EncryptionDisabled}
+	disabled := autoscaled(func(c *v1beta1.ComputeCluster) {
+		c.Spec.Network = &v1beta1.Network{Encryption: v1beta1.EncryptionDisabled}
 	})
 	for _, group := range []string{"", "cpu"} {
 		if pod.Intent(plain, group) == pod.Intent(cluster, group) || pod.Intent(plain, group) != pod.Intent(disabled, group) {
@@ -131,7 +131,7 @@ func TestEncryption_IsPartOfTheIntent(t *testing.T) {
 }
 
 func TestStoreAddress_IsOfTLSWithEncryption(t *testing.T) {
-	for want, cluster := range map[string]*v1alpha1.ComputeCluster{
+	for want, cluster := range map[string]*v1beta1.ComputeCluster{
 		"redis://demo-redis.default.svc:6379":  autoscaled(onManagedRedis),
 		"rediss://demo-redis.default.svc:6379": autoscaled(encrypted, onManagedRedis),
 	} {

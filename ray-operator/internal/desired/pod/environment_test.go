@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
@@ -161,7 +161,7 @@ func TestShield_KeepsOurVariablesFromEnvFrom(t *testing.T) {
 		t.Error("a pod without envFrom says more than it must")
 	}
 	from := corev1.EnvFromSource{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "mine"}}}
-	cluster.Spec.PodDefaults = &v1alpha1.PodDefaults{EnvFrom: []corev1.EnvFromSource{from}}
+	cluster.Spec.PodDefaults = &v1beta1.PodDefaults{EnvFrom: []corev1.EnvFromSource{from}}
 	have := values()
 	for name, want := range map[string]string{
 		"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "", "RAY_ENABLE_K8S_TOKEN_AUTH": "0", "RAY_gcs_storage": "memory",

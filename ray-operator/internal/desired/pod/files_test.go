@@ -9,7 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
@@ -48,7 +48,7 @@ func TestStart_FollowsTheAddressOfThePod(t *testing.T) {
 	t.Parallel()
 	programs := programsOf(t, map[string]string{"ray": `echo "$@"`})
 	plain, encrypted := testkit.Cluster("demo", testkit.Group("g", 1)), testkit.Cluster("demo", testkit.Group("g", 1))
-	encrypted.Spec.Network = &v1alpha1.Network{Encryption: v1alpha1.EncryptionRequired}
+	encrypted.Spec.Network = &v1beta1.Network{Encryption: v1beta1.EncryptionRequired}
 	const nodeIP, dashboard = " --node-ip-address=fd00::7", " --dashboard-host=::"
 	for _, c := range []struct {
 		name, addresses string
@@ -82,7 +82,7 @@ func TestStart_FollowsTheAddressOfThePod(t *testing.T) {
 func TestStart_KeepsTheHomeOfATemplate(t *testing.T) {
 	t.Parallel()
 	cluster := testkit.Cluster("demo", testkit.Group("g", 1))
-	cluster.Spec.PodDefaults = &v1alpha1.PodDefaults{Env: []corev1.EnvVar{{Name: "HOME", Value: "/later"}}}
+	cluster.Spec.PodDefaults = &v1beta1.PodDefaults{Env: []corev1.EnvVar{{Name: "HOME", Value: "/later"}}}
 	if script := worker(cluster).Spec.Containers[0].Command[2]; strings.Contains(script, "HOME") {
 		t.Errorf("the script of a pod with a home of its own is %s", script)
 	}

@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // labelGroup is Ray's label for the group that a node is of.
@@ -18,7 +18,7 @@ var labelsOfVariables = map[string]string{"RAY_NODE_MARKET_TYPE": labelMarket, "
 // start is told, by Ray's names and with memory in bytes, and the labels that are known
 // before a machine is found, from variables and the node selector. What only the machine tells, such as the size of a
 // container without limits, is not in it; nor is what differs between the replicas of a group, or their hosts.
-func GroupShape(cluster *v1alpha1.ComputeCluster, group *v1alpha1.WorkerGroup) (resources map[string]float64, labels map[string]string) {
+func GroupShape(cluster *v1beta1.ComputeCluster, group *v1beta1.WorkerGroup) (resources map[string]float64, labels map[string]string) {
 	d := workerOutline(cluster, group)
 	resources = rayAmounts(d)
 	for name, amount := range resources {
@@ -40,13 +40,13 @@ func GroupShape(cluster *v1alpha1.ComputeCluster, group *v1alpha1.WorkerGroup) (
 }
 
 // DetectsGPUs reports whether Ray is not told how many GPUs a group's nodes have, and counts those that it sees.
-func DetectsGPUs(cluster *v1alpha1.ComputeCluster, group *v1alpha1.WorkerGroup) bool {
+func DetectsGPUs(cluster *v1beta1.ComputeCluster, group *v1beta1.WorkerGroup) bool {
 	_, isTold := rayAmounts(workerOutline(cluster, group))[resourceGPU]
 	return !isTold
 }
 
 // workerOutline is the outline of a group's pods, with what podDefaults add that Ray is told of.
-func workerOutline(cluster *v1alpha1.ComputeCluster, group *v1alpha1.WorkerGroup) *draft {
+func workerOutline(cluster *v1beta1.ComputeCluster, group *v1beta1.WorkerGroup) *draft {
 	d := outline(cluster, group)
 	if given := cluster.Spec.PodDefaults; given != nil {
 		rayDefaults(d.ray, given.DeepCopy())

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
@@ -45,8 +45,8 @@ func told(t *testing.T, of *corev1.Pod) (resources map[string]float64, labels ma
 }
 
 // withContainer is a group whose Ray container is given.
-func withContainer(ray corev1.Container) v1alpha1.WorkerGroup {
-	ray.Name = v1alpha1.ContainerRay
+func withContainer(ray corev1.Container) v1beta1.WorkerGroup {
+	ray.Name = v1beta1.ContainerRay
 	group := testkit.Group("own", 1)
 	group.Template = testkit.Template(ray)
 	return group
@@ -58,7 +58,7 @@ func withContainer(ray corev1.Container) v1alpha1.WorkerGroup {
 func TestGroupShapeIsWhatRayIsTold(t *testing.T) {
 	zeroes := sized()
 	zeroes.RayResources = map[string]resource.Quantity{"CPU": resource.MustParse("0"), "reader": resource.MustParse("0")}
-	for name, group := range map[string]v1alpha1.WorkerGroup{
+	for name, group := range map[string]v1beta1.WorkerGroup{
 		"by default": testkit.Group("cpu", 1), "sized": sized(), "templated": templated(), "of a slice": sliced().Spec.WorkerGroups[0],
 		"nothing of some": zeroes,
 		"a domain":        domain(),
@@ -85,7 +85,7 @@ func TestGroupShapeIsWhatRayIsTold(t *testing.T) {
 }
 
 // domain is a group of two hosts with GPUs, which share a domain.
-func domain() v1alpha1.WorkerGroup {
+func domain() v1beta1.WorkerGroup {
 	group := testkit.Sized(testkit.Group("nvl", 1), "nvidia.com/gpu", "4")
 	group.HostsPerReplica, group.Labels = 2, map[string]string{"rack": "a"}
 	return group
@@ -118,7 +118,7 @@ func TestLabelsOfVariables(t *testing.T) {
 	})
 	chip := testkit.Sized(testkit.Group("chip", 1), "google.com/tpu", "1")
 	cluster := testkit.Cluster("demo", group, testkit.Group("cpu", 1), chip)
-	cluster.Spec.PodDefaults = &v1alpha1.PodDefaults{Env: []corev1.EnvVar{
+	cluster.Spec.PodDefaults = &v1beta1.PodDefaults{Env: []corev1.EnvVar{
 		{Name: "RAY_NODE_MARKET_TYPE", Value: "on-demand"}, {Name: "RAY_NODE_REGION", Value: "north"}, {Name: "RAY_NODE_ZONE", Value: "$(OTHER)"},
 		{Name: "TPU_TOPOLOGY", Value: "4x4"},
 	}}

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
@@ -13,11 +13,11 @@ import (
 const LabelGPUDomain = "ray.io/gpu-domain"
 
 // Hosts is how many workers make a replica of a group, at least 1.
-func Hosts(group *v1alpha1.WorkerGroup) int { return int(max(group.HostsPerReplica, 1)) }
+func Hosts(group *v1beta1.WorkerGroup) int { return int(max(group.HostsPerReplica, 1)) }
 
 // Replicas returns how many replicas a group's spec names: its own number, or where it gives none its minimum with
 // autoscaling, and one within its bounds without.
-func Replicas(cluster *v1alpha1.ComputeCluster, group *v1alpha1.WorkerGroup) int {
+func Replicas(cluster *v1beta1.ComputeCluster, group *v1beta1.WorkerGroup) int {
 	least := 0
 	if group.MinReplicas != nil {
 		least = int(*group.MinReplicas)
@@ -51,8 +51,8 @@ func hosts(d *draft) {
 	if d.isHead() || Hosts(d.group) == 1 {
 		return
 	}
-	d.pod.Labels[v1alpha1.LabelReplica] = strconv.Itoa(d.replica())
-	d.pod.Labels[v1alpha1.LabelHost] = strconv.Itoa(d.host())
+	d.pod.Labels[v1beta1.LabelReplica] = strconv.Itoa(d.replica())
+	d.pod.Labels[v1beta1.LabelHost] = strconv.Itoa(d.host())
 	d.pod.Spec.Hostname, d.pod.Spec.Subdomain = d.pod.Name, naming.HostsService(d.cluster.Name)
 	d.offer("HELIOSTAT_REPLICA_INDEX", strconv.Itoa(d.replica()))
 	d.offer("HELIOSTAT_HOST_INDEX", strconv.Itoa(d.host()))

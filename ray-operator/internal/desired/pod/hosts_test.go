@@ -7,20 +7,20 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // sliced is a cluster with a group of TPU slices of four hosts.
-func sliced() *v1alpha1.ComputeCluster {
+func sliced() *v1beta1.ComputeCluster {
 	group := testkit.Sized(testkit.Group("tpu", 2), "google.com/tpu", "4")
 	group.HostsPerReplica = 4
 	return testkit.Cluster("demo", group)
 }
 
-func at(cluster *v1alpha1.ComputeCluster, slot int) *corev1.Pod {
+func at(cluster *v1beta1.ComputeCluster, slot int) *corev1.Pod {
 	return pod.Worker(cluster, &cluster.Spec.WorkerGroups[0], slot, 2)
 }
 
@@ -40,12 +40,12 @@ func TestHostsFindEachOther(t *testing.T) {
 			t.Errorf("%s is %s.%s", built.Name, built.Spec.Hostname, built.Spec.Subdomain)
 		}
 		for have, want := range map[string]string{
-			built.Labels[v1alpha1.LabelReplica]: replica, env["HELIOSTAT_REPLICA_INDEX"]: replica,
-			"host " + built.Labels[v1alpha1.LabelHost]:    "host " + fmt.Sprint(slot%4),
+			built.Labels[v1beta1.LabelReplica]: replica, env["HELIOSTAT_REPLICA_INDEX"]: replica,
+			"host " + built.Labels[v1beta1.LabelHost]:     "host " + fmt.Sprint(slot%4),
 			"index " + env["HELIOSTAT_HOST_INDEX"]:        "index " + fmt.Sprint(slot%4),
 			"worker " + env["TPU_WORKER_ID"]:              "worker " + fmt.Sprint(slot%4),
 			"hostnames of " + env["TPU_WORKER_HOSTNAMES"]: "hostnames of $(HELIOSTAT_REPLICA_HOSTNAMES)",
-			"slot " + built.Labels[v1alpha1.LabelSlot]:    "slot " + fmt.Sprint(slot),
+			"slot " + built.Labels[v1beta1.LabelSlot]:     "slot " + fmt.Sprint(slot),
 			"labels " + argument(t, built, "labels"):      "labels ",
 			"slice " + env["TPU_NAME"]:                    "slice " + naming.Replica("demo", "demo-uid", "tpu", slot/4),
 		} {
@@ -118,7 +118,7 @@ func TestWhoGetsWhat(t *testing.T) {
 			if strings.Join(have, " ") != test.want || argument(t, built, "labels") != test.labels {
 				t.Errorf("variables %q, want %q; labels %q, want %q", have, test.want, argument(t, built, "labels"), test.labels)
 			}
-			if together := test.hosts > 1; (built.Spec.Hostname != "") != together || (built.Labels[v1alpha1.LabelReplica] != "") != together {
+			if together := test.hosts > 1; (built.Spec.Hostname != "") != together || (built.Labels[v1beta1.LabelReplica] != "") != together {
 				t.Errorf("host name %q, labels %v", built.Spec.Hostname, built.Labels)
 			}
 		})
@@ -145,13 +145,13 @@ func TestDomainBesideOwnLabels(t *testing.T) {
 func TestNumbersOfAGroup(t *testing.T) {
 	none, five := int32(0), int32(5)
 	for _, test := range []struct {
-		group v1alpha1.WorkerGroup
+		group v1beta1.WorkerGroup
 		hosts int
 		drain int32
 	}{
-		{v1alpha1.WorkerGroup{}, 1, 300},
-		{v1alpha1.WorkerGroup{HostsPerReplica: 1, DrainSeconds: &none}, 1, 0},
-		{v1alpha1.WorkerGroup{HostsPerReplica: 16, DrainSeconds: &five}, 16, 5},
+		{v1beta1.WorkerGroup{}, 1, 300},
+		{v1beta1.WorkerGroup{HostsPerReplica: 1, DrainSeconds: &none}, 1, 0},
+		{v1beta1.WorkerGroup{HostsPerReplica: 16, DrainSeconds: &five}, 16, 5},
 	} {
 		if hosts, drain := pod.Hosts(&test.group), pod.DrainSeconds(&test.group); hosts != test.hosts || drain != test.drain {
 			t.Errorf("%d hosts and %d s, want %d and %d", hosts, drain, test.hosts, test.drain)

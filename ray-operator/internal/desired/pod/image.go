@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // operatorUser is the operator's image's own; it matters where a template lets pods run as root, which containers of the
@@ -23,14 +23,14 @@ type OperatorImage struct {
 // returns the pod: what encryption needs, and the autoscaler beside the head of a cluster with autoscaling. As native
 // sidecars those that go on begin before Ray and end after it. What the user says of pods is not said of these containers:
 // they get none of the user's variables, and no credential but the cluster's token and certificate.
-func (o OperatorImage) Complete(made *corev1.Pod, cluster *v1alpha1.ComputeCluster) *corev1.Pod {
-	isHead := made.Labels[v1alpha1.LabelRole] == v1alpha1.RoleHead
+func (o OperatorImage) Complete(made *corev1.Pod, cluster *v1beta1.ComputeCluster) *corev1.Pod {
+	isHead := made.Labels[v1beta1.LabelRole] == v1beta1.RoleHead
 	made.Spec.InitContainers = slices.Concat(o.containers(cluster, isHead, made.Spec.SecurityContext), made.Spec.InitContainers)
 	return made
 }
 
 // containers are the operator's in a pod of a cluster, in their order.
-func (o OperatorImage) containers(cluster *v1alpha1.ComputeCluster, isHead bool, pod *corev1.PodSecurityContext) []corev1.Container {
+func (o OperatorImage) containers(cluster *v1beta1.ComputeCluster, isHead bool, pod *corev1.PodSecurityContext) []corev1.Container {
 	var added []corev1.Container
 	security := restricted(pod)
 	switch {

@@ -5,19 +5,19 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // Installed is what an installation gives every cluster. A nil one gives nothing.
 type Installed struct {
 	// PodDefaults lie under those of every cluster; nil where there are none.
-	PodDefaults *v1alpha1.PodDefaults
+	PodDefaults *v1beta1.PodDefaults
 	// Sizes lie under those of the operator's containers.
 	Sizes Sizes
 }
 
 // Under returns a cluster over all that its installation gives it, and the cluster itself where that is nothing.
-func (i *Installed) Under(cluster *v1alpha1.ComputeCluster) *v1alpha1.ComputeCluster {
+func (i *Installed) Under(cluster *v1beta1.ComputeCluster) *v1beta1.ComputeCluster {
 	if i == nil {
 		return cluster
 	}
@@ -27,11 +27,11 @@ func (i *Installed) Under(cluster *v1alpha1.ComputeCluster) *v1alpha1.ComputeClu
 // Under returns a cluster whose podDefaults lie over those of its installation: what the cluster says of the same name or
 // key stays, lists of both are joined. Pods are built from it; what is wanted of them is judged by the cluster itself.
 // Without defaults of the installation it returns the cluster.
-func Under(cluster *v1alpha1.ComputeCluster, installed *v1alpha1.PodDefaults) *v1alpha1.ComputeCluster {
+func Under(cluster *v1beta1.ComputeCluster, installed *v1beta1.PodDefaults) *v1beta1.ComputeCluster {
 	if installed == nil {
 		return cluster
 	}
-	all, from := &v1alpha1.PodDefaults{}, installed.DeepCopy()
+	all, from := &v1beta1.PodDefaults{}, installed.DeepCopy()
 	if own := cluster.Spec.PodDefaults; own != nil {
 		all = own.DeepCopy()
 	}
@@ -54,7 +54,7 @@ func Under(cluster *v1alpha1.ComputeCluster, installed *v1alpha1.PodDefaults) *v
 
 // Place lays what an installation says of where pods run, and how they get there, under the spec of a pod of a control
 // store. Labels, annotations, variables and the service account are for pods of Ray.
-func Place(spec *corev1.PodSpec, installed *v1alpha1.PodDefaults) {
+func Place(spec *corev1.PodSpec, installed *v1beta1.PodDefaults) {
 	if installed == nil {
 		return
 	}

@@ -7,13 +7,13 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
-func installed() *v1alpha1.PodDefaults {
-	return &v1alpha1.PodDefaults{
+func installed() *v1beta1.PodDefaults {
+	return &v1beta1.PodDefaults{
 		ServiceAccountName: "site", PriorityClassName: "site", ImagePullSecrets: []corev1.LocalObjectReference{{Name: "site"}},
 		Labels: map[string]string{"team": "site", "site": "a"}, Annotations: map[string]string{"site": "a"},
 		NodeSelector: map[string]string{"pool": "site"}, Tolerations: []corev1.Toleration{{Key: "site"}},
@@ -27,13 +27,13 @@ var empty = cmpopts.EquateEmpty()
 // TestUnder_LaysTheClustersOver: what a cluster says of the same name or key stays, and neither is changed.
 func TestUnder_LaysTheClustersOver(t *testing.T) {
 	cluster, site := testkit.Cluster("demo"), installed()
-	cluster.Spec.PodDefaults = &v1alpha1.PodDefaults{
+	cluster.Spec.PodDefaults = &v1beta1.PodDefaults{
 		ServiceAccountName: "own", ImagePullSecrets: []corev1.LocalObjectReference{{Name: "own"}, {Name: "site"}},
 		Labels: map[string]string{"team": "own"}, Tolerations: []corev1.Toleration{{Key: "own"}},
 		Env: []corev1.EnvVar{{Name: "LEVEL", Value: "own"}}, EnvFrom: []corev1.EnvFromSource{{Prefix: "OWN_"}},
 	}
 	before := cluster.DeepCopy()
-	want := &v1alpha1.PodDefaults{
+	want := &v1beta1.PodDefaults{
 		ServiceAccountName: "own", PriorityClassName: "site", ImagePullSecrets: []corev1.LocalObjectReference{{Name: "own"}, {Name: "site"}},
 		Labels: map[string]string{"team": "own", "site": "a"}, Annotations: map[string]string{"site": "a"},
 		NodeSelector: map[string]string{"pool": "site"}, Tolerations: []corev1.Toleration{{Key: "own"}, {Key: "site"}},

@@ -4,7 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
@@ -17,14 +17,14 @@ type intentV1 struct {
 	RayVersion      string
 	Image           string            `json:",omitempty"`
 	ImagePullPolicy corev1.PullPolicy `json:",omitempty"`
-	Node            v1alpha1.NodeSpec
+	Node            v1beta1.NodeSpec
 
-	PodDefaults     *v1alpha1.PodDefaults                       `json:",omitempty"`
+	PodDefaults     *v1beta1.PodDefaults                        `json:",omitempty"`
 	Unauthenticated bool                                        `json:",omitempty"`
 	TokenSecret     string                                      `json:",omitempty"`
 	Encrypted       bool                                        `json:",omitempty"`
 	EncryptionSize  corev1.ResourceList                         `json:",omitempty"`
-	Scheduler       *v1alpha1.Scheduler                         `json:",omitempty"`
+	Scheduler       *v1beta1.Scheduler                          `json:",omitempty"`
 	HostsPerReplica int                                         `json:",omitempty"` // when above 1
 	Claims          map[string]corev1.PersistentVolumeClaimSpec `json:",omitempty"` // by the template's name
 	Autoscaler      *autoscalerIntent                           `json:",omitempty"` // of heads
@@ -42,15 +42,15 @@ type autoscalerIntent struct {
 // storeIntent is what of a control store a running head depends on. How large the store is
 // and what becomes of it later are no part of it.
 type storeIntent struct {
-	Redis    *v1alpha1.GivenRedis `json:",omitempty"`
-	Managed  bool                 `json:",omitempty"`
-	Embedded bool                 `json:",omitempty"`
-	Claim    string               `json:",omitempty"` // the user's own
+	Redis    *v1beta1.GivenRedis `json:",omitempty"`
+	Managed  bool                `json:",omitempty"`
+	Embedded bool                `json:",omitempty"`
+	Claim    string              `json:",omitempty"` // the user's own
 }
 
 // Intent is the versioned hash of what the user wants of a group's pods, or of the
 // head where group is empty. It is empty for a group that the spec does not name.
-func Intent(cluster *v1alpha1.ComputeCluster, group string) string {
+func Intent(cluster *v1beta1.ComputeCluster, group string) string {
 	spec := &cluster.Spec
 	form := intentV1{RayVersion: spec.RayVersion, Image: spec.Image, ImagePullPolicy: spec.ImagePullPolicy, Node: spec.Head.NodeSpec}
 	form.access(spec)
@@ -80,19 +80,19 @@ func Intent(cluster *v1alpha1.ComputeCluster, group string) string {
 
 // access takes what concerns all pods of a cluster alike. Two ways to say the same are
 // the same: an empty podDefaults is none, and mode Token is the default.
-func (form *intentV1) access(spec *v1alpha1.ComputeClusterSpec) {
-	if !equality.Semantic.DeepEqual(spec.PodDefaults, &v1alpha1.PodDefaults{}) {
+func (form *intentV1) access(spec *v1beta1.ComputeClusterSpec) {
+	if !equality.Semantic.DeepEqual(spec.PodDefaults, &v1beta1.PodDefaults{}) {
 		form.PodDefaults = spec.PodDefaults
 	}
 	if given := spec.Authentication; given != nil {
-		form.Unauthenticated = given.Mode == v1alpha1.AuthenticationDisabled
+		form.Unauthenticated = given.Mode == v1beta1.AuthenticationDisabled
 		form.TokenSecret = given.SecretName
 	}
 }
 
 // store takes what concerns a head with a control store. A tls that says nothing is none. The name of the server is the
 // operator's to compare.
-func (form *intentV1) store(given *v1alpha1.ControlStore) {
+func (form *intentV1) store(given *v1beta1.ControlStore) {
 	form.Store = &storeIntent{Redis: given.Redis, Managed: given.ManagedRedis != nil, Embedded: given.Embedded != nil}
 	if given.Embedded != nil {
 		form.Store.Claim = given.Embedded.ExistingClaim
@@ -100,7 +100,7 @@ func (form *intentV1) store(given *v1alpha1.ControlStore) {
 	if redis := given.Redis; redis != nil && redis.TLS != nil {
 		plain, tls := *redis, *redis.TLS
 		tls.ServerName = ""
-		if plain.TLS = &tls; tls == (v1alpha1.RedisTLS{}) {
+		if plain.TLS = &tls; tls == (v1beta1.RedisTLS{}) {
 			plain.TLS = nil
 		}
 		form.Store.Redis = &plain
@@ -108,7 +108,7 @@ func (form *intentV1) store(given *v1alpha1.ControlStore) {
 }
 
 // group takes what only workers have.
-func (form *intentV1) group(group *v1alpha1.WorkerGroup) {
+func (form *intentV1) group(group *v1beta1.WorkerGroup) {
 	if hosts := Hosts(group); hosts > 1 {
 		form.HostsPerReplica = hosts
 	}
@@ -121,7 +121,7 @@ func (form *intentV1) group(group *v1alpha1.WorkerGroup) {
 }
 
 // FindGroup is the worker group of a name, or nil.
-func FindGroup(cluster *v1alpha1.ComputeCluster, name string) *v1alpha1.WorkerGroup {
+func FindGroup(cluster *v1beta1.ComputeCluster, name string) *v1beta1.WorkerGroup {
 	for i := range cluster.Spec.WorkerGroups {
 		if cluster.Spec.WorkerGroups[i].Name == name {
 			return &cluster.Spec.WorkerGroups[i]

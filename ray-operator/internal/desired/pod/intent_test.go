@@ -8,68 +8,68 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
 // intentRows are edits of a cluster, and whose intent they change: the group's, the head's.
 var intentRows = map[string]struct {
-	edit          func(*v1alpha1.ComputeCluster)
+	edit          func(*v1beta1.ComputeCluster)
 	changes, head bool
 }{
-	"replicas": {edit: func(c *v1alpha1.ComputeCluster) { *c.Spec.WorkerGroups[0].Replicas = 9 }},
-	"another group": {edit: func(c *v1alpha1.ComputeCluster) {
+	"replicas": {edit: func(c *v1beta1.ComputeCluster) { *c.Spec.WorkerGroups[0].Replicas = 9 }},
+	"another group": {edit: func(c *v1beta1.ComputeCluster) {
 		c.Spec.WorkerGroups = append(c.Spec.WorkerGroups, testkit.Group("x", 1))
 	}},
-	"labels of ours":  {edit: func(c *v1alpha1.ComputeCluster) { c.Labels = map[string]string{"a": "b"} }},
-	"cluster's image": {edit: func(c *v1alpha1.ComputeCluster) { c.Spec.Image = "other" }, head: true},
-	"group's image":   {edit: func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups[0].Image = "other" }, changes: true},
-	"version":         {edit: func(c *v1alpha1.ComputeCluster) { c.Spec.RayVersion = "2.59.0" }, changes: true, head: true},
-	"pull policy":     {edit: func(c *v1alpha1.ComputeCluster) { c.Spec.ImagePullPolicy = "Always" }, changes: true, head: true},
-	"size":            {edit: func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups[0].Size["cpu"] = resource.MustParse("9") }, changes: true},
-	"size, said alike": {edit: func(c *v1alpha1.ComputeCluster) {
+	"labels of ours":  {edit: func(c *v1beta1.ComputeCluster) { c.Labels = map[string]string{"a": "b"} }},
+	"cluster's image": {edit: func(c *v1beta1.ComputeCluster) { c.Spec.Image = "other" }, head: true},
+	"group's image":   {edit: func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups[0].Image = "other" }, changes: true},
+	"version":         {edit: func(c *v1beta1.ComputeCluster) { c.Spec.RayVersion = "2.59.0" }, changes: true, head: true},
+	"pull policy":     {edit: func(c *v1beta1.ComputeCluster) { c.Spec.ImagePullPolicy = "Always" }, changes: true, head: true},
+	"size":            {edit: func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups[0].Size["cpu"] = resource.MustParse("9") }, changes: true},
+	"size, said alike": {edit: func(c *v1beta1.ComputeCluster) {
 		c.Spec.WorkerGroups[0].Size["cpu"] = resource.MustParse("3.5")
 	}},
-	"rayResources":   {edit: func(c *v1alpha1.ComputeCluster) { delete(c.Spec.WorkerGroups[0].RayResources, "CPU") }, changes: true},
-	"rayStartParams": {edit: func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups[0].RayStartParams["a"] = "b" }, changes: true},
-	"labels":         {edit: func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups[0].Labels["market"] = "x" }, changes: true},
-	"template":       {edit: func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups[0].Template = testkit.Template() }, changes: true},
-	"podDefaults": {edit: func(c *v1alpha1.ComputeCluster) {
-		c.Spec.PodDefaults = &v1alpha1.PodDefaults{PriorityClassName: "batch"}
+	"rayResources":   {edit: func(c *v1beta1.ComputeCluster) { delete(c.Spec.WorkerGroups[0].RayResources, "CPU") }, changes: true},
+	"rayStartParams": {edit: func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups[0].RayStartParams["a"] = "b" }, changes: true},
+	"labels":         {edit: func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups[0].Labels["market"] = "x" }, changes: true},
+	"template":       {edit: func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups[0].Template = testkit.Template() }, changes: true},
+	"podDefaults": {edit: func(c *v1beta1.ComputeCluster) {
+		c.Spec.PodDefaults = &v1beta1.PodDefaults{PriorityClassName: "batch"}
 	}, changes: true, head: true},
-	"empty podDefaults": {edit: func(c *v1alpha1.ComputeCluster) {
-		c.Spec.PodDefaults = &v1alpha1.PodDefaults{Labels: map[string]string{}, Env: []corev1.EnvVar{}}
+	"empty podDefaults": {edit: func(c *v1beta1.ComputeCluster) {
+		c.Spec.PodDefaults = &v1beta1.PodDefaults{Labels: map[string]string{}, Env: []corev1.EnvVar{}}
 	}},
-	"no authentication": {edit: func(c *v1alpha1.ComputeCluster) {
-		c.Spec.Authentication = &v1alpha1.Authentication{Mode: v1alpha1.AuthenticationDisabled}
+	"no authentication": {edit: func(c *v1beta1.ComputeCluster) {
+		c.Spec.Authentication = &v1beta1.Authentication{Mode: v1beta1.AuthenticationDisabled}
 	}, changes: true, head: true},
-	"authentication, said": {edit: func(c *v1alpha1.ComputeCluster) {
-		c.Spec.Authentication = &v1alpha1.Authentication{Mode: v1alpha1.AuthenticationToken}
+	"authentication, said": {edit: func(c *v1beta1.ComputeCluster) {
+		c.Spec.Authentication = &v1beta1.Authentication{Mode: v1beta1.AuthenticationToken}
 	}},
-	"a Secret of the user": {edit: func(c *v1alpha1.ComputeCluster) {
-		c.Spec.Authentication = &v1alpha1.Authentication{SecretName: "mine"}
+	"a Secret of the user": {edit: func(c *v1beta1.ComputeCluster) {
+		c.Spec.Authentication = &v1beta1.Authentication{SecretName: "mine"}
 	}, changes: true, head: true},
-	"one host, said": {edit: func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups[0].HostsPerReplica = 1 }},
-	"two hosts":      {edit: func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups[0].HostsPerReplica = 2 }, changes: true},
-	"claims": {edit: func(c *v1alpha1.ComputeCluster) {
+	"one host, said": {edit: func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups[0].HostsPerReplica = 1 }},
+	"two hosts":      {edit: func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups[0].HostsPerReplica = 2 }, changes: true},
+	"claims": {edit: func(c *v1beta1.ComputeCluster) {
 		c.Spec.WorkerGroups[0].VolumeClaimTemplates = []corev1.PersistentVolumeClaim{claim("data", "1Gi")}
 	}, changes: true},
-	"what no pod has": {edit: func(c *v1alpha1.ComputeCluster) {
+	"what no pod has": {edit: func(c *v1beta1.ComputeCluster) {
 		seconds := int32(9)
 		c.Spec.WorkerGroups[0].DrainSeconds, c.Spec.WorkerGroups[0].Suspend, c.Spec.Suspend = &seconds, true, true
-		c.Spec.Network = &v1alpha1.Network{Isolation: v1alpha1.IsolationDisabled}
-		c.Spec.UpgradeStrategy = &v1alpha1.UpgradeStrategy{Type: v1alpha1.UpgradeRecreate}
-		c.Spec.IdlePolicy = &v1alpha1.IdlePolicy{AfterSeconds: 60}
-		c.Spec.Head.Service = &v1alpha1.HeadServiceSpec{Type: corev1.ServiceTypeNodePort}
-		c.Spec.Head.Ingress = &v1alpha1.IngressSpec{Host: "ray.example"}
+		c.Spec.Network = &v1beta1.Network{Isolation: v1beta1.IsolationDisabled}
+		c.Spec.UpgradeStrategy = &v1beta1.UpgradeStrategy{Type: v1beta1.UpgradeRecreate}
+		c.Spec.IdlePolicy = &v1beta1.IdlePolicy{AfterSeconds: 60}
+		c.Spec.Head.Service = &v1beta1.HeadServiceSpec{Type: corev1.ServiceTypeNodePort}
+		c.Spec.Head.Ingress = &v1beta1.IngressSpec{Host: "ray.example"}
 	}},
-	"autoscaling": {edit: func(c *v1alpha1.ComputeCluster) { c.Spec.Autoscaling = &v1alpha1.Autoscaling{} }, head: true},
-	"head's size": {edit: func(c *v1alpha1.ComputeCluster) { c.Spec.Head.Size = testkit.Resources("cpu", "2") }, head: true},
+	"autoscaling": {edit: func(c *v1beta1.ComputeCluster) { c.Spec.Autoscaling = &v1beta1.Autoscaling{} }, head: true},
+	"head's size": {edit: func(c *v1beta1.ComputeCluster) { c.Spec.Head.Size = testkit.Resources("cpu", "2") }, head: true},
 }
 
 func TestIntent(t *testing.T) {
-	base := func() *v1alpha1.ComputeCluster { return testkit.Cluster("demo", sized()) }
+	base := func() *v1beta1.ComputeCluster { return testkit.Cluster("demo", sized()) }
 	was, wasHead := pod.Intent(base(), "gpu"), pod.Intent(base(), "")
 	for name, test := range intentRows {
 		t.Run(name, func(t *testing.T) {
@@ -100,14 +100,14 @@ func autoscaledIntents(t *testing.T) {
 	t.Helper()
 	was := pod.Intent(autoscaled(), "")
 	for name, test := range map[string]struct {
-		edit    func(*v1alpha1.ComputeCluster)
+		edit    func(*v1beta1.ComputeCluster)
 		changes bool
 	}{
-		"size":          {func(c *v1alpha1.ComputeCluster) { c.Spec.Autoscaling.Size = testkit.Resources("cpu", "1") }, true},
-		"no size, said": {func(c *v1alpha1.ComputeCluster) { c.Spec.Autoscaling.Size = corev1.ResourceList{} }, false},
-		"all else": {func(c *v1alpha1.ComputeCluster) {
+		"size":          {func(c *v1beta1.ComputeCluster) { c.Spec.Autoscaling.Size = testkit.Resources("cpu", "1") }, true},
+		"no size, said": {func(c *v1beta1.ComputeCluster) { c.Spec.Autoscaling.Size = corev1.ResourceList{} }, false},
+		"all else": {func(c *v1beta1.ComputeCluster) {
 			nine := int32(9)
-			c.Spec.Autoscaling.IdleTimeoutSeconds, c.Spec.Autoscaling.MaxNodes, c.Spec.Autoscaling.Pace = &nine, &nine, v1alpha1.PaceAggressive
+			c.Spec.Autoscaling.IdleTimeoutSeconds, c.Spec.Autoscaling.MaxNodes, c.Spec.Autoscaling.Pace = &nine, &nine, v1beta1.PaceAggressive
 			group := &c.Spec.WorkerGroups[0]
 			group.MinReplicas, group.MaxReplicas, group.IdleTimeoutSeconds, group.Priority, group.CapacityTimeoutSeconds = &nine, &nine, &nine, &nine, &nine
 		}, false},
@@ -139,7 +139,7 @@ func TestIntentsAreKept_WithNewerLibraries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var cluster v1alpha1.ComputeCluster
+	var cluster v1beta1.ComputeCluster
 	if err := yaml.UnmarshalStrict(text, &cluster); err != nil {
 		t.Fatal(err)
 	}

@@ -6,13 +6,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
 // selecting is a group of one device per worker on nodes that a selector asks for.
-func selecting(device string, selector map[string]string) v1alpha1.WorkerGroup {
+func selecting(device string, selector map[string]string) v1beta1.WorkerGroup {
 	group := withContainer(corev1.Container{Resources: corev1.ResourceRequirements{Limits: testkit.Resources(device, "4")}})
 	group.Template.Spec.NodeSelector = selector
 	return group
@@ -84,7 +84,7 @@ func TestGroupShape_ForetellsMarketAndZone(t *testing.T) {
 		}
 		return all
 	}
-	cluster.Spec.PodDefaults = &v1alpha1.PodDefaults{NodeSelector: map[string]string{
+	cluster.Spec.PodDefaults = &v1beta1.PodDefaults{NodeSelector: map[string]string{
 		"karpenter.sh/capacity-type": "spot", "topology.kubernetes.io/zone": "a", "topology.kubernetes.io/region": "north",
 	}}
 	want := map[string]string{

@@ -13,15 +13,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // draft is a pod under construction. ray points into pod.
 type draft struct {
-	cluster *v1alpha1.ComputeCluster
-	node    *v1alpha1.NodeSpec
-	group   *v1alpha1.WorkerGroup // nil for the head
+	cluster *v1beta1.ComputeCluster
+	node    *v1beta1.NodeSpec
+	group   *v1beta1.WorkerGroup // nil for the head
 	image   string
 	at      naming.Place
 	pod     *corev1.Pod
@@ -40,14 +40,14 @@ var steps = []func(*draft){
 }
 
 // Head builds the head pod of an epoch.
-func Head(cluster *v1alpha1.ComputeCluster, epoch int64) *corev1.Pod {
+func Head(cluster *v1beta1.ComputeCluster, epoch int64) *corev1.Pod {
 	return build(&draft{
 		cluster: cluster, node: &cluster.Spec.Head.NodeSpec, image: imageOf(cluster, ""), at: naming.Place{Epoch: epoch},
 	})
 }
 
 // Worker builds the pod of a slot of a group in an epoch.
-func Worker(cluster *v1alpha1.ComputeCluster, group *v1alpha1.WorkerGroup, slot int, epoch int64) *corev1.Pod {
+func Worker(cluster *v1beta1.ComputeCluster, group *v1beta1.WorkerGroup, slot int, epoch int64) *corev1.Pod {
 	return build(&draft{
 		cluster: cluster, node: &group.NodeSpec, group: group, image: imageOf(cluster, group.Image),
 		at: naming.Place{Group: group.Name, Slot: slot, Epoch: epoch},
@@ -60,7 +60,7 @@ const DefaultDrain = 300
 
 // DrainSeconds is how long a planned exit of one of the group's workers waits for what
 // runs on it, in seconds; also of a group that is gone from the spec, which is nil.
-func DrainSeconds(group *v1alpha1.WorkerGroup) int32 {
+func DrainSeconds(group *v1beta1.WorkerGroup) int32 {
 	if group == nil || group.DrainSeconds == nil {
 		return DefaultDrain
 	}
@@ -83,15 +83,15 @@ func build(d *draft) *corev1.Pod {
 // rayContainer finds the container named ray, or puts an empty one first.
 func rayContainer(spec *corev1.PodSpec) *corev1.Container {
 	for i := range spec.Containers {
-		if spec.Containers[i].Name == v1alpha1.ContainerRay {
+		if spec.Containers[i].Name == v1beta1.ContainerRay {
 			return &spec.Containers[i]
 		}
 	}
-	spec.Containers = append([]corev1.Container{{Name: v1alpha1.ContainerRay}}, spec.Containers...)
+	spec.Containers = append([]corev1.Container{{Name: v1beta1.ContainerRay}}, spec.Containers...)
 	return &spec.Containers[0]
 }
 
-func imageOf(cluster *v1alpha1.ComputeCluster, own string) string {
+func imageOf(cluster *v1beta1.ComputeCluster, own string) string {
 	switch {
 	case own != "":
 		return own
@@ -115,14 +115,14 @@ func base(d *draft) {
 	pod := d.pod
 	pod.Name, pod.Namespace = naming.Pod(d.cluster.Name, d.cluster.UID, d.at), d.cluster.Namespace
 	pod.Labels = merged(pod.Labels, naming.PodLabels(d.cluster.Name, d.at))
-	pod.Labels[v1alpha1.LabelClusterUID] = string(d.cluster.UID)
-	pod.Annotations = merged(pod.Annotations, map[string]string{v1alpha1.AnnotationIntent: Intent(d.cluster, d.at.Group)})
+	pod.Labels[v1beta1.LabelClusterUID] = string(d.cluster.UID)
+	pod.Annotations = merged(pod.Annotations, map[string]string{v1beta1.AnnotationIntent: Intent(d.cluster, d.at.Group)})
 	if !d.isHead() {
-		pod.Annotations[v1alpha1.AnnotationShape] = Shape(d.cluster, d.at.Group)
+		pod.Annotations[v1beta1.AnnotationShape] = Shape(d.cluster, d.at.Group)
 	}
-	pod.Annotations = merged(map[string]string{"kubectl.kubernetes.io/default-container": v1alpha1.ContainerRay}, pod.Annotations)
+	pod.Annotations = merged(map[string]string{"kubectl.kubernetes.io/default-container": v1beta1.ContainerRay}, pod.Annotations)
 	pod.OwnerReferences = []metav1.OwnerReference{
-		*metav1.NewControllerRef(d.cluster, v1alpha1.GroupVersion.WithKind("ComputeCluster")),
+		*metav1.NewControllerRef(d.cluster, v1beta1.GroupVersion.WithKind("ComputeCluster")),
 	}
 	fill(&d.ray.Image, d.image)
 	fill(&d.ray.ImagePullPolicy, d.cluster.Spec.ImagePullPolicy)

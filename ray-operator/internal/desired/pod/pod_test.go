@@ -13,17 +13,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
-func worker(cluster *v1alpha1.ComputeCluster) *corev1.Pod {
+func worker(cluster *v1beta1.ComputeCluster) *corev1.Pod {
 	return pod.Worker(cluster, &cluster.Spec.WorkerGroups[0], 1, 2)
 }
 
 // sized says everything about a group that is not a template.
-func sized() v1alpha1.WorkerGroup {
+func sized() v1beta1.WorkerGroup {
 	group := testkit.Sized(testkit.Group("gpu", 1), "cpu", "3500m", "memory", "16Gi", "nvidia.com/gpu", "2", "nvidia.com/mig-1g.5gb", "1")
 	group.Image = "example.com/ray:gpu"
 	group.Labels = map[string]string{"market": "spot", "accelerator": "a100"}
@@ -33,7 +33,7 @@ func sized() v1alpha1.WorkerGroup {
 }
 
 // templated has a template with a sidecar, variables and probes of its own.
-func templated() v1alpha1.WorkerGroup {
+func templated() v1beta1.WorkerGroup {
 	group := testkit.Group("own", 1)
 	group.Template = testkit.Template(
 		corev1.Container{Name: "sidecar", Image: "example.com/sidecar:1"},
@@ -83,7 +83,7 @@ func TestBuildIsAFunction(t *testing.T) {
 // ray is the Ray container of a pod.
 func ray(t *testing.T, of *corev1.Pod) *corev1.Container {
 	t.Helper()
-	i := slices.IndexFunc(of.Spec.Containers, func(c corev1.Container) bool { return c.Name == v1alpha1.ContainerRay })
+	i := slices.IndexFunc(of.Spec.Containers, func(c corev1.Container) bool { return c.Name == v1beta1.ContainerRay })
 	if i < 0 {
 		t.Fatalf("%s has no container named ray", of.Name)
 	}
@@ -126,7 +126,7 @@ func TestOwnerIsTheCluster(t *testing.T) {
 			t.Errorf("%s is not owned", built.Name)
 		}
 	}
-	if !slices.ContainsFunc(pod.Head(cluster, 1).Spec.Containers, func(c corev1.Container) bool { return c.Name == v1alpha1.ContainerRay }) {
+	if !slices.ContainsFunc(pod.Head(cluster, 1).Spec.Containers, func(c corev1.Container) bool { return c.Name == v1beta1.ContainerRay }) {
 		t.Error("the head has no ray container")
 	}
 }
@@ -151,10 +151,10 @@ func TestFormerPodsAreUpToDate(t *testing.T) {
 			if err := yaml.UnmarshalStrict(text, &former); err != nil {
 				t.Fatal(err)
 			}
-			if was, is := former.Annotations[v1alpha1.AnnotationIntent], today.Annotations[v1alpha1.AnnotationIntent]; was != is || was == "" {
+			if was, is := former.Annotations[v1beta1.AnnotationIntent], today.Annotations[v1beta1.AnnotationIntent]; was != is || was == "" {
 				t.Errorf("intent %q, was %q", is, was)
 			}
-			delete(today.Labels, v1alpha1.LabelClusterUID) // it came later, and nothing is found by it but in deletions
+			delete(today.Labels, v1beta1.LabelClusterUID) // it came later, and nothing is found by it but in deletions
 			if former.Name != today.Name || !reflect.DeepEqual(former.Labels, today.Labels) {
 				t.Errorf("%s %v, was %s %v", today.Name, today.Labels, former.Name, former.Labels)
 			}

@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // defaults lays the cluster's podDefaults under the template: what the template says
@@ -35,7 +35,7 @@ func defaults(d *draft) {
 
 // rayDefaults are the variables of the Ray container. The defaults' come first, so
 // that the template's own can refer to them, and win where both come from elsewhere.
-func rayDefaults(ray *corev1.Container, from *v1alpha1.PodDefaults) {
+func rayDefaults(ray *corev1.Container, from *v1beta1.PodDefaults) {
 	env := slices.DeleteFunc(from.Env, func(variable corev1.EnvVar) bool { return hasVariable(ray, variable.Name) })
 	ray.Env = append(env, ray.Env...)
 	ray.EnvFrom = append(from.EnvFrom, ray.EnvFrom...)

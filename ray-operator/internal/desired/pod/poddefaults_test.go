@@ -7,19 +7,19 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
 // defaulted is a cluster with podDefaults that meet the template of its group.
-func defaulted() *v1alpha1.ComputeCluster {
+func defaulted() *v1beta1.ComputeCluster {
 	group := templated()
 	group.Template.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "both"}, {Name: "own"}}
 	group.Template.Spec.Tolerations = []corev1.Toleration{{Key: "own", Operator: corev1.TolerationOpExists}}
 	group.Template.Spec.Containers[1].EnvFrom = []corev1.EnvFromSource{secretEnv("own")}
 	cluster := testkit.Cluster("demo", group)
-	cluster.Spec.PodDefaults = &v1alpha1.PodDefaults{
+	cluster.Spec.PodDefaults = &v1beta1.PodDefaults{
 		ServiceAccountName: "default-account", PriorityClassName: "batch",
 		ImagePullSecrets: []corev1.LocalObjectReference{{Name: "registry"}, {Name: "both"}},
 		Labels:           map[string]string{"team": "default", "cost": "42"},
@@ -71,9 +71,9 @@ func TestTheTemplateWins(t *testing.T) {
 // TestLabelsOfOursWin: podDefaults and templates cannot pass a pod off as another's.
 func TestLabelsOfOursWin(t *testing.T) {
 	cluster := defaulted()
-	cluster.Spec.PodDefaults.Labels[v1alpha1.LabelCluster] = "other"
-	cluster.Spec.WorkerGroups[0].Template.Labels[v1alpha1.LabelRole] = v1alpha1.RoleHead
-	if built := worker(cluster); built.Labels[v1alpha1.LabelCluster] != "demo" || built.Labels[v1alpha1.LabelRole] != v1alpha1.RoleWorker {
+	cluster.Spec.PodDefaults.Labels[v1beta1.LabelCluster] = "other"
+	cluster.Spec.WorkerGroups[0].Template.Labels[v1beta1.LabelRole] = v1beta1.RoleHead
+	if built := worker(cluster); built.Labels[v1beta1.LabelCluster] != "demo" || built.Labels[v1beta1.LabelRole] != v1beta1.RoleWorker {
 		t.Errorf("labels %v", built.Labels)
 	}
 }

@@ -7,20 +7,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
 // TestRequestsAreThoseOfBuiltPods: whatever a pod is made of.
 func TestRequestsAreThoseOfBuiltPods(t *testing.T) {
-	for name, group := range map[string]v1alpha1.WorkerGroup{
+	for name, group := range map[string]v1beta1.WorkerGroup{
 		"by default": testkit.Group("cpu", 1), "sized": sized(), "templated": templated(),
 	} {
 		cluster := testkit.Cluster("demo", group)
 		cluster.Spec.Head.Size = testkit.Resources("cpu", "3")
 		asBuilt(t, name, cluster)
-		cluster.Spec.Autoscaling = &v1alpha1.Autoscaling{Size: testkit.Resources("cpu", "100m")}
+		cluster.Spec.Autoscaling = &v1beta1.Autoscaling{Size: testkit.Resources("cpu", "100m")}
 		asBuilt(t, name+", autoscaled", cluster)
 		cluster.Spec.Head.Template = testkit.Template()
 		cluster.Spec.Head.Template.Spec.InitContainers = []corev1.Container{{
@@ -105,7 +105,7 @@ func taken(built *corev1.Pod) *corev1.Pod {
 }
 
 // asBuilt compares what is said of the pods of a cluster with the pods.
-func asBuilt(t *testing.T, name string, cluster *v1alpha1.ComputeCluster) {
+func asBuilt(t *testing.T, name string, cluster *v1beta1.ComputeCluster) {
 	t.Helper()
 	for _, of := range []struct {
 		group string

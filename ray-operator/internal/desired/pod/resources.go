@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	resourcehelper "k8s.io/component-helpers/resource"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // Default sizes of a Ray container. Measured on Ray 2.60: a head keeps about 1.2 GiB
@@ -37,7 +37,7 @@ func sizes(d *draft) {
 
 // outline is a draft of the pods of a group, or of the head where that is nil, as far as
 // their sizes.
-func outline(cluster *v1alpha1.ComputeCluster, group *v1alpha1.WorkerGroup) *draft {
+func outline(cluster *v1beta1.ComputeCluster, group *v1beta1.WorkerGroup) *draft {
 	d := &draft{cluster: cluster, node: &cluster.Spec.Head.NodeSpec, pod: &corev1.Pod{}}
 	if group != nil {
 		d.node, d.group, d.at.Group = &group.NodeSpec, group, group.Name
@@ -52,7 +52,7 @@ func outline(cluster *v1alpha1.ComputeCluster, group *v1alpha1.WorkerGroup) *dra
 }
 
 // whole is the outline of the pods of a group, or of the head under "", with the operator's containers.
-func whole(cluster *v1alpha1.ComputeCluster, group string) *corev1.Pod {
+func whole(cluster *v1beta1.ComputeCluster, group string) *corev1.Pod {
 	d := outline(cluster, FindGroup(cluster, group))
 	ours := OperatorImage{Image: "any"}.containers(cluster, d.isHead(), nil)
 	d.pod.Spec.InitContainers = slices.Concat(ours, d.pod.Spec.InitContainers)
@@ -61,7 +61,7 @@ func whole(cluster *v1alpha1.ComputeCluster, group string) *corev1.Pod {
 
 // Requests is what a pod of a group asks Kubernetes for, or the head's under "". It is
 // what a built pod asks for once the API server has taken it, without the cost of building it.
-func Requests(cluster *v1alpha1.ComputeCluster, group string) corev1.ResourceList {
+func Requests(cluster *v1beta1.ComputeCluster, group string) corev1.ResourceList {
 	pod := whole(cluster, group)
 	complete(&pod.Spec)
 	return resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
@@ -69,7 +69,7 @@ func Requests(cluster *v1alpha1.ComputeCluster, group string) corev1.ResourceLis
 
 // StatedRequests is what the containers of a pod request in so many words. An operator before counted no more, which a
 // comparison with what that one wrote must know.
-func StatedRequests(cluster *v1alpha1.ComputeCluster, group string) corev1.ResourceList {
+func StatedRequests(cluster *v1beta1.ComputeCluster, group string) corev1.ResourceList {
 	return resourcehelper.PodRequests(whole(cluster, group), resourcehelper.PodResourcesOptions{})
 }
 

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
@@ -87,7 +87,7 @@ func TestGPUs_AreLeftToRayWhereTheyMayBe(t *testing.T) {
 		}
 	}
 	shared := testkit.Cluster("demo", testkit.Group("g", 1))
-	shared.Spec.PodDefaults = &v1alpha1.PodDefaults{Annotations: map[string]string{"gpu-fraction": "0.5"}}
+	shared.Spec.PodDefaults = &v1beta1.PodDefaults{Annotations: map[string]string{"gpu-fraction": "0.5"}}
 	if gpus := argument(t, worker(shared), "num-gpus"); gpus != "" || !pod.DetectsGPUs(shared, &shared.Spec.WorkerGroups[0]) {
 		t.Errorf("with a share of podDefaults num-gpus is %q", gpus)
 	}
@@ -158,7 +158,7 @@ func TestAccelerators(t *testing.T) {
 		if have := pod.Accelerator(name); have != want {
 			t.Errorf("%s counts as %q, want %q", name, have, want)
 		}
-		if have := v1alpha1.IsGPU(name); have != (want == "GPU") {
+		if have := v1beta1.IsGPU(name); have != (want == "GPU") {
 			t.Errorf("IsGPU(%s) is %v", name, have)
 		}
 	}
@@ -216,15 +216,15 @@ func TestDevicesAreResources(t *testing.T) {
 // TestHeadTakesNoTasks where there are workers, and all where there are none.
 func TestHeadTakesNoTasks(t *testing.T) {
 	for name, test := range map[string]struct {
-		groups     []v1alpha1.WorkerGroup
+		groups     []v1beta1.WorkerGroup
 		own        map[string]resource.Quantity
 		cpus, gpus string
 		want       map[string]float64
 	}{
 		"alone":        {cpus: "3", gpus: "1", want: map[string]float64{"nvidia.com/gpu": 1, "google.com/tpu": 4, "TPU": 4}},
-		"with workers": {groups: []v1alpha1.WorkerGroup{testkit.Group("g", 0)}, cpus: "0", gpus: "0", want: map[string]float64{"nvidia.com/gpu": 0, "google.com/tpu": 0, "TPU": 0}},
+		"with workers": {groups: []v1beta1.WorkerGroup{testkit.Group("g", 0)}, cpus: "0", gpus: "0", want: map[string]float64{"nvidia.com/gpu": 0, "google.com/tpu": 0, "TPU": 0}},
 		"unless said": {
-			groups: []v1alpha1.WorkerGroup{testkit.Group("g", 0)}, cpus: "2", gpus: "0",
+			groups: []v1beta1.WorkerGroup{testkit.Group("g", 0)}, cpus: "2", gpus: "0",
 			own:  map[string]resource.Quantity{"CPU": resource.MustParse("2"), "TPU": resource.MustParse("1")},
 			want: map[string]float64{"nvidia.com/gpu": 0, "google.com/tpu": 0, "TPU": 1},
 		},

@@ -7,14 +7,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // Shape is the intent's hash without the CPU and memory of a group's size: pods of one
 // shape differ in nothing that could not be changed while they run. It is empty for a
 // group that the spec does not name.
-func Shape(cluster *v1alpha1.ComputeCluster, group string) string {
-	bare := v1alpha1.ComputeCluster{Spec: cluster.Spec}
+func Shape(cluster *v1beta1.ComputeCluster, group string) string {
+	bare := v1beta1.ComputeCluster{Spec: cluster.Spec}
 	bare.Spec.WorkerGroups = slices.Clone(cluster.Spec.WorkerGroups)
 	found := FindGroup(&bare, group)
 	if found == nil {
@@ -36,8 +36,8 @@ func Shape(cluster *v1alpha1.ComputeCluster, group string) string {
 // RayAmounts are the CPU and memory (bytes) that Ray must count of a worker that was
 // resized while it runs. What rayResources fixes is left out. The object store keeps the
 // size that it was started with.
-func RayAmounts(cluster *v1alpha1.ComputeCluster, running *corev1.Pod) map[string]float64 {
-	group := FindGroup(cluster, running.Labels[v1alpha1.LabelGroup])
+func RayAmounts(cluster *v1beta1.ComputeCluster, running *corev1.Pod) map[string]float64 {
+	group := FindGroup(cluster, running.Labels[v1beta1.LabelGroup])
 	ray := Ray(running)
 	if group == nil || ray == nil {
 		return nil
@@ -58,7 +58,7 @@ func RayAmounts(cluster *v1alpha1.ComputeCluster, running *corev1.Pod) map[strin
 // Ray is a pod's Ray container, nil where it has none.
 func Ray(pod *corev1.Pod) *corev1.Container {
 	for i := range pod.Spec.Containers {
-		if pod.Spec.Containers[i].Name == v1alpha1.ContainerRay {
+		if pod.Spec.Containers[i].Name == v1beta1.ContainerRay {
 			return &pod.Spec.Containers[i]
 		}
 	}

@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // Sizes are what an installation gives the containers that the operator adds to pods. Each lies under the field of a
@@ -22,7 +22,7 @@ func (s Sizes) IsEmpty() bool { return len(s.Autoscaling)+len(s.Encryption)+len(
 
 // Under returns a cluster whose sizes of the operator's containers lie over those of its installation. Without any it
 // returns the cluster.
-func (s Sizes) Under(cluster *v1alpha1.ComputeCluster) *v1alpha1.ComputeCluster {
+func (s Sizes) Under(cluster *v1beta1.ComputeCluster) *v1beta1.ComputeCluster {
 	if s.IsEmpty() {
 		return cluster
 	}
@@ -40,7 +40,7 @@ func (s Sizes) Under(cluster *v1alpha1.ComputeCluster) *v1alpha1.ComputeCluster 
 	if given := cluster.Spec.ControlStore; given != nil && given.ManagedRedis != nil {
 		own := *given.ManagedRedis
 		own.Size = Over(s.ManagedRedis, own.Size)
-		laid.Spec.ControlStore = &v1alpha1.ControlStore{ManagedRedis: &own}
+		laid.Spec.ControlStore = &v1beta1.ControlStore{ManagedRedis: &own}
 	}
 	return &laid
 }

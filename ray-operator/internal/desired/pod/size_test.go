@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
@@ -42,13 +42,13 @@ func TestSizes_ReachEachContainerOfTheOperator(t *testing.T) {
 		Limits:   testkit.Resources("cpu", "500m", "memory", "128Mi", "ephemeral-storage", "1Gi"),
 	}
 	plain := testkit.Cluster("demo", testkit.Group("cpu", 1))
-	plain.Spec.Autoscaling = &v1alpha1.Autoscaling{}
-	plain.Spec.Network = &v1alpha1.Network{Encryption: v1alpha1.EncryptionRequired}
+	plain.Spec.Autoscaling = &v1beta1.Autoscaling{}
+	plain.Spec.Network = &v1beta1.Network{Encryption: v1beta1.EncryptionRequired}
 	given := plain.DeepCopy()
 	given.Spec.Autoscaling.Size, given.Spec.Network.EncryptionSize = size, size
 	sizes := pod.Sizes{Autoscaling: size, Encryption: size, ManagedRedis: size}
 	other := given.DeepCopy()
-	for name, laid := range map[string]*v1alpha1.ComputeCluster{
+	for name, laid := range map[string]*v1beta1.ComputeCluster{
 		"of the cluster": given, "of the installation": sizes.Under(plain),
 		"of the cluster over the installation": pod.Sizes{Autoscaling: testkit.Resources("cpu", "9"), Encryption: testkit.Resources("memory", "9Gi")}.Under(other),
 	} {

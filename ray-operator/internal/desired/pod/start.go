@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
@@ -68,7 +68,7 @@ func headAddress(d *draft) string {
 }
 
 // headHost is the name of the head's Service, from every namespace.
-func headHost(cluster *v1alpha1.ComputeCluster) string {
+func headHost(cluster *v1beta1.ComputeCluster) string {
 	return naming.HeadService(cluster.Name) + "." + cluster.Namespace + ".svc"
 }
 

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
@@ -18,7 +18,7 @@ const (
 	PathShared   = "/dev/shm"
 	PathToken    = "/var/run/secrets/heliostat.dev/token" //nolint:gosec // a path
 
-	pathTokenFile = PathToken + "/" + v1alpha1.TokenKey
+	pathTokenFile = PathToken + "/" + v1beta1.TokenKey
 )
 
 // storage gives the object store its memory. Its pages count against the container's
@@ -80,7 +80,7 @@ func authentication(d *draft) {
 	d.pod.Spec.Volumes = append(d.pod.Spec.Volumes, corev1.Volume{Name: VolumeToken, VolumeSource: corev1.VolumeSource{
 		Secret: &corev1.SecretVolumeSource{
 			SecretName: secret, DefaultMode: &readable,
-			Items: []corev1.KeyToPath{{Key: v1alpha1.TokenKey, Path: v1alpha1.TokenKey}},
+			Items: []corev1.KeyToPath{{Key: v1beta1.TokenKey, Path: v1beta1.TokenKey}},
 		},
 	}})
 	d.ray.VolumeMounts = append(d.ray.VolumeMounts, tokenMount())
@@ -90,17 +90,17 @@ func authentication(d *draft) {
 // was when the container began: each of Ray's processes reads it again, and a changed token
 // would keep all that start later from the head.
 func tokenMount() corev1.VolumeMount {
-	return corev1.VolumeMount{Name: VolumeToken, MountPath: pathTokenFile, SubPath: v1alpha1.TokenKey, ReadOnly: true}
+	return corev1.VolumeMount{Name: VolumeToken, MountPath: pathTokenFile, SubPath: v1beta1.TokenKey, ReadOnly: true}
 }
 
 // TokenRequired reports whether those who talk to the cluster need its token.
-func TokenRequired(cluster *v1alpha1.ComputeCluster) bool {
-	return cluster.Spec.Authentication == nil || cluster.Spec.Authentication.Mode != v1alpha1.AuthenticationDisabled
+func TokenRequired(cluster *v1beta1.ComputeCluster) bool {
+	return cluster.Spec.Authentication == nil || cluster.Spec.Authentication.Mode != v1beta1.AuthenticationDisabled
 }
 
 // TokenSecret is the name of the Secret that the pods take the token from: the user's,
 // or the one that the operator makes. It is empty where no token is required.
-func TokenSecret(cluster *v1alpha1.ComputeCluster) string {
+func TokenSecret(cluster *v1beta1.ComputeCluster) string {
 	switch {
 	case !TokenRequired(cluster):
 		return ""

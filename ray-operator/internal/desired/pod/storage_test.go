@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
@@ -28,16 +28,16 @@ func claim(name, size string) corev1.PersistentVolumeClaim {
 // which the spec means.
 func TestAuthentication(t *testing.T) {
 	for name, test := range map[string]struct {
-		given  *v1alpha1.Authentication
+		given  *v1beta1.Authentication
 		mode   string
 		secret string
 	}{
 		"nothing said":   {nil, "token", "demo-token"},
-		"said":           {&v1alpha1.Authentication{Mode: v1alpha1.AuthenticationToken}, "token", "demo-token"},
-		"mode left out":  {&v1alpha1.Authentication{}, "token", "demo-token"},
-		"a Secret":       {&v1alpha1.Authentication{Mode: v1alpha1.AuthenticationToken, SecretName: "mine"}, "token", "mine"},
-		"switched off":   {&v1alpha1.Authentication{Mode: v1alpha1.AuthenticationDisabled}, "disabled", ""},
-		"a Secret alone": {&v1alpha1.Authentication{SecretName: "mine"}, "token", "mine"},
+		"said":           {&v1beta1.Authentication{Mode: v1beta1.AuthenticationToken}, "token", "demo-token"},
+		"mode left out":  {&v1beta1.Authentication{}, "token", "demo-token"},
+		"a Secret":       {&v1beta1.Authentication{Mode: v1beta1.AuthenticationToken, SecretName: "mine"}, "token", "mine"},
+		"switched off":   {&v1beta1.Authentication{Mode: v1beta1.AuthenticationDisabled}, "disabled", ""},
+		"a Secret alone": {&v1beta1.Authentication{SecretName: "mine"}, "token", "mine"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := testkit.Cluster("demo", testkit.Group("cpu", 1))

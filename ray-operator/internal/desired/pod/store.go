@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
@@ -46,7 +46,7 @@ const (
 )
 
 // StoreNamespace is Ray's namespace in the cluster's Redis, empty where there is none.
-func StoreNamespace(cluster *v1alpha1.ComputeCluster) string {
+func StoreNamespace(cluster *v1beta1.ComputeCluster) string {
 	switch given := cluster.Spec.ControlStore; {
 	case given == nil:
 		return ""
@@ -63,7 +63,7 @@ func StoreNamespace(cluster *v1alpha1.ComputeCluster) string {
 
 // StoreAddress is that of the cluster's Redis, with its scheme; empty where there is none. A managed Redis may speak TLS
 // also where the cluster's pods do not: EncryptStore.
-func StoreAddress(cluster *v1alpha1.ComputeCluster) string {
+func StoreAddress(cluster *v1beta1.ComputeCluster) string {
 	switch given := cluster.Spec.ControlStore; {
 	case given == nil:
 		return ""
@@ -77,7 +77,7 @@ func StoreAddress(cluster *v1alpha1.ComputeCluster) string {
 }
 
 // ManagedStoreAddress is that of a managed Redis, with or without TLS.
-func ManagedStoreAddress(cluster *v1alpha1.ComputeCluster, encrypted bool) string {
+func ManagedStoreAddress(cluster *v1beta1.ComputeCluster, encrypted bool) string {
 	scheme := "redis"
 	if encrypted {
 		scheme = "rediss"
@@ -86,7 +86,7 @@ func ManagedStoreAddress(cluster *v1alpha1.ComputeCluster, encrypted bool) strin
 }
 
 // StoreHost is the name under which a managed Redis is found, and which its certificate is for.
-func StoreHost(cluster *v1alpha1.ComputeCluster) string {
+func StoreHost(cluster *v1beta1.ComputeCluster) string {
 	return naming.Store(cluster.Name) + "." + cluster.Namespace + ".svc"
 }
 
@@ -110,7 +110,7 @@ func hasName(host string) bool {
 
 // StoreClaim is the name of the claim whose volume holds the cluster's memory, the user's
 // own or one of ours; empty where the operator knows of none.
-func StoreClaim(cluster *v1alpha1.ComputeCluster) string {
+func StoreClaim(cluster *v1beta1.ComputeCluster) string {
 	switch given := cluster.Spec.ControlStore; {
 	case given == nil || given.ManagedRedis == nil && given.Embedded == nil:
 		return ""
@@ -138,9 +138,9 @@ func store(d *draft) {
 		d.trust(given.Redis)
 	case given.ManagedRedis != nil:
 		d.redis()
-		d.pod.Spec.Affinity = Beside(d.pod.Spec.Affinity, map[string]string{v1alpha1.LabelStore: d.cluster.Name})
+		d.pod.Spec.Affinity = Beside(d.pod.Spec.Affinity, map[string]string{v1beta1.LabelStore: d.cluster.Name})
 		d.options["redis-username"] = naming.StoreUser(d.at.Epoch)
-		d.fromSecret("redis-password", variableStorePassword, &v1alpha1.SecretKey{Name: naming.Store(d.cluster.Name), Key: v1alpha1.StoreHeadKey})
+		d.fromSecret("redis-password", variableStorePassword, &v1beta1.SecretKey{Name: naming.Store(d.cluster.Name), Key: v1beta1.StoreHeadKey})
 		if EncryptionRequired(d.cluster) {
 			d.set("RAY_REDIS_CA_CERT", PathCertificates+"/ca.crt")
 			d.set("RAY_REDIS_SERVER_NAME", StoreHost(d.cluster))
@@ -173,7 +173,7 @@ func (d *draft) redis() {
 
 // fromSecret gives ray start an option whose value is the key of a Secret: the pod's spec
 // names the key, and the kubelet reads it.
-func (d *draft) fromSecret(option, variable string, from *v1alpha1.SecretKey) {
+func (d *draft) fromSecret(option, variable string, from *v1beta1.SecretKey) {
 	if from == nil {
 		return
 	}
@@ -187,14 +187,14 @@ func (d *draft) fromSecret(option, variable string, from *v1alpha1.SecretKey) {
 // trust mounts the certificates of a Redis with TLS, each key of a Secret alone, and names
 // the server that is wanted, for those that are many behind one address. As a whole volume
 // they follow their Secrets: Ray reads them when it starts.
-func (d *draft) trust(redis *v1alpha1.GivenRedis) {
+func (d *draft) trust(redis *v1beta1.GivenRedis) {
 	if !strings.HasPrefix(redis.Address, "rediss://") {
 		return
 	}
 	if host, _ := StoreEndpoint(redis.Address); hasName(host) {
 		d.set("RAY_REDIS_SERVER_NAME", host)
 	}
-	tls := v1alpha1.RedisTLS{}
+	tls := v1beta1.RedisTLS{}
 	if redis.TLS != nil {
 		tls = *redis.TLS
 	}
@@ -202,7 +202,7 @@ func (d *draft) trust(redis *v1alpha1.GivenRedis) {
 	volume := &corev1.ProjectedVolumeSource{DefaultMode: &readable}
 	for _, file := range []struct {
 		variable, name string
-		from           *v1alpha1.SecretKey
+		from           *v1beta1.SecretKey
 	}{
 		{"RAY_REDIS_CA_CERT", "ca.crt", tls.CASecret},
 		{"RAY_REDIS_CLIENT_CERT", "tls.crt", tls.CertificateSecret},
@@ -237,7 +237,7 @@ func (d *draft) embedded() {
 // GrantStore gives a cluster's head with an embedded store a group that lets a user who is not root write to its volume, where
 // the template names none, and returns the head. The volume's files change their group only where its root has another one, so
 // that what Ray keeps for its user alone stays so.
-func GrantStore(cluster *v1alpha1.ComputeCluster, head *corev1.Pod) *corev1.Pod {
+func GrantStore(cluster *v1beta1.ComputeCluster, head *corev1.Pod) *corev1.Pod {
 	isEmbedded := cluster.Spec.ControlStore != nil && cluster.Spec.ControlStore.Embedded != nil
 	if security := head.Spec.SecurityContext; isEmbedded && security.FSGroup == nil { // the step security has filled it in
 		security.FSGroup = new(int64(storeGroup))

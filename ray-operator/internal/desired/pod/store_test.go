@@ -10,33 +10,33 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
 // stored is a cluster with a control store.
-func stored(store v1alpha1.ControlStore) *v1alpha1.ComputeCluster {
+func stored(store v1beta1.ControlStore) *v1beta1.ComputeCluster {
 	cluster := testkit.Cluster("demo", testkit.Group("cpu", 1))
 	cluster.Spec.ControlStore = &store
 	return cluster
 }
 
-func key(name, key string) *v1alpha1.SecretKey { return &v1alpha1.SecretKey{Name: name, Key: key} }
+func key(name, key string) *v1beta1.SecretKey { return &v1beta1.SecretKey{Name: name, Key: key} }
 
 // given says everything about a Redis of the user's.
-func given() *v1alpha1.GivenRedis {
-	return &v1alpha1.GivenRedis{
+func given() *v1beta1.GivenRedis {
+	return &v1beta1.GivenRedis{
 		Address: "rediss://redis.example.com:6390", Namespace: "team/a",
 		UsernameSecret: key("login", "user"), PasswordSecret: key("login", "password"),
-		TLS: &v1alpha1.RedisTLS{CASecret: key("trust", "ca.pem"), CertificateSecret: key("mine", "cert"), KeySecret: key("mine", "private")},
+		TLS: &v1beta1.RedisTLS{CASecret: key("trust", "ca.pem"), CertificateSecret: key("mine", "cert"), KeySecret: key("mine", "private")},
 	}
 }
 
 // stores are one of each kind.
-func stores() map[string]v1alpha1.ControlStore {
-	return map[string]v1alpha1.ControlStore{
-		"redis": {Redis: given()}, "managed": {ManagedRedis: &v1alpha1.ManagedRedis{}}, "embedded": {Embedded: &v1alpha1.EmbeddedStore{}},
+func stores() map[string]v1beta1.ControlStore {
+	return map[string]v1beta1.ControlStore{
+		"redis": {Redis: given()}, "managed": {ManagedRedis: &v1beta1.ManagedRedis{}}, "embedded": {Embedded: &v1beta1.EmbeddedStore{}},
 	}
 }
 
@@ -49,18 +49,18 @@ func TestGoldenOfStores(t *testing.T) {
 
 // TestWhereTheStoreIs: what the operator itself needs to know of a store.
 func TestWhereTheStoreIs(t *testing.T) {
-	plain := &v1alpha1.GivenRedis{Address: "redis://r:6379"}
+	plain := &v1beta1.GivenRedis{Address: "redis://r:6379"}
 	for name, test := range map[string]struct {
-		store                     *v1alpha1.ControlStore
+		store                     *v1beta1.ControlStore
 		namespace, address, claim string
 	}{
 		"none":             {},
-		"nothing said":     {store: &v1alpha1.ControlStore{}},
-		"redis":            {&v1alpha1.ControlStore{Redis: plain}, "demo-uid", "redis://r:6379", ""},
-		"with a namespace": {&v1alpha1.ControlStore{Redis: given()}, "team/a", "rediss://redis.example.com:6390", ""},
-		"managed":          {&v1alpha1.ControlStore{ManagedRedis: &v1alpha1.ManagedRedis{}}, "heliostat", "redis://demo-redis.default.svc:6379", "demo-store"},
-		"embedded":         {&v1alpha1.ControlStore{Embedded: &v1alpha1.EmbeddedStore{}}, "", "", "demo-store"},
-		"existing claim":   {&v1alpha1.ControlStore{Embedded: &v1alpha1.EmbeddedStore{ExistingClaim: "mine"}}, "", "", "mine"},
+		"nothing said":     {store: &v1beta1.ControlStore{}},
+		"redis":            {&v1beta1.ControlStore{Redis: plain}, "demo-uid", "redis://r:6379", ""},
+		"with a namespace": {&v1beta1.ControlStore{Redis: given()}, "team/a", "rediss://redis.example.com:6390", ""},
+		"managed":          {&v1beta1.ControlStore{ManagedRedis: &v1beta1.ManagedRedis{}}, "heliostat", "redis://demo-redis.default.svc:6379", "demo-store"},
+		"embedded":         {&v1beta1.ControlStore{Embedded: &v1beta1.EmbeddedStore{}}, "", "", "demo-store"},
+		"existing claim":   {&v1beta1.ControlStore{Embedded: &v1beta1.EmbeddedStore{ExistingClaim: "mine"}}, "", "", "mine"},
 	} {
 		cluster := testkit.Cluster("demo")
 		cluster.Spec.ControlStore = test.store
@@ -74,9 +74,9 @@ func TestWhereTheStoreIs(t *testing.T) {
 // TestCredentialsAreReferences: the pod's spec names keys of Secrets, and the two options
 // are the only ones in which the kubelet expands anything.
 func TestCredentialsAreReferences(t *testing.T) {
-	cluster := stored(v1alpha1.ControlStore{Redis: given()})
+	cluster := stored(v1beta1.ControlStore{Redis: given()})
 	cluster.Spec.Head.RayStartParams = map[string]string{"temp-dir": "/tmp/$(RAY_STORE_PASSWORD)"}
-	cluster.Spec.PodDefaults = &v1alpha1.PodDefaults{Env: []corev1.EnvVar{{Name: "RAY_STORE_PASSWORD", Value: "spied"}}}
+	cluster.Spec.PodDefaults = &v1beta1.PodDefaults{Env: []corev1.EnvVar{{Name: "RAY_STORE_PASSWORD", Value: "spied"}}}
 	head := pod.Head(cluster, 1)
 	var expanded []string
 	for _, arg := range ray(t, head).Args {
@@ -105,7 +105,7 @@ func TestCredentialsAreReferences(t *testing.T) {
 
 // TestNoCredentials: a Redis without user and password gets no such option.
 func TestNoCredentials(t *testing.T) {
-	head := pod.Head(stored(v1alpha1.ControlStore{Redis: &v1alpha1.GivenRedis{Address: "redis://r:6379"}}), 1)
+	head := pod.Head(stored(v1beta1.ControlStore{Redis: &v1beta1.GivenRedis{Address: "redis://r:6379"}}), 1)
 	if args := strings.Join(ray(t, head).Args, " "); strings.Contains(args, "redis") {
 		t.Error(args)
 	}
@@ -128,7 +128,7 @@ func TestEachEpochHasAUser(t *testing.T) {
 		if user := argument(t, head, "redis-username"); user != want {
 			t.Errorf("epoch %d: user %q", epoch, user)
 		}
-		if head.Annotations[v1alpha1.AnnotationIntent] != pod.Intent(cluster, "") {
+		if head.Annotations[v1beta1.AnnotationIntent] != pod.Intent(cluster, "") {
 			t.Errorf("epoch %d: another intent", epoch)
 		}
 	}
@@ -139,20 +139,20 @@ func TestEachEpochHasAUser(t *testing.T) {
 func TestTrust(t *testing.T) {
 	for name, test := range map[string]struct {
 		address string
-		tls     *v1alpha1.RedisTLS
+		tls     *v1beta1.RedisTLS
 		server  string
 		files   map[string]string
 	}{
 		"no TLS":           {address: "redis://r.example:6379"},
 		"TLS":              {address: "rediss://r.example:6379", server: "r.example"},
-		"nothing said":     {address: "rediss://r.example:6379", tls: &v1alpha1.RedisTLS{}, server: "r.example"},
+		"nothing said":     {address: "rediss://r.example:6379", tls: &v1beta1.RedisTLS{}, server: "r.example"},
 		"an address":       {address: "rediss://10.0.0.1:6379"},
 		"a longer address": {address: "rediss://[fd00::1]:6379"},
 		"authority": {
-			address: "rediss://r:6379", tls: &v1alpha1.RedisTLS{CASecret: key("a", "b")}, server: "r", files: map[string]string{"RAY_REDIS_CA_CERT": "a/b"},
+			address: "rediss://r:6379", tls: &v1beta1.RedisTLS{CASecret: key("a", "b")}, server: "r", files: map[string]string{"RAY_REDIS_CA_CERT": "a/b"},
 		},
 		"certificate": {
-			address: "rediss://r:6379", tls: &v1alpha1.RedisTLS{CertificateSecret: key("a", "c"), KeySecret: key("x", "y")}, server: "r",
+			address: "rediss://r:6379", tls: &v1beta1.RedisTLS{CertificateSecret: key("a", "c"), KeySecret: key("x", "y")}, server: "r",
 			files: map[string]string{"RAY_REDIS_CLIENT_CERT": "a/c", "RAY_REDIS_CLIENT_KEY": "x/y"},
 		},
 		"no address":             {address: "rediss://"},
@@ -160,7 +160,7 @@ func TestTrust(t *testing.T) {
 		"a name like an address": {address: "rediss://10.0.0.1.example:6379", server: "10.0.0.1.example"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			head := pod.Head(stored(v1alpha1.ControlStore{Redis: &v1alpha1.GivenRedis{Address: test.address, TLS: test.tls}}), 1)
+			head := pod.Head(stored(v1beta1.ControlStore{Redis: &v1beta1.GivenRedis{Address: test.address, TLS: test.tls}}), 1)
 			env := variables(t, head)
 			if env["RAY_REDIS_SERVER_NAME"] != test.server {
 				t.Errorf("the server is called %q, want %q", env["RAY_REDIS_SERVER_NAME"], test.server)
@@ -228,7 +228,7 @@ func TestReconnect(t *testing.T) {
 				t.Errorf("%s: a worker has %s", kind, name)
 			}
 		}
-		cluster.Spec.PodDefaults = &v1alpha1.PodDefaults{Env: []corev1.EnvVar{{Name: variable, Value: "9"}}}
+		cluster.Spec.PodDefaults = &v1beta1.PodDefaults{Env: []corev1.EnvVar{{Name: variable, Value: "9"}}}
 		if seconds := variables(t, worker(cluster))[variable]; seconds != "9" {
 			t.Errorf("%s: a worker waits %q, the user says 9", kind, seconds)
 		}
@@ -253,7 +253,7 @@ func TestGrantStore_LeavesVolumesOfUsers(t *testing.T) {
 func TestEmbeddedIsWritable(t *testing.T) {
 	ray, own, once, always := int64(1000), int64(7), corev1.FSGroupChangeOnRootMismatch, corev1.FSGroupChangeAlways
 	for name, test := range map[string]struct {
-		store  v1alpha1.ControlStore
+		store  v1beta1.ControlStore
 		said   *corev1.PodSecurityContext
 		group  *int64
 		policy *corev1.PodFSGroupChangePolicy
@@ -286,24 +286,24 @@ func TestStoreIntents(t *testing.T) {
 	small, class := resource.MustParse("9Gi"), "fast"
 	for name, test := range map[string]struct {
 		kind    string
-		edit    func(*v1alpha1.ControlStore)
+		edit    func(*v1beta1.ControlStore)
 		changes bool
 	}{
-		"none at all":    {"redis", func(s *v1alpha1.ControlStore) { *s = v1alpha1.ControlStore{} }, true},
-		"address":        {"redis", func(s *v1alpha1.ControlStore) { s.Redis.Address = "rediss://other:1" }, true},
-		"namespace":      {"redis", func(s *v1alpha1.ControlStore) { s.Redis.Namespace = "b" }, true},
-		"user":           {"redis", func(s *v1alpha1.ControlStore) { s.Redis.UsernameSecret.Name = "other" }, true},
-		"password":       {"redis", func(s *v1alpha1.ControlStore) { s.Redis.PasswordSecret.Key = "other" }, true},
-		"authority":      {"redis", func(s *v1alpha1.ControlStore) { s.Redis.TLS.CASecret = nil }, true},
-		"certificate":    {"redis", func(s *v1alpha1.ControlStore) { s.Redis.TLS.CertificateSecret.Key = "x" }, true},
-		"server's name":  {"redis", func(s *v1alpha1.ControlStore) { s.Redis.TLS.ServerName = "r.example" }, false},
-		"another kind":   {"managed", func(s *v1alpha1.ControlStore) { *s = stores()["embedded"] }, true},
-		"existing claim": {"embedded", func(s *v1alpha1.ControlStore) { s.Embedded.ExistingClaim = "mine" }, true},
-		"all of a managed one": {"managed", func(s *v1alpha1.ControlStore) {
-			*s.ManagedRedis = v1alpha1.ManagedRedis{Storage: &small, StorageClassName: &class, Image: "redis:8", Size: testkit.Resources("cpu", "1"), Retain: true}
+		"none at all":    {"redis", func(s *v1beta1.ControlStore) { *s = v1beta1.ControlStore{} }, true},
+		"address":        {"redis", func(s *v1beta1.ControlStore) { s.Redis.Address = "rediss://other:1" }, true},
+		"namespace":      {"redis", func(s *v1beta1.ControlStore) { s.Redis.Namespace = "b" }, true},
+		"user":           {"redis", func(s *v1beta1.ControlStore) { s.Redis.UsernameSecret.Name = "other" }, true},
+		"password":       {"redis", func(s *v1beta1.ControlStore) { s.Redis.PasswordSecret.Key = "other" }, true},
+		"authority":      {"redis", func(s *v1beta1.ControlStore) { s.Redis.TLS.CASecret = nil }, true},
+		"certificate":    {"redis", func(s *v1beta1.ControlStore) { s.Redis.TLS.CertificateSecret.Key = "x" }, true},
+		"server's name":  {"redis", func(s *v1beta1.ControlStore) { s.Redis.TLS.ServerName = "r.example" }, false},
+		"another kind":   {"managed", func(s *v1beta1.ControlStore) { *s = stores()["embedded"] }, true},
+		"existing claim": {"embedded", func(s *v1beta1.ControlStore) { s.Embedded.ExistingClaim = "mine" }, true},
+		"all of a managed one": {"managed", func(s *v1beta1.ControlStore) {
+			*s.ManagedRedis = v1beta1.ManagedRedis{Storage: &small, StorageClassName: &class, Image: "redis:8", Size: testkit.Resources("cpu", "1"), Retain: true}
 		}, false},
-		"all of an embedded one": {"embedded", func(s *v1alpha1.ControlStore) {
-			*s.Embedded = v1alpha1.EmbeddedStore{
+		"all of an embedded one": {"embedded", func(s *v1beta1.ControlStore) {
+			*s.Embedded = v1beta1.EmbeddedStore{
 				Storage: &small, StorageClassName: &class, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}, Retain: true,
 			}
 		}, false},
@@ -317,7 +317,7 @@ func TestStoreIntents(t *testing.T) {
 			t.Errorf("%s changes a worker's intent", name)
 		}
 	}
-	silent, empty := stored(v1alpha1.ControlStore{Redis: &v1alpha1.GivenRedis{Address: "rediss://r:1"}}), stored(v1alpha1.ControlStore{Redis: &v1alpha1.GivenRedis{Address: "rediss://r:1", TLS: &v1alpha1.RedisTLS{}}})
+	silent, empty := stored(v1beta1.ControlStore{Redis: &v1beta1.GivenRedis{Address: "rediss://r:1"}}), stored(v1beta1.ControlStore{Redis: &v1beta1.GivenRedis{Address: "rediss://r:1", TLS: &v1beta1.RedisTLS{}}})
 	if pod.Intent(silent, "") != pod.Intent(empty, "") {
 		t.Error("a tls that says nothing changes the intent")
 	}

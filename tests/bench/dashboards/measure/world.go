@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
@@ -87,7 +87,7 @@ func (w *world) install(ctx context.Context) error {
 		}
 	}
 	return live.Until(ctx, startLimit, "the kinds to be served", func(ctx context.Context) error {
-		return errors.Join(w.List(ctx, &v1alpha1.ComputeClusterList{}, client.Limit(1)), w.HasAccount(namespace)(ctx))
+		return errors.Join(w.List(ctx, &v1beta1.ComputeClusterList{}, client.Limit(1)), w.HasAccount(namespace)(ctx))
 	})
 }
 
@@ -139,9 +139,9 @@ func (w *world) makeObjects(ctx context.Context) error {
 		if i > 0 {
 			name = fmt.Sprintf("other-%d", i)
 		}
-		one := &v1alpha1.ComputeCluster{
+		one := &v1beta1.ComputeCluster{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-			Spec:       v1alpha1.ComputeClusterSpec{RayVersion: "2.60.0"},
+			Spec:       v1beta1.ComputeClusterSpec{RayVersion: "2.60.0"},
 		}
 		if err := w.ensure(ctx, one); err != nil {
 			return err
@@ -157,19 +157,19 @@ func (w *world) makeObjects(ctx context.Context) error {
 }
 
 // makeHead makes the pod and the token of a cluster's head. No scheduler takes the pod, and so no kubelet is missed.
-func (w *world) makeHead(ctx context.Context, of *v1alpha1.ComputeCluster) error {
-	owned := []metav1.OwnerReference{*metav1.NewControllerRef(of, v1alpha1.GroupVersion.WithKind("ComputeCluster"))}
+func (w *world) makeHead(ctx context.Context, of *v1beta1.ComputeCluster) error {
+	owned := []metav1.OwnerReference{*metav1.NewControllerRef(of, v1beta1.GroupVersion.WithKind("ComputeCluster"))}
 	at := naming.Place{Epoch: 1}
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: naming.TokenSecret(of.Name), OwnerReferences: owned},
-		Data:       map[string][]byte{v1alpha1.TokenKey: []byte(headToken)},
+		Data:       map[string][]byte{v1beta1.TokenKey: []byte(headToken)},
 	}
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: naming.Pod(of.Name, of.UID, at), Labels: naming.PodLabels(of.Name, at), OwnerReferences: owned,
-			Annotations: map[string]string{v1alpha1.AnnotationToken: naming.TokenHash(headToken)},
+			Annotations: map[string]string{v1beta1.AnnotationToken: naming.TokenHash(headToken)},
 		},
-		Spec: corev1.PodSpec{SchedulerName: "none", Containers: []corev1.Container{{Name: v1alpha1.ContainerRay, Image: "ray"}}},
+		Spec: corev1.PodSpec{SchedulerName: "none", Containers: []corev1.Container{{Name: v1beta1.ContainerRay, Image: "ray"}}},
 	}
 	if err := errors.Join(w.Create(ctx, secret), w.Create(ctx, pod)); err != nil {
 		return fmt.Errorf("make the head: %w", err)
@@ -178,7 +178,7 @@ func (w *world) makeHead(ctx context.Context, of *v1alpha1.ComputeCluster) error
 		Phase: corev1.PodRunning, PodIP: headIP, PodIPs: []corev1.PodIP{{IP: headIP}},
 		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
 		ContainerStatuses: []corev1.ContainerStatus{{
-			Name: v1alpha1.ContainerRay, Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+			Name: v1beta1.ContainerRay, Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
 		}},
 	}
 	if err := w.Status().Update(ctx, pod); err != nil {

@@ -35,7 +35,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 func main() {
@@ -105,13 +105,13 @@ func (f *floor) connect(path string) error {
 	}
 	config.QPS, config.UserAgent = -1, "heliostat-bench-floor"
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
 		return fmt.Errorf("build the scheme: %w", err)
 	}
 	if f.client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
 		return fmt.Errorf("build a client: %w", err)
 	}
-	ours, err := labels.NewRequirement(v1alpha1.LabelCluster, selection.Exists, nil)
+	ours, err := labels.NewRequirement(v1beta1.LabelCluster, selection.Exists, nil)
 	if err != nil {
 		return fmt.Errorf("select the pods: %w", err)
 	}
@@ -131,14 +131,14 @@ func (f *floor) watch() error {
 		return fmt.Errorf("index the pods: %w", err)
 	}
 	for kind, enqueue := range map[client.Object]func(obj any){
-		&v1alpha1.ComputeCluster{}: func(obj any) {
-			if cluster, ok := obj.(*v1alpha1.ComputeCluster); ok {
+		&v1beta1.ComputeCluster{}: func(obj any) {
+			if cluster, ok := obj.(*v1beta1.ComputeCluster); ok {
 				f.queue.Add(client.ObjectKeyFromObject(cluster))
 			}
 		},
 		&corev1.Pod{}: func(obj any) {
 			if pod, ok := obj.(*corev1.Pod); ok && isReady(pod) {
-				f.queue.Add(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Labels[v1alpha1.LabelCluster]})
+				f.queue.Add(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Labels[v1beta1.LabelCluster]})
 			}
 		},
 	} {
@@ -193,7 +193,7 @@ func (f *floor) work() {
 
 // pass makes what is missing, and tells when all is ready.
 func (f *floor) pass(key types.NamespacedName) error {
-	var cluster v1alpha1.ComputeCluster
+	var cluster v1beta1.ComputeCluster
 	if err := f.cache.Get(f.ctx, key, &cluster); err != nil {
 		return client.IgnoreNotFound(err)
 	}
@@ -234,7 +234,7 @@ func (f *floor) pass(key types.NamespacedName) error {
 
 // fill makes the Service, then the head, then the workers in batches that double, as the
 // operator does.
-func (f *floor) fill(cluster *v1alpha1.ComputeCluster, done *progress, wanted int) error {
+func (f *floor) fill(cluster *v1beta1.ComputeCluster, done *progress, wanted int) error {
 	if !done.service {
 		if err := f.create(f.mould.service(cluster)); err != nil {
 			return err
@@ -271,11 +271,11 @@ func (f *floor) create(obj client.Object) error {
 }
 
 // tell writes the one status.
-func (f *floor) tell(cluster *v1alpha1.ComputeCluster, workers int) error {
+func (f *floor) tell(cluster *v1beta1.ComputeCluster, workers int) error {
 	patch := fmt.Appendf(nil, `{"status":{"observedGeneration":%d,"phase":"Ready","workers":{"desired":%d,"created":%d,"ready":%d},`+
 		`"conditions":[{"type":"Ready","status":"True","reason":"AllReady","message":"","observedGeneration":%d,"lastTransitionTime":%q}]}}`,
 		cluster.Generation, workers, workers, workers, cluster.Generation, metav1.Now().UTC().Format("2006-01-02T15:04:05Z"))
-	name := &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Name}}
+	name := &v1beta1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Name}}
 	if err := f.client.Status().Patch(f.ctx, name, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return fmt.Errorf("write the status: %w", err)
 	}

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // mould holds the objects that the operator made of one cluster, from which those of
@@ -34,7 +34,7 @@ func readMould(path string) (mould, error) {
 
 // check casts once and looks whether the first cluster's name is left anywhere.
 func (m mould) check() error {
-	other := &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c", UID: "u"}}
+	other := &v1beta1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c", UID: "u"}}
 	for _, obj := range []any{m.service(other), m.head(other), m.worker(other, 0)} {
 		text, err := json.Marshal(obj)
 		if err != nil {
@@ -49,26 +49,26 @@ func (m mould) check() error {
 	return nil
 }
 
-func (m mould) service(cluster *v1alpha1.ComputeCluster) *corev1.Service {
+func (m mould) service(cluster *v1beta1.ComputeCluster) *corev1.Service {
 	service, names := m.Service.DeepCopy(), m.names(cluster)
 	owned(&service.ObjectMeta, cluster, names.Replace(service.Name))
 	renameAll(names, service.Labels, service.Annotations, service.Spec.Selector)
 	return service
 }
 
-func (m mould) head(cluster *v1alpha1.ComputeCluster) *corev1.Pod {
+func (m mould) head(cluster *v1beta1.ComputeCluster) *corev1.Pod {
 	return m.pod(&m.Head, cluster, cluster.Name+"-head")
 }
 
-func (m mould) worker(cluster *v1alpha1.ComputeCluster, slot int) *corev1.Pod {
+func (m mould) worker(cluster *v1beta1.ComputeCluster, slot int) *corev1.Pod {
 	pod := m.pod(&m.Worker, cluster, fmt.Sprintf("%s-cpu-%d", cluster.Name, slot))
-	pod.Labels[v1alpha1.LabelSlot] = fmt.Sprint(slot)
+	pod.Labels[v1beta1.LabelSlot] = fmt.Sprint(slot)
 	return pod
 }
 
 // pod casts a pod. Where the operator begins to use the cluster's name in another place,
 // check says so.
-func (m mould) pod(of *corev1.Pod, cluster *v1alpha1.ComputeCluster, name string) *corev1.Pod {
+func (m mould) pod(of *corev1.Pod, cluster *v1beta1.ComputeCluster, name string) *corev1.Pod {
 	pod, names := of.DeepCopy(), m.names(cluster)
 	owned(&pod.ObjectMeta, cluster, name)
 	renameAll(names, pod.Labels, pod.Annotations)
@@ -89,15 +89,15 @@ func (m mould) pod(of *corev1.Pod, cluster *v1alpha1.ComputeCluster, name string
 }
 
 // names replaces the first cluster's names by those of another.
-func (m mould) names(cluster *v1alpha1.ComputeCluster) *strings.Replacer {
+func (m mould) names(cluster *v1beta1.ComputeCluster) *strings.Replacer {
 	return strings.NewReplacer(m.Name, cluster.Name, m.Namespace, cluster.Namespace)
 }
 
-func owned(meta *metav1.ObjectMeta, cluster *v1alpha1.ComputeCluster, name string) {
+func owned(meta *metav1.ObjectMeta, cluster *v1beta1.ComputeCluster, name string) {
 	yes := true
 	meta.Namespace, meta.Name = cluster.Namespace, name
 	meta.OwnerReferences = []metav1.OwnerReference{{
-		APIVersion: v1alpha1.GroupVersion.String(), Kind: "ComputeCluster", Name: cluster.Name, UID: cluster.UID,
+		APIVersion: v1beta1.GroupVersion.String(), Kind: "ComputeCluster", Name: cluster.Name, UID: cluster.UID,
 		Controller: &yes, BlockOwnerDeletion: &yes,
 	}}
 }

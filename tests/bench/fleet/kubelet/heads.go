@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient/fakehead"
 	"github.com/heliostat-dev/heliostat/tests/internal/fakeserveproxy"
 )
@@ -61,7 +61,7 @@ func newHeads(ctx context.Context, client kubernetes.Interface) *heads {
 // address opens what is behind a pod that starts, and gives its address.
 func (h *heads) address(of *corev1.Pod) (string, error) {
 	token := ""
-	if of.Labels[v1alpha1.LabelRole] == v1alpha1.RoleHead {
+	if of.Labels[v1beta1.LabelRole] == v1beta1.RoleHead {
 		var err error
 		if token, err = h.token(of); err != nil {
 			return "", err
@@ -75,9 +75,9 @@ func (h *heads) address(of *corev1.Pod) (string, error) {
 	h.number++
 	opened := &pod{
 		uid: of.UID, name: of.Name, address: fmt.Sprintf("10.250.%d.%d", h.number/250, h.number%250+1),
-		cluster: types.NamespacedName{Namespace: of.Namespace, Name: of.Labels[v1alpha1.LabelCluster]},
+		cluster: types.NamespacedName{Namespace: of.Namespace, Name: of.Labels[v1beta1.LabelCluster]},
 	}
-	if of.Labels[v1alpha1.LabelRole] == v1alpha1.RoleHead {
+	if of.Labels[v1beta1.LabelRole] == v1beta1.RoleHead {
 		if err := opened.lead(token); err != nil {
 			return "", err
 		}
@@ -97,7 +97,7 @@ func (h *heads) token(of *corev1.Pod) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("read the token: %w", err)
 		}
-		if token := string(secret.Data[v1alpha1.TokenKey]); token != "" {
+		if token := string(secret.Data[v1beta1.TokenKey]); token != "" {
 			return token, nil
 		}
 	}

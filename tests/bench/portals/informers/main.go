@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/heliostat-dev/heliostat/apiserver/view"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 func main() {
@@ -45,10 +45,10 @@ func run(ctx context.Context, path string) error {
 		return fmt.Errorf("read the kubeconfig %s: %w", path, err)
 	}
 	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(corev1.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
 		return fmt.Errorf("build the scheme: %w", err)
 	}
-	mine, err := labels.NewRequirement(v1alpha1.LabelCluster, selection.Exists, nil)
+	mine, err := labels.NewRequirement(v1beta1.LabelCluster, selection.Exists, nil)
 	if err != nil {
 		return fmt.Errorf("select pods: %w", err)
 	}
@@ -59,7 +59,7 @@ func run(ctx context.Context, path string) error {
 	if err != nil {
 		return fmt.Errorf("make informers: %w", err)
 	}
-	for _, kind := range []client.Object{&v1alpha1.ComputeCluster{}, &v1alpha1.ClusterJob{}, &v1alpha1.ClusterService{}, &corev1.Pod{}} {
+	for _, kind := range []client.Object{&v1beta1.ComputeCluster{}, &v1beta1.ClusterJob{}, &v1beta1.ClusterService{}, &corev1.Pod{}} {
 		if _, err := held.GetInformer(ctx, kind, cache.BlockUntilSynced(false)); err != nil {
 			return fmt.Errorf("make an informer: %w", err)
 		}

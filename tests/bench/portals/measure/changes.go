@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // changesAtOnce is how many changes are under way at most: an API server that is slow gets no more.
@@ -31,7 +31,7 @@ type changes struct {
 
 func (w *world) newChanges(ctx context.Context) (*changes, error) {
 	clusters := &metav1.PartialObjectMetadataList{}
-	clusters.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("ComputeClusterList"))
+	clusters.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("ComputeClusterList"))
 	if err := w.List(ctx, clusters); err != nil {
 		return nil, fmt.Errorf("list the clusters: %w", err)
 	}
@@ -60,7 +60,7 @@ func (c *changes) run(ctx context.Context, rate int, during time.Duration) (int,
 
 func (c *changes) change(ctx context.Context, number int) error {
 	name := c.names[number%len(c.names)]
-	cluster := &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
+	cluster := &v1beta1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
 	sent := time.Now() // no two changes are the same: the API server would make nothing of a second one
 	patch := fmt.Appendf(nil, `{"status":{"summary":{"ready":"%d"}}}`, sent.UnixNano())
 	if err := c.Status().Patch(ctx, cluster, client.RawPatch(types.MergePatchType, patch)); err != nil {

@@ -11,8 +11,8 @@ import (
 // What is asked for, and how often.
 const (
 	pagePath = "/v1/objects?limit=100"
-	listPath = "/apis/heliostat.dev/v1alpha1/computeclusters?limit=100"
-	getPath  = "/apis/heliostat.dev/v1alpha1/namespaces/team-0/computeclusters/cluster-0"
+	listPath = "/apis/heliostat.dev/v1beta1/computeclusters?limit=100"
+	getPath  = "/apis/heliostat.dev/v1beta1/namespaces/team-0/computeclusters/cluster-0"
 
 	warmUps = 50
 	callers = 10

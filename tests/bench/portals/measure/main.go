@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // measurement is a world, and how much of it is measured.
@@ -87,7 +87,7 @@ func (m *measurement) run(ctx context.Context) error {
 		return err
 	}
 	pods := &corev1.PodList{}
-	if err := m.List(ctx, pods, client.HasLabels{v1alpha1.LabelCluster}); err != nil {
+	if err := m.List(ctx, pods, client.HasLabels{v1beta1.LabelCluster}); err != nil {
 		return fmt.Errorf("list the pods: %w", err)
 	}
 	m.pods = len(pods.Items)

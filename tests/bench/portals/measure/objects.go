@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -23,18 +23,18 @@ func namespaceOf(i int) string { return fmt.Sprintf("team-%d", i%namespaces) }
 func newObject(i int) (object client.Object, setStatus func()) {
 	at := metav1.ObjectMeta{
 		Namespace: namespaceOf(i), Labels: map[string]string{"team": namespaceOf(i), "example.com/project": "forecast"},
-		Annotations: map[string]string{v1alpha1.AnnotationOwner: fmt.Sprintf("user-%d@example.com", i%200)},
+		Annotations: map[string]string{v1beta1.AnnotationOwner: fmt.Sprintf("user-%d@example.com", i%200)},
 	}
 	switch i % 10 {
 	case 0, 1, 2, 3:
 		at.Name = fmt.Sprintf("cluster-%d", i)
-		cluster := &v1alpha1.ComputeCluster{ObjectMeta: at, Spec: newSpec()}
+		cluster := &v1beta1.ComputeCluster{ObjectMeta: at, Spec: newSpec()}
 		return cluster, func() { cluster.Status = clusterStatus(cluster) }
 	case 4:
 		at.Name = fmt.Sprintf("service-%d", i)
-		service := &v1alpha1.ClusterService{ObjectMeta: at, Spec: v1alpha1.ClusterServiceSpec{
+		service := &v1beta1.ClusterService{ObjectMeta: at, Spec: v1beta1.ClusterServiceSpec{
 			ServeConfig:     runtime.RawExtension{Raw: []byte(`{"applications":[{"name":"hello","import_path":"hello:app"}]}`)},
-			ClusterTemplate: &v1alpha1.ClusterTemplate{Spec: newSpec()},
+			ClusterTemplate: &v1beta1.ClusterTemplate{Spec: newSpec()},
 		}}
 		return service, func() {
 			service.Status.Phase = "Ready"
@@ -42,8 +42,8 @@ func newObject(i int) (object client.Object, setStatus func()) {
 		}
 	}
 	at.Name = fmt.Sprintf("job-%d", i)
-	job := &v1alpha1.ClusterJob{ObjectMeta: at, Spec: v1alpha1.ClusterJobSpec{
-		Entrypoint: "python -m forecast.train --epochs 20 --data s3://example/forecast", ClusterTemplate: &v1alpha1.ClusterTemplate{Spec: newSpec()},
+	job := &v1beta1.ClusterJob{ObjectMeta: at, Spec: v1beta1.ClusterJobSpec{
+		Entrypoint: "python -m forecast.train --epochs 20 --data s3://example/forecast", ClusterTemplate: &v1beta1.ClusterTemplate{Spec: newSpec()},
 	}}
 	return job, func() {
 		job.Status.Phase, job.Status.Attempt, job.Status.ClusterName = "Running", 1, job.Name+"-1"
@@ -51,25 +51,25 @@ func newObject(i int) (object client.Object, setStatus func()) {
 	}
 }
 
-func newSpec() v1alpha1.ComputeClusterSpec {
+func newSpec() v1beta1.ComputeClusterSpec {
 	two, one := int32(2), int32(1)
-	return v1alpha1.ComputeClusterSpec{
+	return v1beta1.ComputeClusterSpec{
 		RayVersion: "2.60.0",
-		WorkerGroups: []v1alpha1.WorkerGroup{
+		WorkerGroups: []v1beta1.WorkerGroup{
 			{Name: "cpu", Replicas: &two}, {Name: "large", Replicas: &one},
 		},
 	}
 }
 
-func clusterStatus(of *v1alpha1.ComputeCluster) v1alpha1.ComputeClusterStatus {
-	counts := v1alpha1.WorkerCounts{Desired: 1, Created: 1, Ready: 1}
+func clusterStatus(of *v1beta1.ComputeCluster) v1beta1.ComputeClusterStatus {
+	counts := v1beta1.WorkerCounts{Desired: 1, Created: 1, Ready: 1}
 	now := metav1.Now()
-	return v1alpha1.ComputeClusterStatus{
+	return v1beta1.ComputeClusterStatus{
 		ObservedGeneration: of.Generation, Phase: "Ready", Epoch: 1, ServiceName: of.Name + "-head",
-		Summary: v1alpha1.ClusterSummary{Ready: "1/1", CPUs: "16", Memory: "64Gi"}, Conditions: conditions(of.Generation, reason.AllReady),
-		Head:         &v1alpha1.HeadStatus{PodName: of.Name + "-head", UID: string(of.UID), NodeName: "node-1", IP: "10.0.0.1", Since: &now},
+		Summary: v1beta1.ClusterSummary{Ready: "1/1", CPUs: "16", Memory: "64Gi"}, Conditions: conditions(of.Generation, reason.AllReady),
+		Head:         &v1beta1.HeadStatus{PodName: of.Name + "-head", UID: string(of.UID), NodeName: "node-1", IP: "10.0.0.1", Since: &now},
 		DashboardURL: "http://" + of.Name + "-head." + of.Namespace + ".svc:8265", TokenSecretName: of.Name + "-token", Workers: counts,
-		Groups: []v1alpha1.GroupStatus{{Name: "cpu", WorkerCounts: counts}, {Name: "large", WorkerCounts: counts}},
+		Groups: []v1beta1.GroupStatus{{Name: "cpu", WorkerCounts: counts}, {Name: "large", WorkerCounts: counts}},
 		Resources: corev1.ResourceList{
 			corev1.ResourceCPU: resource.MustParse("16"), corev1.ResourceMemory: resource.MustParse("64Gi"),
 		},
@@ -79,7 +79,7 @@ func clusterStatus(of *v1alpha1.ComputeCluster) v1alpha1.ComputeClusterStatus {
 // conditions are those of an object that is well.
 func conditions(generation int64, why reason.Reason) []metav1.Condition {
 	var all []metav1.Condition
-	for _, kind := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionHeadReady, v1alpha1.ConditionWorkersReady, v1alpha1.ConditionUpToDate} {
+	for _, kind := range []string{v1beta1.ConditionReady, v1beta1.ConditionHeadReady, v1beta1.ConditionWorkersReady, v1beta1.ConditionUpToDate} {
 		all = append(all, metav1.Condition{
 			Type: kind, Status: metav1.ConditionTrue, ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(time.Now().Truncate(time.Second)),
 			Reason: why.Code, Message: "all is as the spec asks",
@@ -89,15 +89,15 @@ func conditions(generation int64, why reason.Reason) []metav1.Condition {
 }
 
 // newPod returns a pod such as the operator makes. No scheduler takes it, and so no kubelet is missed.
-func newPod(of *v1alpha1.ComputeCluster, role string) *corev1.Pod {
+func newPod(of *v1beta1.ComputeCluster, role string) *corev1.Pod {
 	isTrue := true
 	quantities := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("16Gi")}
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: of.Namespace, Name: of.Name + "-" + role,
-			Labels: map[string]string{v1alpha1.LabelCluster: of.Name, v1alpha1.LabelRole: role, v1alpha1.LabelGroup: "cpu"},
+			Labels: map[string]string{v1beta1.LabelCluster: of.Name, v1beta1.LabelRole: role, v1beta1.LabelGroup: "cpu"},
 			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: v1alpha1.GroupVersion.String(), Kind: "ComputeCluster", Name: of.Name, UID: of.UID, Controller: &isTrue, BlockOwnerDeletion: &isTrue,
+				APIVersion: v1beta1.GroupVersion.String(), Kind: "ComputeCluster", Name: of.Name, UID: of.UID, Controller: &isTrue, BlockOwnerDeletion: &isTrue,
 			}},
 		},
 		Spec: corev1.PodSpec{

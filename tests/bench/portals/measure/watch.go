@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/bench/portals"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
@@ -149,11 +149,11 @@ func (m *measurement) watchServer(ctx context.Context, s *server, tokens []strin
 // watchDirect begins the same watches where a list ends.
 func (m *measurement) watchDirect(ctx context.Context, tokens []string) (*crowd, error) {
 	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("ComputeClusterList"))
+	list.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("ComputeClusterList"))
 	if err := m.List(ctx, list, client.Limit(1)); err != nil {
 		return nil, fmt.Errorf("list the clusters: %w", err)
 	}
-	what := watching{path: "/apis/heliostat.dev/v1alpha1/computeclusters?watch=true&resourceVersion=", since: list.ResourceVersion}
+	what := watching{path: "/apis/heliostat.dev/v1beta1/computeclusters?watch=true&resourceVersion=", since: list.ResourceVersion}
 	return m.watch(ctx, m.direct(), tokens, what, 1)
 }
 

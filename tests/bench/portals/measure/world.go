@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -90,7 +90,7 @@ func (w *world) install(ctx context.Context) error {
 		return err
 	}
 	return live.Until(ctx, startLimit, "the kind ComputeCluster to be served", func(ctx context.Context) error {
-		return w.List(ctx, &v1alpha1.ComputeClusterList{}, client.Limit(1))
+		return w.List(ctx, &v1beta1.ComputeClusterList{}, client.Limit(1))
 	})
 }
 
@@ -161,7 +161,7 @@ func (w *world) made(ctx context.Context) (map[string]bool, error) {
 	names := map[string]bool{}
 	for _, kind := range []string{"ComputeClusterList", "ClusterJobList", "ClusterServiceList"} {
 		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
+		list.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(kind))
 		if err := w.List(ctx, list); err != nil {
 			return nil, fmt.Errorf("list what is there: %w", err)
 		}
@@ -182,9 +182,9 @@ func (w *world) make(ctx context.Context, i int) error {
 	if err := w.Status().Update(ctx, object); err != nil {
 		return fmt.Errorf("write the status of %s: %w", object.GetName(), err)
 	}
-	cluster, is := object.(*v1alpha1.ComputeCluster)
+	cluster, is := object.(*v1beta1.ComputeCluster)
 	if !is {
 		return nil
 	}
-	return errors.Join(w.Create(ctx, newPod(cluster, v1alpha1.RoleHead)), w.Create(ctx, newPod(cluster, v1alpha1.RoleWorker)))
+	return errors.Join(w.Create(ctx, newPod(cluster, v1beta1.RoleHead)), w.Create(ctx, newPod(cluster, v1beta1.RoleWorker)))
 }

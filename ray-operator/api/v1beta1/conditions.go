@@ -1,4 +1,4 @@
-package v1alpha1
+package v1beta1
 
 // Condition types of a ComputeCluster. Ready, Reconciling and Stalled follow
 // kstatus, so that kubectl wait, Argo CD and Flux understand them.

@@ -1,4 +1,4 @@
-package v1alpha1
+package v1beta1
 
 // ConnectStatus holds lines for a shell inside the Kubernetes cluster, such as that of another pod. None contains a token or a key.
 type ConnectStatus struct {

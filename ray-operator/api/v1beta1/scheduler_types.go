@@ -1,4 +1,4 @@
-package v1alpha1
+package v1beta1
 
 // SchedulerKind is a kind of gang scheduler.
 type SchedulerKind string

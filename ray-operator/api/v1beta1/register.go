@@ -1,4 +1,4 @@
-package v1alpha1
+package v1beta1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -7,7 +7,7 @@ import (
 )
 
 // GroupVersion is the API group and version of every kind in this package.
-var GroupVersion = schema.GroupVersion{Group: "heliostat.dev", Version: "v1alpha1"}
+var GroupVersion = schema.GroupVersion{Group: "heliostat.dev", Version: "v1beta1"}
 
 // AddToScheme registers the package's kinds with a scheme.
 func AddToScheme(scheme *runtime.Scheme) error {

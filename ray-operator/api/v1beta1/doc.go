@@ -1,4 +1,4 @@
-// Package v1alpha1 holds the kinds of the group heliostat.dev: what users write
+// Package v1beta1 holds the kinds of the group heliostat.dev: what users write
 // and what they read back, with the labels, annotations and condition types that
 // other programs may rely on.
 //
@@ -8,4 +8,4 @@
 //
 // +kubebuilder:object:generate=true
 // +groupName=heliostat.dev
-package v1alpha1
+package v1beta1
