@@ -7,47 +7,47 @@ import (
 
 // PodDefaults are settings that every pod of a cluster gets.
 type PodDefaults struct {
-	// ServiceAccountName of the pods. Pods mount its token only where a template asks for it.
+	// serviceAccountName of the pods. Pods mount its token only where a template asks for it.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="the name must be a DNS-1123 subdomain; use lower-case letters, digits, '-' and '.'"
 	// +optional
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
-	// ImagePullSecrets are Secrets with credentials for registries.
+	// imagePullSecrets are Secrets with credentials for registries.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=atomic
 	// +optional
 	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
-	// Labels of the pods.
+	// labels of the pods.
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/') && !key.contains('.heliostat.dev/') && !(key in ['app.kubernetes.io/name', 'app.kubernetes.io/instance', 'app.kubernetes.io/managed-by']))",message="a key must not have the prefix heliostat.dev, nor be app.kubernetes.io/name, instance or managed-by, which the operator sets; choose another"
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
-	// Annotations of the pods.
+	// annotations of the pods.
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/') && !key.contains('.heliostat.dev/'))",message="a key must not have the prefix heliostat.dev, which is reserved for the operator; choose another"
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
-	// Env of the Ray container.
+	// env of the Ray container.
 	// +kubebuilder:validation:MaxItems=256
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Env []corev1.EnvVar `json:"env,omitempty"`
-	// EnvFrom of the Ray container.
+	// envFrom of the Ray container.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=atomic
 	// +optional
 	EnvFrom []corev1.EnvFromSource `json:"envFrom,omitempty"`
-	// NodeSelector of the pods.
+	// nodeSelector of the pods.
 	// +kubebuilder:validation:MaxProperties=64
 	// +optional
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
-	// Tolerations of the pods, in addition to those of their templates.
+	// tolerations of the pods, in addition to those of their templates.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
 	// +optional
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
-	// PriorityClassName of the pods.
+	// priorityClassName of the pods.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="the name must be a DNS-1123 subdomain; use lower-case letters, digits, '-' and '.'"
 	// +optional
@@ -63,27 +63,27 @@ type PodDefaults struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.ipFamilies) || self.ipFamilies.size() < 2 || self.?ipFamilyPolicy.orValue('SingleStack') != 'SingleStack'",message="two ipFamilies need ipFamilyPolicy PreferDualStack or RequireDualStack; set one of the two or leave a family out",fieldPath=".ipFamilies"
 // +kubebuilder:validation:XValidation:rule="self.?headless.orValue(false) || !oldSelf.?ipFamilies[?0].hasValue() || self.?ipFamilies[?0].orValue(oldSelf.ipFamilies[0]) == oldSelf.ipFamilies[0]",message="the first of ipFamilies must not change; restore it or create a new object"
 type HeadServiceSpec struct {
-	// Type of the Service. Default: ClusterIP.
+	// type of the Service. Default: ClusterIP.
 	// +kubebuilder:validation:Enum=ClusterIP;NodePort;LoadBalancer
 	// +optional
 	Type corev1.ServiceType `json:"type,omitempty"`
-	// Headless, if true, makes the Service headless: its name resolves to the address of the head pod. Immutable. Default: false.
+	// headless, if true, makes the Service headless: its name resolves to the address of the head pod. Immutable. Default: false.
 	// +optional
 	Headless bool `json:"headless,omitempty"`
 
 	ServiceReach `json:",inline"`
 
-	// Labels of the Service.
+	// labels of the Service.
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/') && !key.contains('.heliostat.dev/') && !(key in ['app.kubernetes.io/name', 'app.kubernetes.io/instance', 'app.kubernetes.io/managed-by']))",message="a key must not have the prefix heliostat.dev, nor be app.kubernetes.io/name, instance or managed-by, which the operator sets; choose another"
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
-	// Annotations of the Service, such as those that load balancers read.
+	// annotations of the Service, such as those that load balancers read.
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/') && !key.contains('.heliostat.dev/'))",message="a key must not have the prefix heliostat.dev, which is reserved for the operator; choose another"
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
-	// Ports in addition to Ray's own ports, which the Service always has: gcs, dashboard, client, metrics, serve.
+	// ports in addition to Ray's own ports, which the Service always has: gcs, dashboard, client, metrics, serve.
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:XValidation:rule="self.all(port, !(port.name in ['gcs', 'dashboard', 'client', 'metrics', 'serve']))",message="a port must not be named gcs, dashboard, client, metrics or serve, which are Ray's own ports; choose another name"
 	// +kubebuilder:validation:XValidation:rule="self.all(port, !(port.port in [6379, 8265, 10001, 8080, 8000]))",message="a port must not be 6379, 8265, 10001, 8080 or 8000, which are Ray's own ports; choose another number"
@@ -96,17 +96,17 @@ type HeadServiceSpec struct {
 
 // ServicePort is an additional port of the head's Service.
 type ServicePort struct {
-	// Name of the port, a DNS label.
+	// name of the port, a DNS label.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	// +required
 	Name string `json:"name"`
-	// Port of the Service.
+	// port of the Service.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	// +required
 	Port int32 `json:"port"`
-	// TargetPort on the head pod. Default: the same as port.
+	// targetPort on the head pod. Default: the same as port.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	// +optional
@@ -115,38 +115,38 @@ type ServicePort struct {
 
 // IngressSpec exposes the dashboard outside the Kubernetes cluster. Requests still need Ray's token.
 type IngressSpec struct {
-	// ClassName of the Ingress. Default: the Kubernetes cluster's default class.
+	// className of the Ingress. Default: the Kubernetes cluster's default class.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="the name must be a DNS-1123 subdomain; use lower-case letters, digits, '-' and '.'"
 	// +optional
 	ClassName string `json:"className,omitempty"`
-	// Host of the dashboard.
+	// host of the dashboard.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([*][.])?[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$') && !self.matches('^[0-9.]+$')",message="host must be a DNS name, not an address; give one such as ray.example.com"
 	// +required
 	Host string `json:"host"`
-	// Path of the dashboard, including all paths below it. Default: "/".
+	// path of the dashboard, including all paths below it. Default: "/".
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:XValidation:rule="self.startsWith('/') && !['//', '/./', '/../', '%2f', '%2F'].exists(part, self.contains(part)) && !self.endsWith('/..') && !self.endsWith('/.')",message="path must begin with '/' and contain no '//', '/./', '/../' or escaped '/'; give a plain path such as /ray"
 	// +optional
 	Path string `json:"path,omitempty"`
-	// AdditionalHosts of the dashboard.
+	// additionalHosts of the dashboard.
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.all(host, host.matches('^([*][.])?[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$') && !host.matches('^[0-9.]+$'))",message="host must be a DNS name, not an address; give one such as ray.example.com"
 	// +listType=set
 	// +optional
 	AdditionalHosts []string `json:"additionalHosts,omitempty"`
-	// PathType is how a request's path is matched with path. Some controllers, such as those of AWS and Google, need ImplementationSpecific and "/*". Default: Prefix.
+	// pathType is how a request's path is matched with path. Some controllers, such as those of AWS and Google, need ImplementationSpecific and "/*". Default: Prefix.
 	// +kubebuilder:validation:Enum=Prefix;Exact;ImplementationSpecific
 	// +optional
 	PathType networkingv1.PathType `json:"pathType,omitempty"`
-	// Annotations of the Ingress, such as those for its controller or cert-manager.
+	// annotations of the Ingress, such as those for its controller or cert-manager.
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/') && !key.contains('.heliostat.dev/'))",message="a key must not have the prefix heliostat.dev, which is reserved for the operator; choose another"
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
-	// TLSSecretName is the Secret with the certificate for all hosts. Default: none, so that the Ingress controller uses its own.
+	// tlsSecretName is the Secret with the certificate for all hosts. Default: none, so that the Ingress controller uses its own.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="the name must be a DNS-1123 subdomain; use lower-case letters, digits, '-' and '.'"
 	// +optional
@@ -163,12 +163,12 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="self.mode != 'Disabled' || !has(self.secretName)",message="secretName must not be set with mode Disabled; leave one of the two out"
 type Authentication struct {
-	// Mode Token requires a token on every port. With Disabled, anyone who reaches the ports can run code in the cluster's pods.
+	// mode Token requires a token on every port. With Disabled, anyone who reaches the ports can run code in the cluster's pods.
 	// +kubebuilder:validation:Enum=Token;Disabled
 	// +kubebuilder:default=Token
 	// +optional
 	Mode string `json:"mode,omitempty"`
-	// SecretName is your own Secret with the token under the key auth_token. A pod keeps the token that it started with: a change affects new pods only. Default: a Secret that the operator creates.
+	// secretName is your own Secret with the token under the key auth_token. A pod keeps the token that it started with: a change affects new pods only. Default: a Secret that the operator creates.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="the name must be a DNS-1123 subdomain; use lower-case letters, digits, '-' and '.'"
 	// +optional
@@ -199,32 +199,32 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.encryption != 'Required' || self.isolation != 'Disabled'",message="isolation must be Enabled with encryption, because Ray's agents accept the token in clear text; leave isolation out"
 // +kubebuilder:validation:XValidation:rule="!has(self.encryptionSize) || size(self.encryptionSize) == 0 || self.encryption == 'Required'",message="encryptionSize must be used with encryption Required; set encryption too, or leave encryptionSize out",fieldPath=".encryptionSize"
 type Network struct {
-	// Isolation Enabled creates a NetworkPolicy for the cluster's pods. With Disabled, anyone in the Kubernetes cluster can reach all of their ports.
+	// isolation Enabled creates a NetworkPolicy for the cluster's pods. With Disabled, anyone in the Kubernetes cluster can reach all of their ports.
 	// +kubebuilder:validation:Enum=Enabled;Disabled
 	// +kubebuilder:default=Enabled
 	// +optional
 	Isolation string `json:"isolation,omitempty"`
-	// AllowFrom are additional peers that may connect to the pods.
+	// allowFrom are additional peers that may connect to the pods.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
 	// +optional
 	AllowFrom []IngressRule `json:"allowFrom,omitempty"`
-	// AllowTo, if set, restricts the pods to these peers, in addition to the cluster itself, DNS and the control store. Default: all addresses except the cloud's metadata.
+	// allowTo, if set, restricts the pods to these peers, in addition to the cluster itself, DNS and the control store. Default: all addresses except the cloud's metadata.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
 	// +optional
 	AllowTo []EgressRule `json:"allowTo,omitempty"`
-	// CloudMetadata Enabled lets the pods reach the cloud's metadata addresses, where code can get the credentials of its node. Disabled blocks them unless allowTo names them.
+	// cloudMetadata Enabled lets the pods reach the cloud's metadata addresses, where code can get the credentials of its node. Disabled blocks them unless allowTo names them.
 	// +kubebuilder:validation:Enum=Enabled;Disabled
 	// +kubebuilder:default=Disabled
 	// +optional
 	CloudMetadata string `json:"cloudMetadata,omitempty"`
-	// Encryption Required makes Ray's processes and the operator use TLS only, with certificates of this cluster. Immutable.
+	// encryption Required makes Ray's processes and the operator use TLS only, with certificates of this cluster. Immutable.
 	// +kubebuilder:validation:Enum=Disabled;Required
 	// +kubebuilder:default=Disabled
 	// +optional
 	Encryption string `json:"encryption,omitempty"`
-	// EncryptionSize is the size of each container that encryption adds to a pod: certificates to all pods, encryption to the head. cpu is a request, limits.cpu its limit, memory and ephemeral-storage are request and limit. Default: cpu 10m and memory 32Mi for certificates, cpu 20m and memory 64Mi for encryption.
+	// encryptionSize is the size of each container that encryption adds to a pod: certificates to all pods, encryption to the head. cpu is a request, limits.cpu its limit, memory and ephemeral-storage are request and limit. Default: cpu 10m and memory 32Mi for certificates, cpu 20m and memory 64Mi for encryption.
 	// +kubebuilder:validation:MaxProperties=4
 	// +kubebuilder:validation:XValidation:rule="self.all(name, name in ['cpu', 'limits.cpu', 'memory', 'ephemeral-storage'])",message="encryptionSize must contain only cpu, limits.cpu, memory and ephemeral-storage; remove the rest"
 	// +kubebuilder:validation:XValidation:rule="!self.exists(name, name != 'memory' && sign(quantity(string(self[name]))) <= 0) && !self.exists(name, name == 'memory' && quantity(string(self[name])).isLessThan(quantity('32Mi')))",message="encryptionSize must have amounts above 0 and memory of at least 32Mi; raise it"
@@ -250,13 +250,13 @@ const (
 
 // IngressRule allows peers to connect to ports of the cluster.
 type IngressRule struct {
-	// From are the peers. An empty list allows all.
+	// from are the peers. An empty list allows all.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
 	// +kubebuilder:validation:XValidation:rule="self.all(peer, has(peer.ipBlock) != (has(peer.podSelector) || has(peer.namespaceSelector)))",message="a peer must be either an ipBlock or selectors, and must not be empty; split it into two peers, or fill it in"
 	// +required
 	From []networkingv1.NetworkPolicyPeer `json:"from"`
-	// Ports that they may connect to.
+	// ports that they may connect to.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=6
 	// +listType=set
@@ -266,13 +266,13 @@ type IngressRule struct {
 
 // EgressRule allows the cluster's pods to connect to peers.
 type EgressRule struct {
-	// To are the peers. An empty list allows all.
+	// to are the peers. An empty list allows all.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
 	// +kubebuilder:validation:XValidation:rule="self.all(peer, has(peer.ipBlock) != (has(peer.podSelector) || has(peer.namespaceSelector)))",message="a peer must be either an ipBlock or selectors, and must not be empty; split it into two peers, or fill it in"
 	// +required
 	To []networkingv1.NetworkPolicyPeer `json:"to"`
-	// Ports of the peers, by protocol and number. An empty list allows all.
+	// ports of the peers, by protocol and number. An empty list allows all.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
 	// +optional

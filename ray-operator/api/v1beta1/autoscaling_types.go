@@ -14,26 +14,26 @@ const (
 
 // Autoscaling adds workers when tasks, actors or placement groups do not fit, and removes idle ones. Each group needs maxReplicas.
 type Autoscaling struct {
-	// IdleTimeoutSeconds is how long a worker must be idle before it is removed.
+	// idleTimeoutSeconds is how long a worker must be idle before it is removed.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=31536000
 	// +kubebuilder:default=60
 	// +optional
 	IdleTimeoutSeconds *int32 `json:"idleTimeoutSeconds,omitempty"`
 
-	// Pace is how many workers may be starting at once. Conservative allows as many as have joined, at least one. Default allows 100, or as many as have joined if that is more. Aggressive has no limit.
+	// pace is how many workers may be starting at once. Conservative allows as many as have joined, at least one. Default allows 100, or as many as have joined if that is more. Aggressive has no limit.
 	// +kubebuilder:validation:Enum=Default;Conservative;Aggressive
 	// +kubebuilder:default=Default
 	// +optional
 	Pace string `json:"pace,omitempty"`
 
-	// MaxNodes is the maximum number of worker pods of all groups together. Default: the sum that the groups' maxReplicas allow.
+	// maxNodes is the maximum number of worker pods of all groups together. Default: the sum that the groups' maxReplicas allow.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100000
 	// +optional
 	MaxNodes *int32 `json:"maxNodes,omitempty"`
 
-	// Size of the autoscaler's container in the head pod: cpu is a request, limits.cpu its limit, memory and ephemeral-storage are request and limit. Default: cpu 50m, memory 64Mi.
+	// size of the autoscaler's container in the head pod: cpu is a request, limits.cpu its limit, memory and ephemeral-storage are request and limit. Default: cpu 50m, memory 64Mi.
 	// +kubebuilder:validation:MaxProperties=4
 	// +kubebuilder:validation:XValidation:rule="self.all(name, name in ['cpu', 'limits.cpu', 'memory', 'ephemeral-storage'])",message="the autoscaler's size must contain only cpu, limits.cpu, memory and ephemeral-storage; remove the rest"
 	// +kubebuilder:validation:XValidation:rule="!self.exists(name, name != 'memory' && sign(quantity(string(self[name]))) <= 0) && !self.exists(name, name == 'memory' && quantity(string(self[name])).isLessThan(quantity('32Mi')))",message="the autoscaler's size must have amounts above 0 and memory of at least 32Mi; raise it"
@@ -41,12 +41,12 @@ type Autoscaling struct {
 	// +optional
 	Size corev1.ResourceList `json:"size,omitempty"`
 
-	// Image of the autoscaler's container, such as the operator's image in your own registry. It must contain the operator's program /autoscaler. Default: the operator's image.
+	// image of the autoscaler's container, such as the operator's image in your own registry. It must contain the operator's program /autoscaler. Default: the operator's image.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Image string `json:"image,omitempty"`
 
-	// Env of the autoscaler's container, such as GODEBUG. Default: none.
+	// env of the autoscaler's container, such as GODEBUG. Default: none.
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:XValidation:rule="self.all(e, e.name != 'POD_UID' && !has(e.valueFrom))",message="a variable of the autoscaler must have a plain value, and must not be POD_UID; correct it"
 	// +listType=map
@@ -54,7 +54,7 @@ type Autoscaling struct {
 	// +optional
 	Env []corev1.EnvVar `json:"env,omitempty"`
 
-	// SecurityContext of the autoscaler's container, within pod security "restricted". Default: what that level requires, and a read-only root file system.
+	// securityContext of the autoscaler's container, within pod security "restricted". Default: what that level requires, and a read-only root file system.
 	// +kubebuilder:validation:XValidation:rule="self.?runAsNonRoot.orValue(true) && self.?runAsUser.orValue(1) != 0 && !self.?privileged.orValue(false) && !self.?allowPrivilegeEscalation.orValue(false)",message="the autoscaler must run within pod security restricted, without root and privileges; remove them"
 	// +kubebuilder:validation:XValidation:rule="!has(self.procMount) && !has(self.seLinuxOptions) && !has(self.windowsOptions) && self.?seccompProfile.?type.orValue('') != 'Unconfined' && self.?appArmorProfile.?type.orValue('') != 'Unconfined'",message="the autoscaler must run within pod security restricted, under the profiles of its runtime; remove procMount, seLinuxOptions, windowsOptions and Unconfined"
 	// +kubebuilder:validation:XValidation:rule="!has(self.capabilities) || size(self.capabilities.?add.orValue([])) == 0 && size(self.capabilities.?drop.orValue([])) == 1 && self.capabilities.drop[0] == 'ALL'",message="the autoscaler must have no capabilities; leave capabilities out, or set drop: [ALL]"
@@ -64,43 +64,43 @@ type Autoscaling struct {
 
 // AutoscalingStatus is the last decision of the autoscaler of the current head.
 type AutoscalingStatus struct {
-	// Groups are the target of each group, and why.
+	// groups are the target of each group, and why.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Groups []GroupTarget `json:"groups,omitempty"`
-	// Retiring are workers that will be removed, 20 at most.
+	// retiring are workers that will be removed, 20 at most.
 	// +listType=atomic
 	// +optional
 	Retiring []RetiringWorker `json:"retiring,omitempty"`
-	// RetiringTotal is how many workers will be removed.
+	// retiringTotal is how many workers will be removed.
 	// +optional
 	RetiringTotal int32 `json:"retiringTotal,omitempty"`
-	// Infeasible is demand that no number of workers can satisfy, 20 shapes at most. It is updated every 30 seconds.
+	// infeasible is demand that no number of workers can satisfy, 20 shapes at most. It is updated every 30 seconds.
 	// +listType=atomic
 	// +optional
 	Infeasible []InfeasibleShape `json:"infeasible,omitempty"`
-	// InfeasibleTotal is the number of such shapes.
+	// infeasibleTotal is the number of such shapes.
 	// +optional
 	InfeasibleTotal int32 `json:"infeasibleTotal,omitempty"`
-	// HeadUID is the UID of the head pod whose autoscaler decided this.
+	// headUID is the UID of the head pod whose autoscaler decided this.
 	// +optional
 	HeadUID string `json:"headUID,omitempty"`
 }
 
 // GroupTarget is the target of a group.
 type GroupTarget struct {
-	// Name of the group.
+	// name of the group.
 	Name string `json:"name"`
-	// Target is the number of replicas.
+	// target is the number of replicas.
 	Target int32 `json:"target"`
-	// Replicas was the spec's replicas at that time, or negative if it was not set. After autoscaling is turned off, the target counts until replicas changes.
+	// replicas was the spec's replicas at that time, or negative if it was not set. After autoscaling is turned off, the target counts until replicas changes.
 	// +optional
 	Replicas int32 `json:"replicas,omitempty"`
-	// Reason is the demand behind the target, such as "3 × {GPU: 1}".
+	// reason is the demand behind the target, such as "3 × {GPU: 1}".
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// Rolled reports that the group keeps this target while its workers are replaced.
+	// rolled reports that the group keeps this target while its workers are replaced.
 	// +optional
 	Rolled bool `json:"rolled,omitempty"`
 }
@@ -123,33 +123,33 @@ const (
 
 // RetiringWorker is a worker that will be removed.
 type RetiringWorker struct {
-	// Pod is the name of its pod.
+	// pod is the name of its pod.
 	Pod string `json:"pod"`
-	// UID of the pod.
+	// uid of the pod.
 	// +optional
 	UID string `json:"uid,omitempty"`
-	// Node is the ID of its Ray node in hexadecimal. Empty if it never joined.
+	// node is the ID of its Ray node in hexadecimal. Empty if it never joined.
 	// +optional
 	Node string `json:"node,omitempty"`
-	// Reason is Idle, Unneeded, NoCapacity or Late, or the operator's reason: Surplus for a lowered maximum, GroupSuspended, GroupRemoved, Rolling, Retired, NodeDraining.
+	// reason is Idle, Unneeded, NoCapacity or Late, or the operator's reason: Surplus for a lowered maximum, GroupSuspended, GroupRemoved, Rolling, Retired, NodeDraining.
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// State is Draining or Drained.
+	// state is Draining or Drained.
 	// +optional
 	State string `json:"state,omitempty"`
-	// Deadline is when the pod is deleted even if Ray has not reported it as drained.
+	// deadline is when the pod is deleted even if Ray has not reported it as drained.
 	// +optional
 	Deadline *metav1.Time `json:"deadline,omitempty"`
 }
 
 // InfeasibleShape is a resource request that no group can ever satisfy.
 type InfeasibleShape struct {
-	// Shape is the request, such as "{GPU: 16}".
+	// shape is the request, such as "{GPU: 16}".
 	Shape string `json:"shape"`
-	// Count is how many such requests are pending.
+	// count is how many such requests are pending.
 	// +optional
 	Count int32 `json:"count,omitempty"`
-	// Reason is why it cannot fit, such as "the largest group has 8 GPU".
+	// reason is why it cannot fit, such as "the largest group has 8 GPU".
 	// +optional
 	Reason string `json:"reason,omitempty"`
 }

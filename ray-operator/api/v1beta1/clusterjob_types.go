@@ -24,10 +24,10 @@ type ClusterJob struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is the desired state. No controller writes it.
+	// spec is the desired state. No controller writes it.
 	// +required
 	Spec ClusterJobSpec `json:"spec"`
-	// Status is the observed state, as the operator reported it last.
+	// status is the observed state, as the operator reported it last.
 	// +kubebuilder:default={conditions: {{type: "Ready", status: "Unknown", reason: "Pending", message: "Waiting for the operator; if this stays, check that the Heliostat operator runs", lastTransitionTime: "1970-01-01T00:00:00Z"}}}
 	// +optional
 	Status ClusterJobStatus `json:"status,omitempty"`
@@ -49,22 +49,22 @@ type ClusterJobList struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.cleanup) || has(self.clusterTemplate)",message="cleanup must be used with clusterTemplate only; leave cleanup out, or use clusterTemplate",fieldPath=".cleanup"
 // +kubebuilder:validation:XValidation:rule="!has(self.retry) || !has(self.retry.scope) || self.retry.scope != 'Cluster' || has(self.clusterTemplate)",message="scope Cluster must be used with clusterTemplate only; use scope Driver, or clusterTemplate",fieldPath=".retry"
 type ClusterJobSpec struct {
-	// ClusterRef names the ComputeCluster to run on, in the same namespace.
+	// clusterRef names the ComputeCluster to run on, in the same namespace.
 	// +optional
 	ClusterRef *ClusterReference `json:"clusterRef,omitempty"`
 
-	// ClusterTemplate describes the job's own ComputeCluster, which is deleted after the job ends.
+	// clusterTemplate describes the job's own ComputeCluster, which is deleted after the job ends.
 	// +optional
 	ClusterTemplate *ClusterTemplate `json:"clusterTemplate,omitempty"`
 
-	// Entrypoint is a shell command line, as in Ray's job API.
+	// entrypoint is a shell command line, as in Ray's job API.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=32768
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.trim() != ''",message="entrypoint must not be blank; give a shell line, such as python train.py"
 	// +optional
 	Entrypoint string `json:"entrypoint,omitempty"`
 
-	// Command is a program with its arguments, run without a shell. Each argument is passed unchanged.
+	// command is a program with its arguments, run without a shell. Each argument is passed unchanged.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=1024
 	// +kubebuilder:validation:items:MaxLength=32768
@@ -73,20 +73,20 @@ type ClusterJobSpec struct {
 	// +optional
 	Command []string `json:"command,omitempty"`
 
-	// RuntimeEnv is Ray's runtime environment, in Ray's own form.
+	// runtimeEnv is Ray's runtime environment, in Ray's own form.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Type=object
 	// +optional
 	RuntimeEnv *runtime.RawExtension `json:"runtimeEnv,omitempty"`
 
-	// Env is the environment of the driver and its tasks. A valueFrom needs clusterTemplate, where it becomes environment of the pods. On a shared cluster, its value would be readable in Ray's store.
+	// env is the environment of the driver and its tasks. A valueFrom needs clusterTemplate, where it becomes environment of the pods. On a shared cluster, its value would be readable in Ray's store.
 	// +kubebuilder:validation:MaxItems=256
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Env []corev1.EnvVar `json:"env,omitempty"`
 
-	// EntrypointResources are Ray resources that the driver itself reserves, with the keys of rayResources. Default: none, and the driver runs on the head.
+	// entrypointResources are Ray resources that the driver itself reserves, with the keys of rayResources. Default: none, and the driver runs on the head.
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(name, !(name in ['', 'object_store_memory', 'bundle']) && !name.startsWith('node:'))",message="a resource must not be named object_store_memory, bundle or node:..., or have an empty name; choose another name"
 	// +kubebuilder:validation:XValidation:rule="self.all(name, !(name in ['cpu', 'gpu', 'tpu', 'google.com/tpu']) && !name.endsWith('/gpu'))",message="a resource of the driver must have Ray's name, not that of Kubernetes; write CPU, GPU or TPU"
@@ -95,34 +95,34 @@ type ClusterJobSpec struct {
 	// +optional
 	EntrypointResources map[string]resource.Quantity `json:"entrypointResources,omitempty"`
 
-	// EntrypointLabelSelector selects by labels the Ray nodes on which the driver may run. It needs Ray 2.54.
+	// entrypointLabelSelector selects by labels the Ray nodes on which the driver may run. It needs Ray 2.54.
 	// +kubebuilder:validation:MaxProperties=64
 	// +optional
 	EntrypointLabelSelector map[string]string `json:"entrypointLabelSelector,omitempty"`
 
-	// Metadata that Ray stores with the job.
+	// metadata that Ray stores with the job.
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/') && key != 'job_submission_id')",message="a key must not have the prefix heliostat.dev, nor be Ray's job_submission_id; choose another"
 	// +optional
 	Metadata map[string]string `json:"metadata,omitempty"`
 
-	// Retry configures when and where a failed attempt is retried. Default: never.
+	// retry configures when and where a failed attempt is retried. Default: never.
 	// +optional
 	Retry *Retry `json:"retry,omitempty"`
 
-	// StartDeadlineSeconds is the maximum time from creation or resumption until the job first runs.
+	// startDeadlineSeconds is the maximum time from creation or resumption until the job first runs.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=31536000
 	// +optional
 	StartDeadlineSeconds *int32 `json:"startDeadlineSeconds,omitempty"`
 
-	// ActiveDeadlineSeconds is the maximum duration of all attempts together, from the first run. It restarts when a suspended job resumes.
+	// activeDeadlineSeconds is the maximum duration of all attempts together, from the first run. It restarts when a suspended job resumes.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=31536000
 	// +optional
 	ActiveDeadlineSeconds *int32 `json:"activeDeadlineSeconds,omitempty"`
 
-	// Cleanup configures what is deleted of the job's own cluster, and when. If no rule names the outcome, the cluster stays as long as the job exists. Default: the cluster is deleted immediately.
+	// cleanup configures what is deleted of the job's own cluster, and when. If no rule names the outcome, the cluster stays as long as the job exists. Default: the cluster is deleted immediately.
 	// +kubebuilder:validation:MaxItems=8
 	// +kubebuilder:validation:XValidation:rule="self.all(rule, self.exists_one(other, other.outcome == rule.outcome && other.action == rule.action))",message="rules must differ in outcome or action; keep one of the two"
 	// +kubebuilder:validation:XValidation:rule="self.all(rule, rule.action != 'DeleteWorkers' || !self.exists(other, other.action == 'DeleteCluster' && other.outcome == rule.outcome && (has(rule.afterSeconds) ? rule.afterSeconds : 0) >= (has(other.afterSeconds) ? other.afterSeconds : 0)))",message="DeleteWorkers must come before DeleteCluster; lower its afterSeconds or remove it"
@@ -130,17 +130,17 @@ type ClusterJobSpec struct {
 	// +optional
 	Cleanup []CleanupRule `json:"cleanup,omitempty"`
 
-	// TTLSecondsAfterFinished is how long after its end the ClusterJob is deleted, together with its cluster if that still exists. Default: never.
+	// ttlSecondsAfterFinished is how long after its end the ClusterJob is deleted, together with its cluster if that still exists. Default: never.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=31536000
 	// +optional
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 
-	// Suspend, if true, stops the run and deletes the job's own cluster. Resuming starts the next attempt.
+	// suspend, if true, stops the run and deletes the job's own cluster. Resuming starts the next attempt.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 
-	// ManagedBy names the controller that reconciles this object. This operator ignores objects with any other value than the default, as MultiKueue needs. Immutable.
+	// managedBy names the controller that reconciles this object. This operator ignores objects with any other value than the default, as MultiKueue needs. Immutable.
 	// +kubebuilder:default="heliostat.dev/operator"
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="managedBy is immutable; create a new job"
@@ -151,7 +151,7 @@ type ClusterJobSpec struct {
 
 // ClusterReference names a ComputeCluster in the same namespace.
 type ClusterReference struct {
-	// Name of the ComputeCluster.
+	// name of the ComputeCluster.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=50
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="the name must be valid for a ComputeCluster; give the name of one in the same namespace"
@@ -165,22 +165,22 @@ type ClusterReference struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.managedBy) || self.spec.managedBy == 'heliostat.dev/operator'",message="managedBy must not name another controller in a clusterTemplate; set spec.managedBy of the job or the service",fieldPath=".spec.managedBy"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.idlePolicy) || !has(self.spec.idlePolicy.action) || self.spec.idlePolicy.action == 'None'",message="idlePolicy must have action None in a clusterTemplate, because jobs use cleanup and services are never idle; leave idlePolicy out, or use action None",fieldPath=".spec.idlePolicy"
 type ClusterTemplate struct {
-	// Metadata of the ComputeCluster.
+	// metadata of the ComputeCluster.
 	// +optional
 	Metadata TemplateMetadata `json:"metadata,omitempty"`
-	// Spec of the ComputeCluster.
+	// spec of the ComputeCluster.
 	// +required
 	Spec ComputeClusterSpec `json:"spec"`
 }
 
 // TemplateMetadata is the metadata of an object that is created from a template.
 type TemplateMetadata struct {
-	// Labels of the object.
+	// labels of the object.
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/') && !key.contains('.heliostat.dev/'))",message="a key must not have the prefix heliostat.dev, which is reserved for the operator; choose another"
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
-	// Annotations of the object.
+	// annotations of the object.
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/') && !key.contains('.heliostat.dev/'))",message="a key must not have the prefix heliostat.dev, which is reserved for the operator; choose another"
 	// +optional
@@ -202,43 +202,43 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.backoffSeconds) || !has(self.maxBackoffSeconds) || self.backoffSeconds <= self.maxBackoffSeconds",message="backoffSeconds (default 10) must not be above maxBackoffSeconds (default 360); lower it or raise the other"
 type Retry struct {
-	// Limit is the maximum number of retries after failed attempts. Default: 0.
+	// limit is the maximum number of retries after failed attempts. Default: 0.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
 	// +optional
 	Limit int32 `json:"limit,omitempty"`
 
-	// Scope is where the next attempt runs: Driver on the same cluster, Cluster on a new one. Default: Driver.
+	// scope is where the next attempt runs: Driver on the same cluster, Cluster on a new one. Default: Driver.
 	// +kubebuilder:validation:Enum=Driver;Cluster
 	// +kubebuilder:default=Driver
 	// +optional
 	Scope RetryScope `json:"scope,omitempty"`
 
-	// BackoffSeconds is the pause before the first retry. It doubles with each further one. Default: 10.
+	// backoffSeconds is the pause before the first retry. It doubles with each further one. Default: 10.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=86400
 	// +kubebuilder:default=10
 	// +optional
 	BackoffSeconds *int32 `json:"backoffSeconds,omitempty"`
 
-	// MaxBackoffSeconds is the longest pause. Default: 360.
+	// maxBackoffSeconds is the longest pause. Default: 360.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=86400
 	// +kubebuilder:default=360
 	// +optional
 	MaxBackoffSeconds *int32 `json:"maxBackoffSeconds,omitempty"`
 
-	// OnExitCodes limits which failures are retried, by exit code. Attempts lost to infrastructure are retried whatever their exit code. Default: all.
+	// onExitCodes limits which failures are retried, by exit code. Attempts lost to infrastructure are retried whatever their exit code. Default: all.
 	// +optional
 	OnExitCodes *ExitCodes `json:"onExitCodes,omitempty"`
 
-	// InfrastructureLimit is the maximum number of retries of attempts lost to infrastructure (head, node or cluster), separate from limit. Default: they count towards limit.
+	// infrastructureLimit is the maximum number of retries of attempts lost to infrastructure (head, node or cluster), separate from limit. Default: they count towards limit.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
 	// +optional
 	InfrastructureLimit *int32 `json:"infrastructureLimit,omitempty"`
 
-	// AttemptDeadlineSeconds is the maximum duration of one attempt. A longer one is stopped and counts as failed.
+	// attemptDeadlineSeconds is the maximum duration of one attempt. A longer one is stopped and counts as failed.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=31536000
 	// +optional
@@ -249,7 +249,7 @@ type Retry struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.__in__) != has(self.notIn)",message="exit codes must be either those that are retried or those that are not; set exactly one of in and notIn"
 type ExitCodes struct {
-	// In are exit codes that are retried.
+	// in are exit codes that are retried.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=255
 	// +kubebuilder:validation:items:Minimum=1
@@ -257,7 +257,7 @@ type ExitCodes struct {
 	// +listType=set
 	// +optional
 	In []int32 `json:"in,omitempty"`
-	// NotIn are exit codes that are not retried.
+	// notIn are exit codes that are not retried.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=255
 	// +kubebuilder:validation:items:Minimum=1
@@ -289,15 +289,15 @@ const (
 
 // CleanupRule deletes a job's own cluster, or its workers, after an outcome.
 type CleanupRule struct {
-	// Outcome of the job: Success, or Failure for every other end.
+	// outcome of the job: Success, or Failure for every other end.
 	// +kubebuilder:validation:Enum=Success;Failure
 	// +required
 	Outcome JobOutcome `json:"outcome"`
-	// Action is what is deleted.
+	// action is what is deleted.
 	// +kubebuilder:validation:Enum=DeleteCluster;DeleteWorkers
 	// +required
 	Action CleanupAction `json:"action"`
-	// AfterSeconds is the delay after the job's end. Default: 0.
+	// afterSeconds is the delay after the job's end. Default: 0.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=31536000
 	// +optional
@@ -306,54 +306,54 @@ type CleanupRule struct {
 
 // ClusterJobStatus is the observed state of a job.
 type ClusterJobStatus struct {
-	// ObservedGeneration is the generation of the spec that this status describes.
+	// observedGeneration is the generation of the spec that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Phase is a one-word summary for people. Programs must use conditions.
+	// phase is a one-word summary for people. Programs must use conditions.
 	// +optional
 	Phase string `json:"phase,omitempty"`
-	// Summary holds strings for kubectl's columns.
+	// summary holds strings for kubectl's columns.
 	// +optional
 	Summary JobSummary `json:"summary,omitempty"`
-	// Conditions: Ready, Reconciling, Stalled, Complete, Failed, Finished, Suspended.
+	// conditions: Ready, Reconciling, Stalled, Complete, Failed, Finished, Suspended.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// ClusterName is the ComputeCluster of the current or last attempt.
+	// clusterName is the ComputeCluster of the current or last attempt.
 	// +optional
 	ClusterName string `json:"clusterName,omitempty"`
-	// SubmissionID is the submission ID in Ray of the current or last attempt.
+	// submissionID is the submission ID in Ray of the current or last attempt.
 	// +optional
 	SubmissionID string `json:"submissionID,omitempty"`
-	// OwnCluster is the number of the job's own cluster, from 1; 0 without one.
+	// ownCluster is the number of the job's own cluster, from 1; 0 without one.
 	// +optional
 	OwnCluster int32 `json:"ownCluster,omitempty"`
-	// Attempt is the number of the current or last attempt, from 1; 0 before the first.
+	// attempt is the number of the current or last attempt, from 1; 0 before the first.
 	// +optional
 	Attempt int32 `json:"attempt,omitempty"`
-	// Attempts are the last attempts, the oldest first.
+	// attempts are the last attempts, the oldest first.
 	// +listType=map
 	// +listMapKey=number
 	// +optional
 	Attempts []JobAttempt `json:"attempts,omitempty"`
-	// StartTime is when the job first ran after its creation or last resumption.
+	// startTime is when the job first ran after its creation or last resumption.
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
-	// EndTime is when the job ended.
+	// endTime is when the job ended.
 	// +optional
 	EndTime *metav1.Time `json:"endTime,omitempty"`
 }
 
 // JobSummary holds strings that kubectl shows in columns.
 type JobSummary struct {
-	// Attempt is "number/maximum".
+	// attempt is "number/maximum".
 	// +optional
 	Attempt string `json:"attempt,omitempty"`
-	// Duration from the first run to the end. Empty until the job ends.
+	// duration from the first run to the end. Empty until the job ends.
 	// +optional
 	Duration string `json:"duration,omitempty"`
-	// Entrypoint is the beginning of the entrypoint or command.
+	// entrypoint is the beginning of the entrypoint or command.
 	// +optional
 	Entrypoint string `json:"entrypoint,omitempty"`
 }
@@ -373,49 +373,49 @@ const (
 
 // JobAttempt is one submission to one head.
 type JobAttempt struct {
-	// Number of the attempt, from 1.
+	// number of the attempt, from 1.
 	Number int32 `json:"number"`
-	// SubmissionID is its submission ID in Ray, as for "ray job logs".
+	// submissionID is its submission ID in Ray, as for "ray job logs".
 	// +optional
 	SubmissionID string `json:"submissionID,omitempty"`
-	// ClusterName is the ComputeCluster that it runs on.
+	// clusterName is the ComputeCluster that it runs on.
 	// +optional
 	ClusterName string `json:"clusterName,omitempty"`
-	// ClusterUID is that ComputeCluster's UID.
+	// clusterUID is that ComputeCluster's UID.
 	// +optional
 	ClusterUID string `json:"clusterUID,omitempty"`
-	// HeadName is the head pod that it was submitted to.
+	// headName is the head pod that it was submitted to.
 	// +optional
 	HeadName string `json:"headName,omitempty"`
-	// HeadUID is that pod's UID. The attempt was submitted to no other pod.
+	// headUID is that pod's UID. The attempt was submitted to no other pod.
 	// +optional
 	HeadUID string `json:"headUID,omitempty"`
-	// Session is Ray's session name of the head that accepted it.
+	// session is Ray's session name of the head that accepted it.
 	// +optional
 	Session string `json:"session,omitempty"`
-	// SubmitTime is when it was bound to that head, just before its submission.
+	// submitTime is when it was bound to that head, just before its submission.
 	// +optional
 	SubmitTime *metav1.Time `json:"submitTime,omitempty"`
-	// StartTime is when it started to run.
+	// startTime is when it started to run.
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
-	// EndTime is when it ended.
+	// endTime is when it ended.
 	// +optional
 	EndTime *metav1.Time `json:"endTime,omitempty"`
-	// Reason is the code of how it ended, or while it is being stopped, why.
+	// reason is the code of how it ended, or while it is being stopped, why.
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// Message explains the reason.
+	// message explains the reason.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// ExitCode of the driver's process, if it exited by itself.
+	// exitCode of the driver's process, if it exited by itself.
 	// +optional
 	ExitCode *int32 `json:"exitCode,omitempty"`
-	// LastLines are the last lines of the driver's output.
+	// lastLines are the last lines of the driver's output.
 	// +listType=atomic
 	// +optional
 	LastLines []string `json:"lastLines,omitempty"`
-	// LogState is how complete lastLines are: Complete, Truncated or Lost. It is absent until they are read.
+	// logState is how complete lastLines are: Complete, Truncated or Lost. It is absent until they are read.
 	// +optional
 	LogState LogState `json:"logState,omitempty"`
 }

@@ -22,10 +22,10 @@ type ClusterJobSchedule struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is the desired state. No controller writes it.
+	// spec is the desired state. No controller writes it.
 	// +required
 	Spec ClusterJobScheduleSpec `json:"spec"`
-	// Status is the observed state, as the operator reported it last.
+	// status is the observed state, as the operator reported it last.
 	// +kubebuilder:default={conditions: {{type: "Ready", status: "Unknown", reason: "Pending", message: "Waiting for the operator; if this stays, check that the Heliostat operator runs", lastTransitionTime: "1970-01-01T00:00:00Z"}}}
 	// +optional
 	Status ClusterJobScheduleStatus `json:"status,omitempty"`
@@ -55,49 +55,49 @@ const (
 
 // ClusterJobScheduleSpec describes when jobs start, and which.
 type ClusterJobScheduleSpec struct {
-	// Schedule is when jobs start, in cron's form: minute, hour, day of the month, month, day of the week; or @hourly, @daily, @weekly, @monthly, @yearly. A time of day that the start of daylight saving skips comes when the clocks have changed, and one that its end repeats comes once. Where each hour is meant, jobs start in each hour that passes.
+	// schedule is when jobs start, in cron's form: minute, hour, day of the month, month, day of the week; or @hourly, @daily, @weekly, @monthly, @yearly. A time of day that the start of daylight saving skips comes when the clocks have changed, and one that its end repeats comes once. Where each hour is meant, jobs start in each hour that passes.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	// +required
 	Schedule string `json:"schedule"`
 
-	// TimeZone is the IANA name of the zone whose clocks the schedule means, such as Europe/Berlin. Default: UTC.
+	// timeZone is the IANA name of the zone whose clocks the schedule means, such as Europe/Berlin. Default: UTC.
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="self == '' || (self != 'Local' && self.matches('^[A-Z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$'))",message="a time zone must be a name of the IANA database; write it such as Europe/Berlin or Etc/UTC"
 	// +optional
 	TimeZone string `json:"timeZone,omitempty"`
 
-	// ConcurrencyPolicy is what happens at a time while an earlier job has not ended: Allow starts the next one beside it, Forbid waits for its end and then starts one job for the latest time, Replace deletes it first. Default: Allow.
+	// concurrencyPolicy is what happens at a time while an earlier job has not ended: Allow starts the next one beside it, Forbid waits for its end and then starts one job for the latest time, Replace deletes it first. Default: Allow.
 	// +kubebuilder:validation:Enum=Allow;Forbid;Replace
 	// +kubebuilder:default=Allow
 	// +optional
 	ConcurrencyPolicy ConcurrencyPolicy `json:"concurrencyPolicy,omitempty"`
 
-	// StartingDeadlineSeconds is how late a job may start. Of all times that were missed, such as while the operator was down, the latest one alone starts, unless it is later than this. Default: no limit.
+	// startingDeadlineSeconds is how late a job may start. Of all times that were missed, such as while the operator was down, the latest one alone starts, unless it is later than this. Default: no limit.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=31536000
 	// +optional
 	StartingDeadlineSeconds *int32 `json:"startingDeadlineSeconds,omitempty"`
 
-	// SuccessfulJobsHistoryLimit is how many jobs that succeeded are kept, the latest ones. Default: 3.
+	// successfulJobsHistoryLimit is how many jobs that succeeded are kept, the latest ones. Default: 3.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
 	// +kubebuilder:default=3
 	// +optional
 	SuccessfulJobsHistoryLimit *int32 `json:"successfulJobsHistoryLimit,omitempty"`
 
-	// FailedJobsHistoryLimit is how many jobs that ended in any other way are kept, the latest ones. Default: 1.
+	// failedJobsHistoryLimit is how many jobs that ended in any other way are kept, the latest ones. Default: 1.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
 	// +kubebuilder:default=1
 	// +optional
 	FailedJobsHistoryLimit *int32 `json:"failedJobsHistoryLimit,omitempty"`
 
-	// Suspend, if true, starts no more jobs. Jobs that have started go on, and times that pass meanwhile are not made up for.
+	// suspend, if true, starts no more jobs. Jobs that have started go on, and times that pass meanwhile are not made up for.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 
-	// JobTemplate describes the jobs. A change of it holds for the jobs that start after it.
+	// jobTemplate describes the jobs. A change of it holds for the jobs that start after it.
 	// +required
 	JobTemplate JobTemplate `json:"jobTemplate"`
 }
@@ -106,38 +106,38 @@ type ClusterJobScheduleSpec struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.suspend) || !self.spec.suspend",message="suspend must not be set in a jobTemplate; suspend the schedule with its own spec.suspend",fieldPath=".spec.suspend"
 type JobTemplate struct {
-	// Metadata of the ClusterJobs.
+	// metadata of the ClusterJobs.
 	// +optional
 	Metadata TemplateMetadata `json:"metadata,omitempty"`
-	// Spec of the ClusterJobs.
+	// spec of the ClusterJobs.
 	// +required
 	Spec ClusterJobSpec `json:"spec"`
 }
 
 // ClusterJobScheduleStatus is the observed state of a schedule.
 type ClusterJobScheduleStatus struct {
-	// ObservedGeneration is the generation of the spec that this status describes.
+	// observedGeneration is the generation of the spec that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Conditions: Ready, Reconciling, Stalled, Suspended.
+	// conditions: Ready, Reconciling, Stalled, Suspended.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// ActiveJobs is how many jobs of the schedule have not ended.
+	// activeJobs is how many jobs of the schedule have not ended.
 	// +optional
 	ActiveJobs int32 `json:"activeJobs,omitempty"`
-	// Active are the names of those jobs, the latest ten, the oldest first.
+	// active are the names of those jobs, the latest ten, the oldest first.
 	// +listType=atomic
 	// +optional
 	Active []string `json:"active,omitempty"`
-	// LastScheduleTime is the latest time for which a job was started.
+	// lastScheduleTime is the latest time for which a job was started.
 	// +optional
 	LastScheduleTime *metav1.Time `json:"lastScheduleTime,omitempty"`
-	// LastSuccessfulTime is when a job of the schedule last succeeded.
+	// lastSuccessfulTime is when a job of the schedule last succeeded.
 	// +optional
 	LastSuccessfulTime *metav1.Time `json:"lastSuccessfulTime,omitempty"`
-	// NextScheduleTime is the next time. Absent while the schedule is suspended.
+	// nextScheduleTime is the next time. Absent while the schedule is suspended.
 	// +optional
 	NextScheduleTime *metav1.Time `json:"nextScheduleTime,omitempty"`
 }

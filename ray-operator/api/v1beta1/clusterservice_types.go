@@ -26,10 +26,10 @@ type ClusterService struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is the desired state. No controller writes it.
+	// spec is the desired state. No controller writes it.
 	// +required
 	Spec ClusterServiceSpec `json:"spec"`
-	// Status is the observed state, as the operator reported it last.
+	// status is the observed state, as the operator reported it last.
 	// +kubebuilder:default={conditions: {{type: "Ready", status: "Unknown", reason: "Pending", message: "Waiting for the operator; if this stays, check that the Heliostat operator runs", lastTransitionTime: "1970-01-01T00:00:00Z"}}}
 	// +optional
 	Status ClusterServiceStatus `json:"status,omitempty"`
@@ -50,40 +50,40 @@ type ClusterServiceList struct {
 // +kubebuilder:validation:XValidation:rule="has(self.clusterRef) == has(oldSelf.clusterRef)",message="a service must not change between clusterRef and clusterTemplate; create a new service"
 // +kubebuilder:validation:XValidation:rule="!has(self.upgrade) || has(self.clusterTemplate)",message="upgrade must be used with clusterTemplate only; leave upgrade out, or use clusterTemplate",fieldPath=".upgrade"
 type ClusterServiceSpec struct {
-	// ServeConfig is the configuration of Ray Serve in Serve's own format: applications with name, route_prefix and import_path, http_options and so on. Unknown fields are passed on unchanged.
+	// serveConfig is the configuration of Ray Serve in Serve's own format: applications with name, route_prefix and import_path, http_options and so on. Unknown fields are passed on unchanged.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Type=object
 	// +required
 	ServeConfig runtime.RawExtension `json:"serveConfig"`
 
-	// ClusterRef names the ComputeCluster to run on, in the same namespace. Other services may use the same cluster.
+	// clusterRef names the ComputeCluster to run on, in the same namespace. Other services may use the same cluster.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="clusterRef is immutable; create a new service"
 	// +optional
 	ClusterRef *ClusterReference `json:"clusterRef,omitempty"`
 
-	// ClusterTemplate describes the service's own ComputeCluster, which is deleted with the service.
+	// clusterTemplate describes the service's own ComputeCluster, which is deleted with the service.
 	// +optional
 	ClusterTemplate *ClusterTemplate `json:"clusterTemplate,omitempty"`
 
-	// Service configures the Service <name>, the stable address of the applications for the whole life of this object.
+	// service configures the Service <name>, the stable address of the applications for the whole life of this object.
 	// +optional
 	Service *ServeService `json:"service,omitempty"`
 
-	// HealthPath is the HTTP path probed through each worker's Serve proxy before and while it receives traffic. Any status below 500 counts as healthy. It must begin with the route_prefix of an application. Default: Serve's /-/healthz, which reports whether the proxy has a replica to route to.
+	// healthPath is the HTTP path probed through each worker's Serve proxy before and while it receives traffic. Any status below 500 counts as healthy. It must begin with the route_prefix of an application. Default: Serve's /-/healthz, which reports whether the proxy has a replica to route to.
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^/[!-~]*$')",message="the path must begin with '/' and contain visible ASCII characters only; percent-encode all others"
 	// +optional
 	HealthPath string `json:"healthPath,omitempty"`
 
-	// Upgrade configures how a change that needs other pods is rolled out. Default: a second cluster of full size, to which the traffic moves in steps.
+	// upgrade configures how a change that needs other pods is rolled out. Default: a second cluster of full size, to which the traffic moves in steps.
 	// +optional
 	Upgrade *Upgrade `json:"upgrade,omitempty"`
 
-	// Suspend, if true, removes the applications, and the service's own cluster. The Service stays, without endpoints.
+	// suspend, if true, removes the applications, and the service's own cluster. The Service stays, without endpoints.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 
-	// ManagedBy names the controller that reconciles this object. This operator ignores objects with any other value than the default, as MultiKueue needs. Immutable.
+	// managedBy names the controller that reconciles this object. This operator ignores objects with any other value than the default, as MultiKueue needs. Immutable.
 	// +kubebuilder:default="heliostat.dev/operator"
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="managedBy is immutable; create a new service"
@@ -100,34 +100,34 @@ type ClusterServiceSpec struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.ipFamilies) || self.ipFamilies.size() < 2 || self.?ipFamilyPolicy.orValue('SingleStack') != 'SingleStack'",message="two ipFamilies need ipFamilyPolicy PreferDualStack or RequireDualStack; set one of the two or leave a family out",fieldPath=".ipFamilies"
 // +kubebuilder:validation:XValidation:rule="!oldSelf.?ipFamilies[?0].hasValue() || self.?ipFamilies[?0].orValue(oldSelf.ipFamilies[0]) == oldSelf.ipFamilies[0]",message="the first of ipFamilies must not change; restore it or create a new object"
 type ServeService struct {
-	// Type of the Service. Default: ClusterIP.
+	// type of the Service. Default: ClusterIP.
 	// +kubebuilder:validation:Enum=ClusterIP;NodePort;LoadBalancer
 	// +optional
 	Type corev1.ServiceType `json:"type,omitempty"`
 
 	ServiceReach `json:",inline"`
 
-	// Ports of the Service: http, and grpc if serveConfig has grpc_options with servicer functions, by default 8000 and 9000. A port of another name leads to whatever listens at its targetPort in the pods that receive requests, such as a sidecar's metrics.
+	// ports of the Service: http, and grpc if serveConfig has grpc_options with servicer functions, by default 8000 and 9000. A port of another name leads to whatever listens at its targetPort in the pods that receive requests, such as a sidecar's metrics.
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:XValidation:rule="self.all(port, self.exists_one(other, other.port == port.port))",message="port numbers must be unique; give each port its own"
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Ports []ServePort `json:"ports,omitempty"`
-	// Labels of the Service.
+	// labels of the Service.
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/') && !key.contains('.heliostat.dev/'))",message="a key must not have the prefix heliostat.dev, which is reserved for the operator; choose another"
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
-	// Annotations of the Service.
+	// annotations of the Service.
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/') && !key.contains('.heliostat.dev/'))",message="a key must not have the prefix heliostat.dev, which is reserved for the operator; choose another"
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
-	// HeadEndpoints, if true, adds the head's proxy to the endpoints. A head that restarts loses requests in flight. Default: only for clusters without worker groups, and while workers are replaced in place.
+	// headEndpoints, if true, adds the head's proxy to the endpoints. A head that restarts loses requests in flight. Default: only for clusters without worker groups, and while workers are replaced in place.
 	// +optional
 	HeadEndpoints *bool `json:"headEndpoints,omitempty"`
-	// AllowFrom are additional peers that may connect to the applications. Pods in the Gateway's namespace always may. Pods in the service's namespace may too, unless the list contains the peer server, which makes it exhaustive. Default: the service's namespace and the server; everybody for type NodePort or LoadBalancer.
+	// allowFrom are additional peers that may connect to the applications. Pods in the Gateway's namespace always may. Pods in the service's namespace may too, unless the list contains the peer server, which makes it exhaustive. Default: the service's namespace and the server; everybody for type NodePort or LoadBalancer.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
 	// +kubebuilder:validation:XValidation:rule="self.all(peer, [has(peer.ipBlock), has(peer.podSelector) || has(peer.namespaceSelector), has(peer.server)].exists_one(is, is))",message="a peer must be one of ipBlock, selectors and server, and must not be empty; split it into two peers, or fill it in"
@@ -138,7 +138,7 @@ type ServeService struct {
 // ServePeer may connect to the applications of a service: the server, or a peer as in a NetworkPolicy.
 type ServePeer struct {
 	networkingv1.NetworkPolicyPeer `json:",inline"`
-	// Server is the server of this installation, which admits callers with the right clusterservices/proxy. Write {}.
+	// server is the server of this installation, which admits callers with the right clusterservices/proxy. Write {}.
 	// +optional
 	Server *ServerPeer `json:"server,omitempty"`
 }
@@ -151,17 +151,17 @@ type ServerPeer struct{}
 // +kubebuilder:validation:XValidation:rule="!has(self.targetPort) || !(self.name in ['http', 'grpc'])",message="targetPort must not be set for http and grpc, whose proxies listen where serveConfig says; set http_options.port or grpc_options.port there"
 // +kubebuilder:validation:XValidation:rule="self.name in ['http', 'grpc'] || !(self.?targetPort.orValue(self.port) in [6379, 8265, 8266, 10001, 8080, 52365, 6380, 44217])",message="targetPort (default: port) must not be 6379, 8265, 8266, 10001, 8080, 52365, 6380 or 44217, which are Ray's own ports in a pod; choose another"
 type ServePort struct {
-	// Name is http, grpc, or a DNS label for an additional port.
+	// name is http, grpc, or a DNS label for an additional port.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	// +required
 	Name string `json:"name"`
-	// Port of the Service.
+	// port of the Service.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	// +required
 	Port int32 `json:"port"`
-	// TargetPort in the pods, for an additional port only. The NetworkPolicy admits the service's clients to it. Default: the same as port.
+	// targetPort in the pods, for an additional port only. The NetworkPolicy admits the service's clients to it. Default: the same as port.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	// +optional
@@ -186,62 +186,62 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.stepPercent) || !has(self.maxSurgePercent) || self.stepPercent <= self.maxSurgePercent",message="stepPercent (default 20) must not be above maxSurgePercent (default 100); lower it or raise the other"
 // +kubebuilder:validation:XValidation:rule="!has(self.strategy) || self.strategy != 'InPlace' || ((!has(self.maxSurgePercent) || self.maxSurgePercent == 100) && (!has(self.stepPercent) || self.stepPercent == 20) && (!has(self.intervalSeconds) || self.intervalSeconds == 10))",message="maxSurgePercent, stepPercent and intervalSeconds have no effect with strategy InPlace; leave them out, or use strategy Surge"
 type Upgrade struct {
-	// Strategy Surge creates a second cluster, to which the traffic moves in steps. InPlace replaces the workers of the same cluster one at a time; if the head changes too, it replaces all pods at once, and the service is down meanwhile. None blocks the change until the strategy changes. An upgrade in progress keeps its strategy. Default: Surge.
+	// strategy Surge creates a second cluster, to which the traffic moves in steps. InPlace replaces the workers of the same cluster one at a time; if the head changes too, it replaces all pods at once, and the service is down meanwhile. None blocks the change until the strategy changes. An upgrade in progress keeps its strategy. Default: Surge.
 	// +kubebuilder:validation:Enum=Surge;InPlace;None
 	// +kubebuilder:default=Surge
 	// +optional
 	Strategy UpgradeMode `json:"strategy,omitempty"`
-	// MaxSurgePercent is the additional capacity during an upgrade: 100 is a second cluster of full size. With less, the new cluster grows as the old one shrinks. For Surge only. Default: 100.
+	// maxSurgePercent is the additional capacity during an upgrade: 100 is a second cluster of full size. With less, the new cluster grows as the old one shrinks. For Surge only. Default: 100.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	// +kubebuilder:default=100
 	// +optional
 	MaxSurgePercent *int32 `json:"maxSurgePercent,omitempty"`
-	// StepPercent is the share of the traffic that moves in one step. A step is the smallest number of endpoints with that share; with a gateway it is the exact percentage. For Surge only. Default: 20.
+	// stepPercent is the share of the traffic that moves in one step. A step is the smallest number of endpoints with that share; with a gateway it is the exact percentage. For Surge only. Default: 20.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	// +kubebuilder:default=20
 	// +optional
 	StepPercent *int32 `json:"stepPercent,omitempty"`
-	// IntervalSeconds is the time between two steps. For Surge only. Default: 10.
+	// intervalSeconds is the time between two steps. For Surge only. Default: 10.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=86400
 	// +kubebuilder:default=10
 	// +optional
 	IntervalSeconds *int32 `json:"intervalSeconds,omitempty"`
-	// HealthyDeadlineSeconds is the maximum time for a new version to become healthy, after which it is rolled back. Default: 1800.
+	// healthyDeadlineSeconds is the maximum time for a new version to become healthy, after which it is rolled back. Default: 1800.
 	// +kubebuilder:validation:Minimum=10
 	// +kubebuilder:validation:Maximum=86400
 	// +kubebuilder:default=1800
 	// +optional
 	HealthyDeadlineSeconds *int32 `json:"healthyDeadlineSeconds,omitempty"`
-	// DrainSeconds is how long requests in flight may take after a cluster stops receiving traffic. The cluster is deleted after that. Default: 60.
+	// drainSeconds is how long requests in flight may take after a cluster stops receiving traffic. The cluster is deleted after that. Default: 60.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=86400
 	// +kubebuilder:default=60
 	// +optional
 	DrainSeconds *int32 `json:"drainSeconds,omitempty"`
-	// RetireAfterSeconds is how long the old cluster is kept, for an immediate rollback, after the new one receives all traffic. It drains meanwhile. After an upgrade in place, it is how long the new version must be healthy before the upgrade counts as successful. Default: 60.
+	// retireAfterSeconds is how long the old cluster is kept, for an immediate rollback, after the new one receives all traffic. It drains meanwhile. After an upgrade in place, it is how long the new version must be healthy before the upgrade counts as successful. Default: 60.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=86400
 	// +kubebuilder:default=60
 	// +optional
 	RetireAfterSeconds *int32 `json:"retireAfterSeconds,omitempty"`
-	// AutoRollback, if true, rolls a version back that fails or does not become healthy in time. Default: true.
+	// autoRollback, if true, rolls a version back that fails or does not become healthy in time. Default: true.
 	// +kubebuilder:default=true
 	// +optional
 	AutoRollback *bool `json:"autoRollback,omitempty"`
-	// Gateway splits HTTP requests between two versions in exact percentages, by a Gateway of Gateway API. In-cluster clients of the Service are still split by endpoints.
+	// gateway splits HTTP requests between two versions in exact percentages, by a Gateway of Gateway API. In-cluster clients of the Service are still split by endpoints.
 	// +optional
 	Gateway *ServiceGateway `json:"gateway,omitempty"`
 }
 
 // ServiceGateway attaches a service to a Gateway of Gateway API, by an HTTPRoute of the service's name.
 type ServiceGateway struct {
-	// ParentRef names the Gateway.
+	// parentRef names the Gateway.
 	// +required
 	ParentRef GatewayReference `json:"parentRef"`
-	// Hostnames of the service, with an optional leading wildcard label. Default: those of the Gateway's listener.
+	// hostnames of the service, with an optional leading wildcard label. Default: those of the Gateway's listener.
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.all(name, name.matches('^([*][.])?[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$'))",message="a hostname must be lower-case DNS labels separated by dots, with an optional '*' as the first; correct it"
@@ -252,17 +252,17 @@ type ServiceGateway struct {
 
 // GatewayReference names a Gateway, and optionally one of its listeners.
 type GatewayReference struct {
-	// Name of the Gateway.
+	// name of the Gateway.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="the name of a Gateway must be lower-case DNS labels separated by dots; correct it"
 	// +required
 	Name string `json:"name"`
-	// Namespace of the Gateway. Its listeners must allow routes from the service's namespace. Default: the service's namespace.
+	// namespace of the Gateway. Its listeners must allow routes from the service's namespace. Default: the service's namespace.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="a namespace must be a lower-case DNS label; correct it"
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
-	// SectionName is the only listener to use. Default: all that match.
+	// sectionName is the only listener to use. Default: all that match.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="the name of a listener must be lower-case DNS labels separated by dots; correct it"
 	// +optional
@@ -271,75 +271,75 @@ type GatewayReference struct {
 
 // ClusterServiceStatus is the observed state of a service.
 type ClusterServiceStatus struct {
-	// ObservedGeneration is the generation of the spec that this status describes.
+	// observedGeneration is the generation of the spec that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Phase is a one-word summary for people. Programs must use conditions.
+	// phase is a one-word summary for people. Programs must use conditions.
 	// +optional
 	Phase string `json:"phase,omitempty"`
-	// Summary holds strings for kubectl's columns.
+	// summary holds strings for kubectl's columns.
 	// +optional
 	Summary ServiceSummary `json:"summary,omitempty"`
-	// Conditions: Ready, Reconciling, Stalled, Upgrading, RolledBack, Suspended, NameConflict, GatewayProgrammed.
+	// conditions: Ready, Reconciling, Stalled, Upgrading, RolledBack, Suspended, NameConflict, GatewayProgrammed.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// URL of the applications, inside the Kubernetes cluster.
+	// url of the applications, inside the Kubernetes cluster.
 	// +optional
 	URL string `json:"url,omitempty"`
-	// Active is the version that receives the traffic, or received it before the upgrade started.
+	// active is the version that receives the traffic, or received it before the upgrade started.
 	// +optional
 	Active *ServiceVersion `json:"active,omitempty"`
-	// Candidate is the version that will receive it.
+	// candidate is the version that will receive it.
 	// +optional
 	Candidate *ServiceVersion `json:"candidate,omitempty"`
-	// Retiring are clusters of versions that no longer receive traffic and are not deleted yet.
+	// retiring are clusters of versions that no longer receive traffic and are not deleted yet.
 	// +listType=set
 	// +optional
 	Retiring []string `json:"retiring,omitempty"`
-	// LastUpgrade is the last upgrade that ended.
+	// lastUpgrade is the last upgrade that ended.
 	// +optional
 	LastUpgrade *UpgradeOutcome `json:"lastUpgrade,omitempty"`
 }
 
 // ServiceSummary holds strings that kubectl shows in columns.
 type ServiceSummary struct {
-	// Version is the active revision, and during an upgrade the candidate: "1" or "1 → 2".
+	// version is the active revision, and during an upgrade the candidate: "1" or "1 → 2".
 	// +optional
 	Version string `json:"version,omitempty"`
-	// Traffic is the share of the traffic of each: "100%" or "60% → 40%".
+	// traffic is the share of the traffic of each: "100%" or "60% → 40%".
 	// +optional
 	Traffic string `json:"traffic,omitempty"`
-	// Applications is "running/desired".
+	// applications is "running/desired".
 	// +optional
 	Applications string `json:"applications,omitempty"`
 }
 
 // ServiceVersion is one version of the service on its cluster.
 type ServiceVersion struct {
-	// ClusterName is the ComputeCluster that it runs on.
+	// clusterName is the ComputeCluster that it runs on.
 	// +optional
 	ClusterName string `json:"clusterName,omitempty"`
-	// Revision is its number, counted from 1, as in its ControllerRevision.
+	// revision is its number, counted from 1, as in its ControllerRevision.
 	// +optional
 	Revision string `json:"revision,omitempty"`
-	// GoodRevision is the last healthy revision on this cluster, the target of a rollback.
+	// goodRevision is the last healthy revision on this cluster, the target of a rollback.
 	// +optional
 	GoodRevision string `json:"goodRevision,omitempty"`
-	// TrafficPercent is its share of the traffic: the weight in the route if a gateway accepts it, otherwise its share of the endpoints.
+	// trafficPercent is its share of the traffic: the weight in the route if a gateway accepts it, otherwise its share of the endpoints.
 	// +optional
 	TrafficPercent int32 `json:"trafficPercent"`
-	// CapacityPercent is its share of the full capacity.
+	// capacityPercent is its share of the full capacity.
 	// +optional
 	CapacityPercent int32 `json:"capacityPercent"`
-	// ReadyEndpoints is the number of pods that accept requests for it.
+	// readyEndpoints is the number of pods that accept requests for it.
 	// +optional
 	ReadyEndpoints int32 `json:"readyEndpoints"`
-	// Healthy reports whether its applications run and answer probes.
+	// healthy reports whether its applications run and answer probes.
 	// +optional
 	Healthy bool `json:"healthy"`
-	// Applications as Ray Serve reports them.
+	// applications as Ray Serve reports them.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
@@ -348,18 +348,18 @@ type ServiceVersion struct {
 
 // ApplicationStatus is one application as Ray Serve reports it.
 type ApplicationStatus struct {
-	// Name of the application.
+	// name of the application.
 	Name string `json:"name"`
-	// State as reported by Serve: NOT_STARTED, DEPLOYING, DEPLOY_FAILED, RUNNING, UNHEALTHY or DELETING. MISSING if Serve does not know it.
+	// state as reported by Serve: NOT_STARTED, DEPLOYING, DEPLOY_FAILED, RUNNING, UNHEALTHY or DELETING. MISSING if Serve does not know it.
 	// +optional
 	State string `json:"state,omitempty"`
-	// RoutePrefix is its URL path.
+	// routePrefix is its URL path.
 	// +optional
 	RoutePrefix string `json:"routePrefix,omitempty"`
-	// Replicas is "running/desired" of all its deployments.
+	// replicas is "running/desired" of all its deployments.
 	// +optional
 	Replicas string `json:"replicas,omitempty"`
-	// Message is the end of Serve's message about it.
+	// message is the end of Serve's message about it.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
@@ -379,25 +379,25 @@ const (
 
 // UpgradeOutcome is an upgrade that ended.
 type UpgradeOutcome struct {
-	// From is the revision that was active before.
+	// from is the revision that was active before.
 	// +optional
 	From string `json:"from,omitempty"`
-	// To is the candidate revision.
+	// to is the candidate revision.
 	// +optional
 	To string `json:"to,omitempty"`
-	// Result: Succeeded, RolledBack or Superseded.
+	// result: Succeeded, RolledBack or Superseded.
 	// +optional
 	Result UpgradeResult `json:"result,omitempty"`
-	// Reason is the code of why it was rolled back.
+	// reason is the code of why it was rolled back.
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// Message explains the reason.
+	// message explains the reason.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// StartTime is when it started.
+	// startTime is when it started.
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
-	// EndTime is when it ended.
+	// endTime is when it ended.
 	// +optional
 	EndTime *metav1.Time `json:"endTime,omitempty"`
 }

@@ -26,10 +26,10 @@ type ComputeCluster struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is the desired state. No controller writes it.
+	// spec is the desired state. No controller writes it.
 	// +required
 	Spec ComputeClusterSpec `json:"spec"`
-	// Status is the observed state, as the operator reported it last.
+	// status is the observed state, as the operator reported it last.
 	// +kubebuilder:default={conditions: {{type: "Ready", status: "Unknown", reason: "Pending", message: "Waiting for the operator; if this stays, check that the Heliostat operator runs", lastTransitionTime: "1970-01-01T00:00:00Z"}}}
 	// +optional
 	Status ComputeClusterStatus `json:"status,omitempty"`
@@ -58,27 +58,27 @@ type ComputeClusterList struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.workerGroups) || has(self.autoscaling) || self.workerGroups.map(g, (has(g.replicas) ? g.replicas : 1) * (has(g.hostsPerReplica) ? g.hostsPerReplica : 1)).sum() <= 10000",message="the groups must not have more than 10000 workers together; lower replicas or create two clusters",fieldPath=".workerGroups"
 // +kubebuilder:validation:XValidation:rule="has(self.scheduler) == has(oldSelf.scheduler) && (!has(self.scheduler) || self.scheduler == oldSelf.scheduler)",message="scheduler is immutable; create a new cluster",fieldPath=".scheduler"
 type ComputeClusterSpec struct {
-	// RayVersion is the version of Ray in the image, such as "2.60.0". Releases from 2.52 to 2.60 are verified. For later ones, pre-releases, custom builds and nightly, the condition RayUnverified is True.
+	// rayVersion is the version of Ray in the image, such as "2.60.0". Releases from 2.52 to 2.60 are verified. For later ones, pre-releases, custom builds and nightly, the condition RayUnverified is True.
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^(nightly(-[a-z0-9.]+)*|(2[.](5[2-9]|[6-9][0-9]|[1-9][0-9][0-9]+)|([3-9]|[1-9][0-9]+)[.][0-9]+)[.][0-9]+((a|b|rc)[0-9]+)?([.]post[0-9]+)?([.]dev[0-9]+)?([+][a-zA-Z0-9.]+)?)$')",message="rayVersion must be nightly or a Ray version from 2.52.0 on, such as 2.60.0, 2.61.0rc1 or 2.60.0+own; give one, and put other parts of a tag into image"
 	// +required
 	RayVersion string `json:"rayVersion"`
 
-	// Image is the container image of head and workers. Default: rayproject/ray:RAYVERSION.
+	// image is the container image of head and workers. Default: rayproject/ray:RAYVERSION.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Image string `json:"image,omitempty"`
 
-	// ImagePullPolicy is when the image is pulled. Default: Always for the tag latest, IfNotPresent for others.
+	// imagePullPolicy is when the image is pulled. Default: Always for the tag latest, IfNotPresent for others.
 	// +kubebuilder:validation:Enum=Always;IfNotPresent;Never
 	// +optional
 	ImagePullPolicy corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
 
-	// Suspend, if true, deletes all pods and keeps everything else. Resuming starts a new Ray session; with a control store, it starts with the stored state.
+	// suspend, if true, deletes all pods and keeps everything else. Resuming starts a new Ray session; with a control store, it starts with the stored state.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 
-	// ManagedBy names the controller that reconciles this object. This operator ignores objects with any other value than the default, as MultiKueue needs. Immutable.
+	// managedBy names the controller that reconciles this object. This operator ignores objects with any other value than the default, as MultiKueue needs. Immutable.
 	// +kubebuilder:default="heliostat.dev/operator"
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="managedBy is immutable; create a new cluster"
@@ -86,69 +86,69 @@ type ComputeClusterSpec struct {
 	// +optional
 	ManagedBy string `json:"managedBy,omitempty"`
 
-	// PodDefaults are settings for every pod of the cluster. Templates override them.
+	// podDefaults are settings for every pod of the cluster. Templates override them.
 	// +optional
 	PodDefaults *PodDefaults `json:"podDefaults,omitempty"`
 
-	// Head is the pod with the cluster's control plane. If there are worker groups, it runs no tasks unless its rayResources say otherwise.
+	// head is the pod with the cluster's control plane. If there are worker groups, it runs no tasks unless its rayResources say otherwise.
 	// +optional
 	Head HeadSpec `json:"head,omitempty"`
 
-	// WorkerGroups are sets of identical workers. A cluster without groups runs everything on its head.
+	// workerGroups are sets of identical workers. A cluster without groups runs everything on its head.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	WorkerGroups []WorkerGroup `json:"workerGroups,omitempty"`
 
-	// Autoscaling, if present, scales workers by Ray's demand, within minReplicas and maxReplicas of each group. Default: none, and replicas is the number of workers.
+	// autoscaling, if present, scales workers by Ray's demand, within minReplicas and maxReplicas of each group. Default: none, and replicas is the number of workers.
 	// +optional
 	Autoscaling *Autoscaling `json:"autoscaling,omitempty"`
 
-	// ControlStore, if present, keeps the head's state outside the head: workers, actors and Serve applications survive a restart of the head. It must be set on creation. Default: none, and the state is lost with the head.
+	// controlStore, if present, keeps the head's state outside the head: workers, actors and Serve applications survive a restart of the head. It must be set on creation. Default: none, and the state is lost with the head.
 	// +optional
 	ControlStore *ControlStore `json:"controlStore,omitempty"`
 
-	// Authentication of all clients of the cluster. Default: a token, in a Secret that the operator creates.
+	// authentication of all clients of the cluster. Default: a token, in a Secret that the operator creates.
 	// +optional
 	Authentication *Authentication `json:"authentication,omitempty"`
 
-	// Network controls which peers may connect to the cluster's pods. Default: the cluster itself, the operator, and the same namespace on Dashboard, Client and Metrics.
+	// network controls which peers may connect to the cluster's pods. Default: the cluster itself, the operator, and the same namespace on Dashboard, Client and Metrics.
 	// +optional
 	Network *Network `json:"network,omitempty"`
 
-	// UpgradeStrategy is how running pods are replaced after a change of their spec. Default: not at all.
+	// upgradeStrategy is how running pods are replaced after a change of their spec. Default: not at all.
 	// +optional
 	UpgradeStrategy *UpgradeStrategy `json:"upgradeStrategy,omitempty"`
 
-	// Scheduler, if present, schedules the head and the required workers as one gang: all or none. It must be set on creation. Default: none, and Kubernetes schedules each pod by itself.
+	// scheduler, if present, schedules the head and the required workers as one gang: all or none. It must be set on creation. Default: none, and Kubernetes schedules each pod by itself.
 	// +optional
 	Scheduler *Scheduler `json:"scheduler,omitempty"`
 
-	// MaxConcurrentJobs is how many ClusterJobs may run on this cluster at once. Others wait in a queue, in order of creation. Default: no limit.
+	// maxConcurrentJobs is how many ClusterJobs may run on this cluster at once. Others wait in a queue, in order of creation. Default: no limit.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
 	// +optional
 	MaxConcurrentJobs *int32 `json:"maxConcurrentJobs,omitempty"`
 
-	// IdlePolicy is what happens to an idle cluster. Default: nothing.
+	// idlePolicy is what happens to an idle cluster. Default: nothing.
 	// +optional
 	IdlePolicy *IdlePolicy `json:"idlePolicy,omitempty"`
 }
 
 // NodeSpec holds the fields that head and workers share.
 type NodeSpec struct {
-	// Size sets the resources of the Ray container by resource name. Memory and devices become request and limit, cpu only a request, and limits.cpu its limit. It must not be combined with resources of that container in template. Default: cpu 1, and memory 4Gi for the head or 2Gi for a worker.
+	// size sets the resources of the Ray container by resource name. Memory and devices become request and limit, cpu only a request, and limits.cpu its limit. It must not be combined with resources of that container in template. Default: cpu 1, and memory 4Gi for the head or 2Gi for a worker.
 	// +kubebuilder:validation:MaxProperties=16
 	// +optional
 	Size corev1.ResourceList `json:"size,omitempty"`
 
-	// ObjectStoreMemory is the size of Ray's object store. It counts against the container's memory. Default: 30 % of the container's memory, 200 GB at most.
+	// objectStoreMemory is the size of Ray's object store. It counts against the container's memory. Default: 30 % of the container's memory, 200 GB at most.
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isInteger() && !quantity(string(self)).isLessThan(quantity('75Mi'))",message="objectStoreMemory must be a whole number of bytes and at least 75Mi; raise it"
 	// +optional
 	ObjectStoreMemory *resource.Quantity `json:"objectStoreMemory,omitempty"`
 
-	// RayResources are Ray's logical resources. They override values computed from the pod. Other keys are custom resources.
+	// rayResources are Ray's logical resources. They override values computed from the pod. Other keys are custom resources.
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="!('object_store_memory' in self)",message="rayResources must not contain object_store_memory; use objectStoreMemory"
 	// +kubebuilder:validation:XValidation:rule="self.all(name, name != '' && !name.startsWith('node:'))",message="a resource must not be named node:... or have an empty name; choose another name"
@@ -157,7 +157,7 @@ type NodeSpec struct {
 	// +optional
 	RayResources map[string]resource.Quantity `json:"rayResources,omitempty"`
 
-	// RayStartParams are additional options of "ray start", without the leading dashes. An empty value is a bare flag. Options that the operator sets are refused.
+	// rayStartParams are additional options of "ray start", without the leading dashes. An empty value is a bare flag. Options that the operator sets are refused.
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="!['head', 'block', 'address', 'port', 'dashboard-host', 'dashboard-port', 'dashboard-agent-listen-port', 'metrics-export-port', 'ray-client-server-port', 'no-monitor', 'include-dashboard', 'node-ip-address', 'redis-password', 'redis-username', 'autoscaling-config'].exists(name, name in self)",message="the operator sets head, block, address, port, dashboard-host, dashboard-port, dashboard-agent-listen-port, metrics-export-port, ray-client-server-port, no-monitor, include-dashboard, node-ip-address, redis-password, redis-username, autoscaling-config; leave them out"
 	// +kubebuilder:validation:XValidation:rule="!['num-cpus', 'num-gpus', 'memory', 'resources'].exists(name, name in self)",message="num-cpus, num-gpus, memory and resources must not be set, because they follow the pod; use rayResources to override them"
@@ -168,13 +168,13 @@ type NodeSpec struct {
 	// +optional
 	RayStartParams map[string]string `json:"rayStartParams,omitempty"`
 
-	// Labels are Ray's node labels, for label selectors of tasks and actors. With the prefix ray.io, only accelerator-type, market-type, gpu-domain, availability-* and tpu-* may be set. Well-known node selectors set them too.
+	// labels are Ray's node labels, for label selectors of tasks and actors. With the prefix ray.io, only accelerator-type, market-type, gpu-domain, availability-* and tpu-* may be set. Well-known node selectors set them too.
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('ray.io/') || key in ['ray.io/accelerator-type', 'ray.io/market-type', 'ray.io/gpu-domain'] || key.startsWith('ray.io/availability-') || key.startsWith('ray.io/tpu-'))",message="the prefix ray.io is reserved for Ray, except for accelerator-type, market-type, gpu-domain, availability-* and tpu-*; choose another prefix"
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
 
-	// Template is a pod template, to which the operator adds what Ray needs. The Ray container is the one named "ray".
+	// template is a pod template, to which the operator adds what Ray needs. The Ray container is the one named "ray".
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	Template *corev1.PodTemplateSpec `json:"template,omitempty"`
@@ -186,11 +186,11 @@ type NodeSpec struct {
 type HeadSpec struct {
 	NodeSpec `json:",inline"`
 
-	// Service in front of the head.
+	// service in front of the head.
 	// +optional
 	Service *HeadServiceSpec `json:"service,omitempty"`
 
-	// Ingress exposes the dashboard outside the Kubernetes cluster. It needs authentication. Default: none.
+	// ingress exposes the dashboard outside the Kubernetes cluster. It needs authentication. Default: none.
 	// +optional
 	Ingress *IngressSpec `json:"ingress,omitempty"`
 }
@@ -201,7 +201,7 @@ type HeadSpec struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.hostsPerReplica) || self.hostsPerReplica == 1 || (has(self.replicas) ? self.replicas : 1) * self.hostsPerReplica <= 10000",message="replicas times hostsPerReplica must not be above 10000 pods; lower one of the two or create two clusters"
 // +kubebuilder:validation:XValidation:rule="!has(self.size) || !('memory' in self.size) || sign(quantity(string(self.size['memory']))) <= 0 || !quantity(string(self.size['memory'])).isLessThan(quantity('512Mi'))",message="memory must be at least 768Mi for a head and 512Mi for a worker, or Ray does not start; raise it",fieldPath=".size"
 type WorkerGroup struct {
-	// Name of the group, unique in the cluster. Ray calls it the node type.
+	// name of the group, unique in the cluster. Ray calls it the node type.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=40
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="a group's name must be lower-case letters, digits and '-', starting with a letter and ending with a letter or digit; choose such a name"
@@ -209,43 +209,43 @@ type WorkerGroup struct {
 	// +required
 	Name string `json:"name"`
 
-	// Replicas is the number of workers, or with hostsPerReplica the number of sets of workers. With autoscaling, it is the initial number of a new group, within minReplicas and maxReplicas. Default: 1 within minReplicas and maxReplicas, with autoscaling minReplicas.
+	// replicas is the number of workers, or with hostsPerReplica the number of sets of workers. With autoscaling, it is the initial number of a new group, within minReplicas and maxReplicas. Default: 1 within minReplicas and maxReplicas, with autoscaling minReplicas.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10000
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// MinReplicas is the minimum of replicas, also with autoscaling. Default: 0.
+	// minReplicas is the minimum of replicas, also with autoscaling. Default: 0.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10000
 	// +optional
 	MinReplicas *int32 `json:"minReplicas,omitempty"`
 
-	// MaxReplicas is the maximum of replicas. With autoscaling, it is required. Default: no limit.
+	// maxReplicas is the maximum of replicas. With autoscaling, it is required. Default: no limit.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10000
 	// +optional
 	MaxReplicas *int32 `json:"maxReplicas,omitempty"`
 
-	// IdleTimeoutSeconds is how long a worker of this group must be idle before autoscaling removes it. With several hosts per replica, all of them must be idle. Default: that of autoscaling.
+	// idleTimeoutSeconds is how long a worker of this group must be idle before autoscaling removes it. With several hosts per replica, all of them must be idle. Default: that of autoscaling.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=31536000
 	// +optional
 	IdleTimeoutSeconds *int32 `json:"idleTimeoutSeconds,omitempty"`
 
-	// Priority decides which of the groups that fit autoscaling grows first: the one with the highest value. Default: 0.
+	// priority decides which of the groups that fit autoscaling grows first: the one with the highest value. Default: 0.
 	// +kubebuilder:validation:Minimum=-1000
 	// +kubebuilder:validation:Maximum=1000
 	// +optional
 	Priority *int32 `json:"priority,omitempty"`
 
-	// CapacityTimeoutSeconds is how long autoscaling waits for a new worker of this group before it tries the next group that fits. It retries this group later. Default: no limit.
+	// capacityTimeoutSeconds is how long autoscaling waits for a new worker of this group before it tries the next group that fits. It retries this group later. Default: no limit.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=31536000
 	// +optional
 	CapacityTimeoutSeconds *int32 `json:"capacityTimeoutSeconds,omitempty"`
 
-	// HostsPerReplica is the number of workers in a replica. They are created, replaced and removed together, as for the hosts of a TPU slice or an NVLink domain. Immutable. Default: 1.
+	// hostsPerReplica is the number of workers in a replica. They are created, replaced and removed together, as for the hosts of a TPU slice or an NVLink domain. Immutable. Default: 1.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1024
 	// +kubebuilder:default=1
@@ -253,23 +253,23 @@ type WorkerGroup struct {
 	// +optional
 	HostsPerReplica int32 `json:"hostsPerReplica,omitempty"`
 
-	// Suspend, if true, drains and removes the group's workers.
+	// suspend, if true, drains and removes the group's workers.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 
-	// DrainSeconds is how long a planned exit waits for work on a worker: scaling down, rolling, suspending the group, draining of its node. The pod's grace period follows. Default: 300.
+	// drainSeconds is how long a planned exit waits for work on a worker: scaling down, rolling, suspending the group, draining of its node. The pod's grace period follows. Default: 300.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=86400
 	// +optional
 	DrainSeconds *int32 `json:"drainSeconds,omitempty"`
 
-	// VolumeClaimTemplates are PersistentVolumeClaims for each worker's slot. A claim outlives the pods of its slot, and is deleted with the slot, the group or the cluster. The pod gets a volume of the same name; mount it in the template.
+	// volumeClaimTemplates are PersistentVolumeClaims for each worker's slot. A claim outlives the pods of its slot, and is deleted with the slot, the group or the cluster. The pod gets a volume of the same name; mount it in the template.
 	// +kubebuilder:validation:MaxItems=8
 	// +listType=atomic
 	// +optional
 	VolumeClaimTemplates []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates,omitempty"`
 
-	// Image of this group's workers. It must have the same versions of Ray and Python as the head's image. Default: the cluster's image.
+	// image of this group's workers. It must have the same versions of Ray and Python as the head's image. Default: the cluster's image.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Image string `json:"image,omitempty"`
@@ -279,130 +279,130 @@ type WorkerGroup struct {
 
 // ComputeClusterStatus is the observed state of a cluster.
 type ComputeClusterStatus struct {
-	// ObservedGeneration is the generation of the spec that this status describes.
+	// observedGeneration is the generation of the spec that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Phase is a one-word summary for people. Programs must use conditions.
+	// phase is a one-word summary for people. Programs must use conditions.
 	// +optional
 	Phase string `json:"phase,omitempty"`
-	// Summary holds strings for kubectl's columns.
+	// summary holds strings for kubectl's columns.
 	// +optional
 	Summary ClusterSummary `json:"summary,omitempty"`
-	// Conditions: Ready, Reconciling, Stalled, HeadReady, WorkersReady, UpToDate, ControlStoreReady, Autoscaling, Suspended, InvalidSpec, NameConflict, VersionMismatch, RayUnverified.
+	// conditions: Ready, Reconciling, Stalled, HeadReady, WorkersReady, UpToDate, ControlStoreReady, Autoscaling, Suspended, InvalidSpec, NameConflict, VersionMismatch, RayUnverified.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// Epoch counts the heads of this cluster.
+	// epoch counts the heads of this cluster.
 	// +optional
 	Epoch int64 `json:"epoch,omitempty"`
-	// Session is the epoch of the workers, if it differs from epoch and there is no control store. Later heads never started, and the workers still wait for one.
+	// session is the epoch of the workers, if it differs from epoch and there is no control store. Later heads never started, and the workers still wait for one.
 	// +optional
 	Session int64 `json:"session,omitempty"`
-	// Head is the head pod of the current epoch.
+	// head is the head pod of the current epoch.
 	// +optional
 	Head *HeadStatus `json:"head,omitempty"`
-	// ServiceName is the Service in front of the head.
+	// serviceName is the Service in front of the head.
 	// +optional
 	ServiceName string `json:"serviceName,omitempty"`
-	// DashboardURL is the URL of Ray's dashboard and job API inside the Kubernetes cluster.
+	// dashboardURL is the URL of Ray's dashboard and job API inside the Kubernetes cluster.
 	// +optional
 	DashboardURL string `json:"dashboardURL,omitempty"`
-	// TokenSecretName is the Secret with the cluster's token under the key auth_token.
+	// tokenSecretName is the Secret with the cluster's token under the key auth_token.
 	// +optional
 	TokenSecretName string `json:"tokenSecretName,omitempty"`
-	// Connect holds lines to copy into a shell inside the Kubernetes cluster. The addresses in Ray's own messages work in the cluster's pods only.
+	// connect holds lines to copy into a shell inside the Kubernetes cluster. The addresses in Ray's own messages work in the cluster's pods only.
 	// +optional
 	Connect *ConnectStatus `json:"connect,omitempty"`
-	// Workers counts the workers of all groups.
+	// workers counts the workers of all groups.
 	// +optional
 	Workers WorkerCounts `json:"workers,omitempty"`
-	// Groups counts the workers of each group.
+	// groups counts the workers of each group.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Groups []GroupStatus `json:"groups,omitempty"`
-	// Resources are the sums of the requests of all desired pods, by resource name.
+	// resources are the sums of the requests of all desired pods, by resource name.
 	// +optional
 	Resources corev1.ResourceList `json:"resources,omitempty"`
-	// ControlStore is the state of the control store, if there is one.
+	// controlStore is the state of the control store, if there is one.
 	// +optional
 	ControlStore *ControlStoreStatus `json:"controlStore,omitempty"`
-	// Autoscaling is the last decision of the autoscaler.
+	// autoscaling is the last decision of the autoscaler.
 	// +optional
 	Autoscaling *AutoscalingStatus `json:"autoscaling,omitempty"`
 }
 
 // ClusterSummary holds strings that kubectl shows in columns.
 type ClusterSummary struct {
-	// Ready is "ready/desired" workers.
+	// ready is "ready/desired" workers.
 	// +optional
 	Ready string `json:"ready,omitempty"`
-	// CPUs of all desired pods.
+	// cpus of all desired pods.
 	// +optional
 	CPUs string `json:"cpus,omitempty"`
-	// Memory of all desired pods.
+	// memory of all desired pods.
 	// +optional
 	Memory string `json:"memory,omitempty"`
-	// GPUs of all desired pods.
+	// gpus of all desired pods.
 	// +optional
 	GPUs string `json:"gpus,omitempty"`
 }
 
 // HeadStatus names the head pod of the current epoch.
 type HeadStatus struct {
-	// PodName is the pod's name.
+	// podName is the pod's name.
 	PodName string `json:"podName"`
-	// UID of the pod.
+	// uid of the pod.
 	// +optional
 	UID string `json:"uid,omitempty"`
-	// NodeName is the Kubernetes node it runs on.
+	// nodeName is the Kubernetes node it runs on.
 	// +optional
 	NodeName string `json:"nodeName,omitempty"`
-	// IP of the pod.
+	// ip of the pod.
 	// +optional
 	IP string `json:"ip,omitempty"`
-	// Restarts is how often Ray's container restarted in this pod.
+	// restarts is how often Ray's container restarted in this pod.
 	// +optional
 	Restarts int32 `json:"restarts,omitempty"`
-	// Since is when the pod was created.
+	// since is when the pod was created.
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
-	// Failures counts consecutive earlier heads that ended soon after their creation. The pause before the next head doubles with each, up to 5 minutes.
+	// failures counts consecutive earlier heads that ended soon after their creation. The pause before the next head doubles with each, up to 5 minutes.
 	// +optional
 	Failures int32 `json:"failures,omitempty"`
 }
 
 // WorkerCounts counts workers.
 type WorkerCounts struct {
-	// Desired is how many the spec requests.
+	// desired is how many the spec requests.
 	// +optional
 	Desired int32 `json:"desired"`
-	// Created is how many pods exist and are not terminating.
+	// created is how many pods exist and are not terminating.
 	// +optional
 	Created int32 `json:"created"`
-	// Ready is how many have joined, by their own health endpoint.
+	// ready is how many have joined, by their own health endpoint.
 	// +optional
 	Ready int32 `json:"ready"`
 }
 
 // GroupStatus counts the workers of a group.
 type GroupStatus struct {
-	// Name of the group.
+	// name of the group.
 	Name string `json:"name"`
 
 	WorkerCounts `json:",inline"`
 
-	// Outdated is how many were built from an earlier spec.
+	// outdated is how many were built from an earlier spec.
 	// +optional
 	Outdated int32 `json:"outdated,omitempty"`
-	// Draining is how many are on a planned exit and still run work.
+	// draining is how many are on a planned exit and still run work.
 	// +optional
 	Draining int32 `json:"draining,omitempty"`
-	// Reason is the code of what the group waits for. Empty when the group is complete.
+	// reason is the code of what the group waits for. Empty when the group is complete.
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// Message explains the reason, with a remedy.
+	// message explains the reason, with a remedy.
 	// +optional
 	Message string `json:"message,omitempty"`
 }

@@ -2,16 +2,16 @@ package v1beta1
 
 // ConnectStatus holds lines for a shell inside the Kubernetes cluster, such as that of another pod. None contains a token or a key.
 type ConnectStatus struct {
-	// Token sets the token that Ray's programs send. It needs the right to read the Secret, and is absent without authentication.
+	// token sets the token that Ray's programs send. It needs the right to read the Secret, and is absent without authentication.
 	// +optional
 	Token string `json:"token,omitempty"`
-	// Certificate writes ca.crt, for ray job submit --verify ca.crt. It needs the right to read the Secret, and is absent without encryption.
+	// certificate writes ca.crt, for ray job submit --verify ca.crt. It needs the right to read the Secret, and is absent without encryption.
 	// +optional
 	Certificate string `json:"certificate,omitempty"`
-	// Jobs sets the address for ray job, and without encryption for the state API.
+	// jobs sets the address for ray job, and without encryption for the state API.
 	// +optional
 	Jobs string `json:"jobs,omitempty"`
-	// Client sets the address for ray.init(), by Ray Client. It is absent with encryption, which asks clients for a certificate of the cluster.
+	// client sets the address for ray.init(), by Ray Client. It is absent with encryption, which asks clients for a certificate of the cluster.
 	// +optional
 	Client string `json:"client,omitempty"`
 }

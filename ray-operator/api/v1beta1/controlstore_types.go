@@ -10,27 +10,27 @@ import (
 // +kubebuilder:validation:XValidation:rule="[has(self.redis), has(self.managedRedis), has(self.embedded)].filter(given, given).size() == 1",message="controlStore must have exactly one of redis, managedRedis and embedded; set one"
 // +kubebuilder:validation:XValidation:rule="has(self.redis) == has(oldSelf.redis) && has(self.managedRedis) == has(oldSelf.managedRedis) && has(self.embedded) == has(oldSelf.embedded)",message="the kind of a control store is immutable; create a new cluster"
 type ControlStore struct {
-	// Redis is an existing Redis: a single server, a Redis Cluster with one shard, or the primary of Sentinels.
+	// redis is an existing Redis: a single server, a Redis Cluster with one shard, or the primary of Sentinels.
 	// +optional
 	Redis *GivenRedis `json:"redis,omitempty"`
 
-	// ManagedRedis is a small Redis that the operator runs for this cluster only.
+	// managedRedis is a small Redis that the operator runs for this cluster only.
 	// +optional
 	ManagedRedis *ManagedRedis `json:"managedRedis,omitempty"`
 
-	// Embedded is Ray's own store on a volume of the head. It needs Ray 2.57 or later, and no other service.
+	// embedded is Ray's own store on a volume of the head. It needs Ray 2.57 or later, and no other service.
 	// +optional
 	Embedded *EmbeddedStore `json:"embedded,omitempty"`
 }
 
 // SecretKey is a key of a Secret in the same namespace.
 type SecretKey struct {
-	// Name of the Secret.
+	// name of the Secret.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="the name of a Secret must be a DNS-1123 subdomain; give the name of a Secret in the cluster's namespace"
 	// +required
 	Name string `json:"name"`
-	// Key in the Secret.
+	// key in the Secret.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[-._a-zA-Z0-9]+$') && self != '.' && !self.startsWith('..')",message="a key of a Secret must consist of letters, digits, '-', '_' and '.', must not be '.', and must not begin with '..'; give such a key"
 	// +required
@@ -43,28 +43,28 @@ type SecretKey struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.usernameSecret) || has(self.passwordSecret)",message="usernameSecret must be used with passwordSecret; set passwordSecret too"
 // +kubebuilder:validation:XValidation:rule="has(self.__namespace__) == has(oldSelf.__namespace__) && (!has(self.__namespace__) || self.__namespace__ == oldSelf.__namespace__)",message="the namespace of a control store is immutable; create a new cluster",fieldPath=".namespace"
 type GivenRedis struct {
-	// Address is redis://HOST:PORT, or rediss://HOST:PORT with TLS. It may be the address of a Sentinel.
+	// address is redis://HOST:PORT, or rediss://HOST:PORT with TLS. It may be the address of a Sentinel.
 	// +kubebuilder:validation:MaxLength=300
 	// +kubebuilder:validation:XValidation:rule="self.matches('^rediss?://([a-zA-Z0-9]([-a-zA-Z0-9.]{0,251}[a-zA-Z0-9])?|[[][0-9a-fA-F:.]+[]]):([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$')",message="address must be redis://HOST:PORT, or rediss://HOST:PORT with TLS, and contain nothing else; put user and password into usernameSecret and passwordSecret"
 	// +required
 	Address string `json:"address"`
 
-	// Namespace separates clusters that share a Redis: every key of this cluster begins with RAY, the namespace and @. Two clusters must never share a namespace. Immutable. Default: its own.
+	// namespace separates clusters that share a Redis: every key of this cluster begins with RAY, the namespace and @. Two clusters must never share a namespace. Immutable. Default: its own.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[-_.:/a-zA-Z0-9]+$')",message="the namespace of a control store must consist of letters, digits and the characters - _ . : /; choose such a name"
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
-	// UsernameSecret holds the name of the ACL user. Default: none, and the user is "default".
+	// usernameSecret holds the name of the ACL user. Default: none, and the user is "default".
 	// +optional
 	UsernameSecret *SecretKey `json:"usernameSecret,omitempty"`
 
-	// PasswordSecret holds the password. Default: none.
+	// passwordSecret holds the password. Default: none.
 	// +optional
 	PasswordSecret *SecretKey `json:"passwordSecret,omitempty"`
 
-	// TLS configures the trusted authority and the client certificate. Default: the authorities that the images trust.
+	// tls configures the trusted authority and the client certificate. Default: the authorities that the images trust.
 	// +optional
 	TLS *RedisTLS `json:"tls,omitempty"`
 }
@@ -73,18 +73,18 @@ type GivenRedis struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.certificateSecret) == has(self.keySecret)",message="certificateSecret and keySecret must be set together; set both or none"
 type RedisTLS struct {
-	// CASecret holds the certificate of the authority that signed the server's certificate.
+	// caSecret holds the certificate of the authority that signed the server's certificate.
 	// +optional
 	CASecret *SecretKey `json:"caSecret,omitempty"`
 
-	// CertificateSecret holds the cluster's client certificate, for a server that requires one.
+	// certificateSecret holds the cluster's client certificate, for a server that requires one.
 	// +optional
 	CertificateSecret *SecretKey `json:"certificateSecret,omitempty"`
-	// KeySecret holds the private key of certificateSecret.
+	// keySecret holds the private key of certificateSecret.
 	// +optional
 	KeySecret *SecretKey `json:"keySecret,omitempty"`
 
-	// ServerName is the name that the server's certificate must have. Default: the host of the address without caSecret. With caSecret no name is checked, because Ray checks none.
+	// serverName is the name that the server's certificate must have. Default: the host of the address without caSecret. With caSecret no name is checked, because Ray checks none.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="serverName must consist of lower-case letters, digits, '-' and '.'; give the name that the certificate is for"
@@ -96,25 +96,25 @@ type RedisTLS struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.storageClassName) == has(oldSelf.storageClassName) && (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName) && has(self.storage) == has(oldSelf.storage) && (!has(self.storage) || quantity(string(self.storage)).compareTo(quantity(string(oldSelf.storage))) == 0)",message="the volume of a control store is immutable; create a new cluster, or enlarge the PersistentVolumeClaim"
 type ManagedRedis struct {
-	// Storage of its volume.
+	// storage of its volume.
 	// +kubebuilder:default="1Gi"
 	// +kubebuilder:validation:XValidation:rule="!quantity(string(self)).isLessThan(quantity('100Mi'))",message="storage of a control store must be at least 100Mi; raise it"
 	// +optional
 	Storage *resource.Quantity `json:"storage,omitempty"`
 
-	// StorageClassName of its volume. Default: the default class of the Kubernetes cluster.
+	// storageClassName of its volume. Default: the default class of the Kubernetes cluster.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self == '' || !format.dns1123Subdomain().validate(self).hasValue()",message="the name must be a DNS-1123 subdomain; use lower-case letters, digits, '-' and '.'"
 	// +optional
 	StorageClassName *string `json:"storageClassName,omitempty"`
 
-	// Image of Redis 7 or later, with TLS.
+	// image of Redis 7 or later, with TLS.
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:default="redis:7"
 	// +optional
 	Image string `json:"image,omitempty"`
 
-	// Size of its container: cpu is a request, limits.cpu its limit, memory and ephemeral-storage are request and limit. What is given here also holds for the container that makes its certificate. Default: cpu 50m, memory 256Mi.
+	// size of its container: cpu is a request, limits.cpu its limit, memory and ephemeral-storage are request and limit. What is given here also holds for the container that makes its certificate. Default: cpu 50m, memory 256Mi.
 	// +kubebuilder:validation:MaxProperties=4
 	// +kubebuilder:validation:XValidation:rule="self.all(name, name in ['cpu', 'limits.cpu', 'memory', 'ephemeral-storage'])",message="the size of a managed Redis must contain only cpu, limits.cpu, memory and ephemeral-storage; remove the rest"
 	// +kubebuilder:validation:XValidation:rule="!self.exists(name, name != 'memory' && sign(quantity(string(self[name]))) <= 0) && !self.exists(name, name == 'memory' && quantity(string(self[name])).isLessThan(quantity('64Mi')))",message="the size of a managed Redis must have amounts above 0 and memory of at least 64Mi; raise it"
@@ -122,7 +122,7 @@ type ManagedRedis struct {
 	// +optional
 	Size corev1.ResourceList `json:"size,omitempty"`
 
-	// Retain, if true, keeps the volume when the cluster is deleted. A later cluster of the same name continues with its data.
+	// retain, if true, keeps the volume when the cluster is deleted. A later cluster of the same name continues with its data.
 	// +optional
 	Retain bool `json:"retain,omitempty"`
 }
@@ -132,18 +132,18 @@ type ManagedRedis struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.existingClaim) || (!has(self.storage) && !has(self.storageClassName) && !has(self.accessModes) && !(has(self.retain) && self.retain))",message="existingClaim must not be set with storage, storageClassName, accessModes or retain; set either existingClaim or the others",fieldPath=".existingClaim"
 // +kubebuilder:validation:XValidation:rule="has(self.existingClaim) == has(oldSelf.existingClaim) && (!has(self.existingClaim) || self.existingClaim == oldSelf.existingClaim) && has(self.storageClassName) == has(oldSelf.storageClassName) && (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName) && has(self.accessModes) == has(oldSelf.accessModes) && (!has(self.accessModes) || self.accessModes == oldSelf.accessModes) && has(self.storage) == has(oldSelf.storage) && (!has(self.storage) || quantity(string(self.storage)).compareTo(quantity(string(oldSelf.storage))) == 0)",message="the volume of a control store is immutable; create a new cluster, or enlarge the PersistentVolumeClaim"
 type EmbeddedStore struct {
-	// Storage of its volume. Default: 1Gi.
+	// storage of its volume. Default: 1Gi.
 	// +kubebuilder:validation:XValidation:rule="!quantity(string(self)).isLessThan(quantity('100Mi'))",message="storage of a control store must be at least 100Mi; raise it"
 	// +optional
 	Storage *resource.Quantity `json:"storage,omitempty"`
 
-	// StorageClassName of its volume. Default: the default class of the Kubernetes cluster.
+	// storageClassName of its volume. Default: the default class of the Kubernetes cluster.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self == '' || !format.dns1123Subdomain().validate(self).hasValue()",message="the name must be a DNS-1123 subdomain; use lower-case letters, digits, '-' and '.'"
 	// +optional
 	StorageClassName *string `json:"storageClassName,omitempty"`
 
-	// AccessModes of its volume. With ReadWriteOncePod, Kubernetes prevents a second head from using it. A volume that other nodes can mount lets the head move when its node is lost. Default: ReadWriteOncePod.
+	// accessModes of its volume. With ReadWriteOncePod, Kubernetes prevents a second head from using it. A volume that other nodes can mount lets the head move when its node is lost. Default: ReadWriteOncePod.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=3
 	// +kubebuilder:validation:items:Enum=ReadWriteOncePod;ReadWriteOnce;ReadWriteMany
@@ -152,25 +152,25 @@ type EmbeddedStore struct {
 	// +optional
 	AccessModes []corev1.PersistentVolumeAccessMode `json:"accessModes,omitempty"`
 
-	// ExistingClaim is a PersistentVolumeClaim in the same namespace to use instead of a new one. It is never deleted.
+	// existingClaim is a PersistentVolumeClaim in the same namespace to use instead of a new one. It is never deleted.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="the name of a claim must be a DNS-1123 subdomain; give the name of a claim in the cluster's namespace"
 	// +optional
 	ExistingClaim string `json:"existingClaim,omitempty"`
 
-	// Retain, if true, keeps the volume when the cluster is deleted. A later cluster of the same name continues with its data.
+	// retain, if true, keeps the volume when the cluster is deleted. A later cluster of the same name continues with its data.
 	// +optional
 	Retain bool `json:"retain,omitempty"`
 }
 
 // ControlStoreStatus is the state of the control store.
 type ControlStoreStatus struct {
-	// Session is the epoch in which the stored state began, which is the epoch of the workers. It does not change when a head recovers.
+	// session is the epoch in which the stored state began, which is the epoch of the workers. It does not change when a head recovers.
 	Session int64 `json:"session"`
-	// Namespace is Ray's namespace in a Redis: its keys begin with RAY, the namespace and @.
+	// namespace is Ray's namespace in a Redis: its keys begin with RAY, the namespace and @.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
-	// ClaimName is the PersistentVolumeClaim of a store with a volume.
+	// claimName is the PersistentVolumeClaim of a store with a volume.
 	// +optional
 	ClaimName string `json:"claimName,omitempty"`
 }

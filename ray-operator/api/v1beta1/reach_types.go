@@ -4,39 +4,39 @@ import corev1 "k8s.io/api/core/v1"
 
 // ServiceReach holds fields of a Service under their own names, except its type.
 type ServiceReach struct {
-	// NodePorts are ports on the nodes, by the names of the Service's ports. For types NodePort and LoadBalancer only. Default: Kubernetes chooses each.
+	// nodePorts are ports on the nodes, by the names of the Service's ports. For types NodePort and LoadBalancer only. Default: Kubernetes chooses each.
 	// +kubebuilder:validation:MaxProperties=37
 	// +kubebuilder:validation:XValidation:rule="self.all(name, self[name] >= 1 && self[name] <= 65535 && self.exists_one(other, self[other] == self[name]))",message="a node port must be a number from 1 to 65535 that no other port has; correct the number"
 	// +optional
 	NodePorts map[string]int32 `json:"nodePorts,omitempty"`
-	// LoadBalancerClass names the implementation of the load balancer. For type LoadBalancer only. It cannot be changed while type is LoadBalancer. Default: the cloud's own.
+	// loadBalancerClass names the implementation of the load balancer. For type LoadBalancer only. It cannot be changed while type is LoadBalancer. Default: the cloud's own.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="!format.qualifiedName().validate(self).hasValue()",message="loadBalancerClass must be a name with an optional DNS prefix and '/'; give one such as service.k8s.aws/nlb"
 	// +optional
 	LoadBalancerClass string `json:"loadBalancerClass,omitempty"`
-	// LoadBalancerSourceRanges are the client addresses that the load balancer accepts. For type LoadBalancer only. Default: all.
+	// loadBalancerSourceRanges are the client addresses that the load balancer accepts. For type LoadBalancer only. Default: all.
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="self.all(range, isCIDR(range) && string(cidr(range).masked()) == range)",message="a source range must be a block of addresses in canonical form; give one such as 203.0.113.0/24 or 2001:db8::/32"
 	// +listType=set
 	// +optional
 	LoadBalancerSourceRanges []string `json:"loadBalancerSourceRanges,omitempty"`
-	// ExternalTrafficPolicy Local preserves the client's address, and routes only to pods on the node that receives the request. For types NodePort and LoadBalancer only. Default: Cluster.
+	// externalTrafficPolicy Local preserves the client's address, and routes only to pods on the node that receives the request. For types NodePort and LoadBalancer only. Default: Cluster.
 	// +kubebuilder:validation:Enum=Cluster;Local
 	// +optional
 	ExternalTrafficPolicy corev1.ServiceExternalTrafficPolicy `json:"externalTrafficPolicy,omitempty"`
-	// SessionAffinity ClientIP routes requests from one client address to the same pod. Default: None.
+	// sessionAffinity ClientIP routes requests from one client address to the same pod. Default: None.
 	// +kubebuilder:validation:Enum=None;ClientIP
 	// +optional
 	SessionAffinity corev1.ServiceAffinity `json:"sessionAffinity,omitempty"`
-	// IPFamilies are the IP families of the Service's addresses. The first cannot be changed unless the Service is headless. Default: the Kubernetes cluster's own.
+	// ipFamilies are the IP families of the Service's addresses. The first cannot be changed unless the Service is headless. Default: the Kubernetes cluster's own.
 	// +kubebuilder:validation:MaxItems=2
 	// +kubebuilder:validation:items:Enum=IPv4;IPv6
 	// +kubebuilder:validation:XValidation:rule="self.size() < 2 || self[0] != self[1]",message="ipFamilies must not name a family twice; leave one out"
 	// +listType=atomic
 	// +optional
 	IPFamilies []corev1.IPFamily `json:"ipFamilies,omitempty"`
-	// IPFamilyPolicy says how many families the Service has. RequireDualStack needs a Kubernetes cluster with both. Default: SingleStack; a Service keeps its policy while this field is absent.
+	// ipFamilyPolicy says how many families the Service has. RequireDualStack needs a Kubernetes cluster with both. Default: SingleStack; a Service keeps its policy while this field is absent.
 	// +kubebuilder:validation:Enum=SingleStack;PreferDualStack;RequireDualStack
 	// +optional
 	IPFamilyPolicy corev1.IPFamilyPolicy `json:"ipFamilyPolicy,omitempty"`
