@@ -145,6 +145,8 @@ var judged = map[string]struct {
 			"targetPort": "y"}}}, head + ".headService.spec.ports", convert.Refused},
 	"a port of the head's for UDP is refused": {cluster,
 		fields{head + ".headService.spec.ports": []any{map[string]any{"name": "x", "port": int64(7), "protocol": "UDP"}}}, head + ".headService.spec.ports", convert.Refused},
+	"a port of the head's with a name of 64 is refused": {cluster,
+		fields{head + ".headService.spec.ports": []any{map[string]any{"name": strings.Repeat("a", 64), "port": int64(7)}}}, "spec.head.service.ports[0].name", convert.Refused},
 	"a generated name that is too long": {cluster, fields{"metadata.name": "", "metadata.generateName": strings.Repeat("a", 58)},
 		"metadata.generateName", convert.Refused},
 	"a credential of what has no name": {cluster, fields{"metadata.name": "", "metadata.generateName": "a-",
