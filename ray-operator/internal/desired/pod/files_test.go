@@ -1,6 +1,7 @@
 package pod_test
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -114,6 +115,28 @@ func TestStart_GivesUnknownUsersAHomeAndAName(t *testing.T) {
 				t.Errorf("%v: %s, want %s", err, said, c.want)
 			}
 		})
+	}
+}
+
+// TestStart_TakesNoHomeOfSomebodyElse: everybody may write to the directory for temporary files, and Python loads packages from
+// its home.
+func TestStart_TakesNoHomeOfSomebodyElse(t *testing.T) {
+	t.Parallel()
+	temporary := t.TempDir()
+	theirs := filepath.Join(temporary, "home")
+	plant := func() error { return os.Symlink("/tmp", theirs) } // root's, and everybody writes there
+	if os.Geteuid() == 0 {
+		plant = func() error { return errors.Join(os.Mkdir(theirs, 0o777), os.Chown(theirs, 65534, 65534)) }
+	}
+	if err := plant(); err != nil {
+		t.Fatal(err)
+	}
+	command := worker(testkit.Cluster("demo", testkit.Group("g", 1))).Spec.Containers[0].Command
+	shell := exec.Command(command[0], command[1:]...)
+	programs := programsOf(t, map[string]string{"ray": `printf '%s' "$HOME"`})
+	shell.Env = []string{"PATH=" + programs + ":/usr/bin:/bin", "TMPDIR=" + temporary, "HOME=/nowhere"}
+	if said, err := shell.Output(); err != nil || string(said) != "/nowhere" {
+		t.Errorf("%v: the home is %s, want the one that cannot be written", err, said)
 	}
 }
 
