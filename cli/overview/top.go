@@ -66,7 +66,7 @@ func (c *Choice) printTop(all []verbs.Object, now time.Time) error {
 func topRow(object verbs.Object, now time.Time) []string {
 	code, message := whyOf(object)
 	return []string{targetOf(object), Phase(object), code, ago(now, object.GetCreationTimestamp().Time),
-		ago(now, idleSince(object)), gpusOf(object), ownerOf(object), message}
+		ago(now, idleSince(object)), GPUs(object), ownerOf(object), message}
 }
 
 // whyOf returns what an object says first, as a code and in words: of a ready cluster that is kept, until when and at whose
@@ -111,8 +111,9 @@ func idleSince(object verbs.Object) time.Time {
 	return time.Time{}
 }
 
-// gpusOf counts what the cluster asks for. A cluster without pods takes none, whatever it would take.
-func gpusOf(object verbs.Object) string {
+// GPUs returns how many the pods of a cluster ask for, and nothing of other objects. A cluster without pods takes none,
+// whatever it would take.
+func GPUs(object verbs.Object) string {
 	cluster, is := object.(*v1beta1.ComputeCluster)
 	if !is {
 		return ""

@@ -8,14 +8,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/heliostat-dev/heliostat/cli/overview"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
-// TestSums_CountPodsAsTheAPIServerTakesThem: the status, Kueue's Workload and the gang, whichever way a template says its
-// resources.
+// TestSums_CountPodsAsTheAPIServerTakesThem: the status, heliostat top, Kueue's Workload and the gang, whichever way a template
+// says its resources.
 func TestSums_CountPodsAsTheAPIServerTakesThem(t *testing.T) {
 	all := testkit.Resources("cpu", "2", "memory", "8Gi", "nvidia.com/gpu", "1")
 	for name, test := range map[string]struct {
@@ -46,6 +47,9 @@ func TestSums_CountPodsAsTheAPIServerTakesThem(t *testing.T) {
 		status := cluster.Status(of, seen, plan, cluster.Outcome{}, now)
 		if diff := cmp.Diff(test.want, status.Resources); diff != "" || status.Summary.GPUs != test.gpus {
 			t.Errorf("%s: the status has %s GPUs, and resources (- want):\n%s", name, status.Summary.GPUs, diff)
+		}
+		if top := overview.GPUs(&v1beta1.ComputeCluster{Status: status}); top != test.gpus {
+			t.Errorf("%s: heliostat top has %s GPUs, want %s", name, top, test.gpus)
 		}
 		if diff := cmp.Diff(test.want, workloadAsks(of)); diff != "" {
 			t.Errorf("%s: the Workload asks for (- want):\n%s", name, diff)
