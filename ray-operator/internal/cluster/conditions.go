@@ -148,9 +148,8 @@ func findFailingHead(t *statusDraft) *reason.Finding {
 	if t.head == nil || t.head.isReady() {
 		return nil
 	}
-	if lacks := findMissingIPv6(t.cluster, *t.head); lacks != nil {
-		found := lacks.About("head pod " + t.head.Name)
-		return &found
+	if head := judgeHeadReady(t); head.Code == reason.IPv6Unsupported.Code {
+		return &head.Finding
 	}
 	since := t.head.CreationTimestamp.Time
 	for _, condition := range t.head.Status.Conditions {
