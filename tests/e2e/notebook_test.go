@@ -63,16 +63,12 @@ var _ = It("opens a notebook in which all of Ray works, under any user", Label(l
 
 // underAnyUser has the pods of a cluster run under an assigned user.
 func underAnyUser(cluster *unstructured.Unstructured) {
-	var security map[string]any
-	Expect(yaml.Unmarshal([]byte(assigned), &security)).To(Succeed())
-	template := func() map[string]any { return map[string]any{"spec": map[string]any{"securityContext": security}} }
-	Expect(unstructured.SetNestedMap(cluster.Object, template(), "spec", "head", "template")).To(Succeed())
-	groups, _, err := unstructured.NestedSlice(cluster.Object, "spec", "workerGroups")
-	Expect(err).NotTo(HaveOccurred())
-	for _, group := range groups {
-		Expect(unstructured.SetNestedMap(group.(map[string]any), template(), "template")).To(Succeed())
+	var template map[string]any
+	Expect(yaml.Unmarshal([]byte("{spec: {securityContext: "+assigned+"}}"), &template)).To(Succeed())
+	spec := cluster.Object["spec"].(map[string]any)
+	for _, node := range append(spec["workerGroups"].([]any), spec["head"]) {
+		node.(map[string]any)["template"] = template
 	}
-	Expect(unstructured.SetNestedSlice(cluster.Object, groups, "spec", "workerGroups")).To(Succeed())
 }
 
 // wheelsOf serves packages for Ray's Python with all that they need, from PyPI, to pip in the pods.
