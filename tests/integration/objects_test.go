@@ -190,15 +190,26 @@ func (f *furnished) families(t *testing.T) {
 	meddle(t, &service, func(service *corev1.Service) { service.Spec.IPFamilyPolicy = new(corev1.IPFamilyPolicySingleStack) }, prefers)
 
 	must(t, shared.Edit(t.Context(), f.NamespacedName, set(corev1.IPFamilyPolicyRequireDualStack)))
-	eventually(t, "the cluster to say that it has no dual stack", func(ctx context.Context) error {
-		var cluster v1beta1.ComputeCluster
-		err := shared.Get(ctx, f.NamespacedName, &cluster)
-		is := meta.FindStatusCondition(cluster.Status.Conditions, v1beta1.ConditionReady)
-		if err == nil && (is.Reason != "CreateRefused" || !strings.Contains(is.Message, "not configured for dual-stack")) {
-			err = fmt.Errorf("it says %+v", is)
-		}
-		return err
-	})
+	refused := func(name types.NamespacedName, words string) {
+		t.Helper()
+		eventually(t, name.Name+" to say what is "+words, func(ctx context.Context) error {
+			var cluster v1beta1.ComputeCluster
+			err := shared.Get(ctx, name, &cluster)
+			is := meta.FindStatusCondition(cluster.Status.Conditions, v1beta1.ConditionReady)
+			if err == nil && (is == nil || is.Reason != "CreateRefused" || !strings.Contains(is.Message, words)) {
+				err = fmt.Errorf("it says %+v", is)
+			}
+			return err
+		})
+	}
+	refused(f.NamespacedName, "not configured for dual-stack")
+	six := lone(f.Namespace, "six", v1beta1.RoleHead)
+	six.Spec.Head.Service = &v1beta1.HeadServiceSpec{ServiceReach: v1beta1.ServiceReach{
+		IPFamilies: []corev1.IPFamily{corev1.IPv6Protocol}, IPFamilyPolicy: corev1.IPFamilyPolicySingleStack,
+	}}
+	must(t, shared.Create(t.Context(), six))
+	refused(client.ObjectKeyFromObject(six), `spec.ipFamilies[0]: Invalid value: "IPv6": not configured on this cluster`)
+	must(t, shared.Delete(t.Context(), six))
 	f.edit(t, set(""))
 	if f.read(t, "-head", &service); !prefers(&service) {
 		t.Errorf("without a policy the Service has the policy %s", *service.Spec.IPFamilyPolicy)

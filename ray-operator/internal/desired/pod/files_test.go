@@ -44,12 +44,17 @@ func TestStart_RaisesTheLimitOfFiles(t *testing.T) {
 }
 
 // TestStart_FollowsTheAddressOfThePod: Ray gets the pod's address where the first one is of IPv6, and what its dashboard
-// listens on follows, unless another container has the way there. With IPv4 first all stays as it was.
+// listens on follows, unless another container has the way there. With IPv4 first all stays as it was, whatever family the
+// head's Service has: kubelets and the operator go to the pod's address.
 func TestStart_FollowsTheAddressOfThePod(t *testing.T) {
 	t.Parallel()
 	programs := programsOf(t, map[string]string{"ray": `echo "$@"`})
 	plain, encrypted := testkit.Cluster("demo", testkit.Group("g", 1)), testkit.Cluster("demo", testkit.Group("g", 1))
 	encrypted.Spec.Network = &v1beta1.Network{Encryption: v1beta1.EncryptionRequired}
+	behind := testkit.Cluster("demo", testkit.Group("g", 1))
+	behind.Spec.Head.Service = &v1beta1.HeadServiceSpec{ServiceReach: v1beta1.ServiceReach{
+		IPFamilies: []corev1.IPFamily{corev1.IPv6Protocol}, IPFamilyPolicy: corev1.IPFamilyPolicySingleStack,
+	}}
 	const nodeIP, dashboard = " --node-ip-address=fd00::7", " --dashboard-host=::"
 	for _, c := range []struct {
 		name, addresses string
@@ -61,6 +66,8 @@ func TestStart_FollowsTheAddressOfThePod(t *testing.T) {
 		{"a head with IPv6 first", "fd00::7,10.0.0.7", pod.Head(plain, 1), nodeIP + dashboard},
 		{"a head with IPv6 alone", "fd00::7", pod.Head(plain, 1), nodeIP + dashboard},
 		{"a head with encryption", "fd00::7", pod.Head(encrypted, 1), nodeIP},
+		{"a head with IPv4 first, behind a Service of IPv6", "10.0.0.7,fd00::7", pod.Head(behind, 1), ""},
+		{"a head with IPv6 first, behind a Service of IPv6", "fd00::7,10.0.0.7", pod.Head(behind, 1), nodeIP + dashboard},
 		{"a worker with IPv4 first", "10.0.0.7,fd00::7", worker(plain), ""},
 		{"a worker with IPv6 first", "fd00::7,10.0.0.7", worker(plain), nodeIP},
 		{"a worker with encryption", "fd00::7", worker(encrypted), nodeIP},
