@@ -94,10 +94,16 @@ func TestOpenShift_TakesEveryPod(t *testing.T) {
 			podsLeft(t, types.NamespacedName{Namespace: namespace, Name: cluster.Name}, role, 1)
 		}
 	}
+	redisMade(t, namespace, "redis")
+}
+
+// redisMade waits until the pod of a cluster's managed Redis is there.
+func redisMade(t *testing.T, namespace, cluster string) {
+	t.Helper()
 	eventually(t, "the pod of Redis", func(ctx context.Context) error {
 		var pods metav1.PartialObjectMetadataList
 		pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
-		err := shared.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels{v1beta1.LabelStore: "redis"})
+		err := shared.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels{v1beta1.LabelStore: cluster})
 		if err == nil && len(pods.Items) != 1 {
 			err = fmt.Errorf("there are %d", len(pods.Items))
 		}

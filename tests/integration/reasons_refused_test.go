@@ -177,43 +177,153 @@ func limitRange(namespace string, item corev1.LimitRangeItem) *corev1.LimitRange
 	}
 }
 
-// limitsAsked has a cluster in a namespace whose quota asks for limits. The refusal names the field of the autoscaler, and what
-// is given there also fits a LimitRange with minima and ratios, and pod security "restricted".
-func limitsAsked(t *testing.T, namespace string) {
+// sizesAsked is what a namespace asks of the sizes of containers, those that the operator adds among them.
+type sizesAsked struct {
+	name   string
+	reason reason.Reason
+	rule   func(namespace string) client.Object
+	// size is that of the operator's containers at first, their default where it is nil.
+	size corev1.ResourceList
+	// head and redis are what is said of the head, with the autoscaler and encryption, and of the pod of a managed Redis.
+	head, redis []string
+}
+
+const (
+	headLimits  = "Set limits.cpu in autoscaling.size, and in network.encryptionSize"
+	headChange  = "Change network.encryptionSize, and autoscaling.size to fit"
+	redisChange = "Change controlStore.managedRedis.size to fit"
+	atMostTwice = "cpu max limit to request ratio per Container is 2, but "
+)
+
+var sizes = []sizesAsked{
+	{
+		name: "limits, by a quota", reason: reason.QuotaExceeded,
+		rule: func(namespace string) client.Object {
+			hard := corev1.ResourceList{}
+			for name, quantity := range map[corev1.ResourceName]string{
+				corev1.ResourceRequestsCPU: "8", corev1.ResourceRequestsMemory: "16Gi",
+				corev1.ResourceLimitsCPU: "8", corev1.ResourceLimitsMemory: "16Gi",
+			} {
+				hard[name] = resource.MustParse(quantity)
+			}
+			return &corev1.ResourceQuota{
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "team"}, Spec: corev1.ResourceQuotaSpec{Hard: hard},
+			}
+		},
+		head:  []string{"must specify limits.cpu for: autoscaler,certificates,encryption. " + headLimits},
+		redis: []string{"must specify limits.cpu for: certificates,redis. Set limits.cpu in controlStore.managedRedis.size"},
+	},
+	{
+		name: "no more than default limits", reason: reason.LimitRangeViolated, rule: ranges(corev1.LimitRangeItem{Default: cpus("5m")}),
+		head: []string{
+			"its default limit of cpu is 5m, below the request of 10m of container certificates", "of 20m of container encryption",
+			"of 50m of container autoscaler",
+			"Set limits.cpu in network.encryptionSize; limits.cpu in autoscaling.size, or change the LimitRange",
+		},
+		redis: []string{
+			"its default limit of cpu is 5m, below the request of 10m of container certificates", "of 50m of container redis",
+			"Set limits.cpu in controlStore.managedRedis.size, or change the LimitRange",
+		},
+	},
+	{
+		name: "minima", reason: reason.LimitRangeViolated, rule: ranges(corev1.LimitRangeItem{Min: cpus("200m")}),
+		head: []string{
+			"minimum cpu usage per Container is 200m, but request is 10m", "but request is 20m", "but request is 50m", headChange,
+		},
+		redis: []string{"minimum cpu usage per Container is 200m, but request is 10m", "but request is 50m", redisChange},
+	},
+	{
+		name: "a ratio, of who has no limit", reason: reason.LimitRangeViolated,
+		rule:  ranges(corev1.LimitRangeItem{MaxLimitRequestRatio: cpus("2")}),
+		head:  []string{atMostTwice + "no limit is specified", headChange},
+		redis: []string{atMostTwice + "no limit is specified", redisChange},
+	},
+	{
+		name: "a ratio, of default limits", reason: reason.LimitRangeViolated,
+		rule: ranges(corev1.LimitRangeItem{Default: cpus("1"), MaxLimitRequestRatio: cpus("2")}),
+		head: []string{
+			"with its default limit, " + atMostTwice + "provided ratio is ", "ratio is 100", "ratio is 50", "ratio is 20",
+			"Set limits.cpu in network.encryptionSize; limits.cpu in autoscaling.size, or change the LimitRange",
+		},
+		redis: []string{
+			"with its default limit, " + atMostTwice + "provided ratio is ", "ratio is 100", "ratio is 20",
+			"Set limits.cpu in controlStore.managedRedis.size, or change the LimitRange",
+		},
+	},
+	{
+		name: "a ratio, of limits of the user's own", reason: reason.LimitRangeViolated,
+		rule:  ranges(corev1.LimitRangeItem{Default: cpus("1"), MaxLimitRequestRatio: cpus("2")}),
+		size:  corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceLimitsCPU: resource.MustParse("400m")},
+		head:  []string{"the namespace's LimitRange: " + atMostTwice + "provided ratio is 4", headChange},
+		redis: []string{"the namespace's LimitRange: " + atMostTwice + "provided ratio is 4", redisChange},
+	},
+}
+
+func cpus(amount string) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(amount)}
+}
+
+// ranges makes a LimitRange of containers.
+func ranges(item corev1.LimitRangeItem) func(namespace string) client.Object {
+	item.Type = corev1.LimitTypeContainer
+	return func(namespace string) client.Object { return limitRange(namespace, item) }
+}
+
+// asked has clusters with all containers that the operator adds in a namespace with a rule, and pod security "restricted". The
+// refusals name the fields of those containers, and what is given there lets the pods in.
+func (s *sizesAsked) asked(t *testing.T, namespace string) {
 	t.Parallel()
 	restrict(t, namespace)
-	hard := corev1.ResourceList{}
-	for name, quantity := range map[corev1.ResourceName]string{
-		corev1.ResourceRequestsCPU: "8", corev1.ResourceRequestsMemory: "16Gi", corev1.ResourceLimitsCPU: "8", corev1.ResourceLimitsMemory: "16Gi",
-	} {
-		hard[name] = resource.MustParse(quantity)
-	}
-	must(t, shared.Create(t.Context(), &corev1.ResourceQuota{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "team"}, Spec: corev1.ResourceQuotaSpec{Hard: hard},
-	}))
-	cluster := lone(namespace, "quota", v1beta1.RoleWorker)
-	cluster.Spec.Autoscaling = &v1beta1.Autoscaling{Image: "none", Size: size("100m", "64Mi")}
-	for _, node := range []*v1beta1.NodeSpec{&cluster.Spec.Head.NodeSpec, &cluster.Spec.WorkerGroups[0].NodeSpec} {
+	must(t, shared.Create(t.Context(), s.rule(namespace)))
+	head, redis := lone(namespace, "head", v1beta1.RoleWorker), lone(namespace, "redis", v1beta1.RoleHead)
+	head.Spec.WorkerGroups[0].MinReplicas, head.Spec.WorkerGroups[0].MaxReplicas = new(int32(1)), new(int32(1))
+	for _, node := range []*v1beta1.NodeSpec{&head.Spec.Head.NodeSpec, &head.Spec.WorkerGroups[0].NodeSpec, &redis.Spec.Head.NodeSpec} {
 		node.Size = size("500m", "1Gi")
 		node.Size[corev1.ResourceLimitsCPU] = resource.MustParse("500m")
 	}
-	one := int32(1)
-	cluster.Spec.WorkerGroups[0].MinReplicas, cluster.Spec.WorkerGroups[0].MaxReplicas = &one, &one
-	wanted := &refusedPod{reason: reason.QuotaExceeded, words: "must specify limits.cpu for: autoscaler. Set limits.cpu in autoscaling.size"}
-	wait := sight(t, namespace, func(seen *v1beta1.ComputeCluster) bool { return wanted.isNamed(seen, v1beta1.RoleHead) })
-	must(t, shared.Create(t.Context(), cluster))
-	wait("the status to name autoscaling.size")
-	must(t, shared.Create(t.Context(), limitRange(namespace, corev1.LimitRangeItem{
-		Type: corev1.LimitTypeContainer, Min: size("100m", "64Mi"),
-		MaxLimitRequestRatio: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")},
-	})))
-	must(t, shared.Get(t.Context(), client.ObjectKeyFromObject(cluster), cluster))
-	seen := cluster.DeepCopy()
-	cluster.Spec.Autoscaling.Size[corev1.ResourceLimitsCPU] = resource.MustParse("200m")
-	must(t, shared.Patch(t.Context(), cluster, client.MergeFrom(seen)))
-	for _, of := range []string{v1beta1.RoleHead, v1beta1.RoleWorker} {
-		podsLeft(t, client.ObjectKeyFromObject(cluster), of, 1)
+	give := func(given corev1.ResourceList) func(*v1beta1.ComputeClusterSpec) {
+		return func(spec *v1beta1.ComputeClusterSpec) {
+			if spec.ControlStore != nil {
+				spec.ControlStore.ManagedRedis.Size = given
+				return
+			}
+			spec.Autoscaling.Size, spec.Network.EncryptionSize = given, given
+		}
 	}
+	head.Spec.Autoscaling, head.Spec.Network = &v1beta1.Autoscaling{Image: "none"}, &v1beta1.Network{Encryption: v1beta1.EncryptionRequired}
+	redis.Spec.ControlStore = &v1beta1.ControlStore{ManagedRedis: &v1beta1.ManagedRedis{}}
+	waits := map[*v1beta1.ComputeCluster]sighting{}
+	for cluster, words := range map[*v1beta1.ComputeCluster][]string{head: s.head, redis: s.redis} {
+		give(s.size)(&cluster.Spec)
+		waits[cluster] = sight(t, namespace, func(seen *v1beta1.ComputeCluster) bool {
+			return seen.Name == cluster.Name && s.isNamed(seen, words)
+		})
+		must(t, shared.Create(t.Context(), cluster))
+	}
+	for cluster, wait := range waits {
+		wait(fmt.Sprintf("the status of %s to name %q", cluster.Name, append(s.head, s.redis...)))
+		fits := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("200m"), corev1.ResourceLimitsCPU: resource.MustParse("400m")}
+		must(t, shared.Edit(t.Context(), client.ObjectKeyFromObject(cluster), give(fits)))
+	}
+	for _, of := range []string{v1beta1.RoleHead, v1beta1.RoleWorker} {
+		podsLeft(t, client.ObjectKeyFromObject(head), of, 1)
+	}
+	redisMade(t, namespace, redis.Name)
+}
+
+// isNamed reports whether a cluster's status says all words, of the head or of its managed Redis.
+func (s *sizesAsked) isNamed(cluster *v1beta1.ComputeCluster, words []string) bool {
+	kind := v1beta1.ConditionHeadReady
+	if cluster.Spec.ControlStore != nil {
+		kind = v1beta1.ConditionControlStoreReady
+	}
+	for _, word := range words {
+		wanted := &refusedPod{reason: s.reason, words: word}
+		if !wanted.isIn(cluster, v1beta1.ConditionReady) || !wanted.isIn(cluster, kind) {
+			return false
+		}
+	}
+	return true
 }
 
 // raiseQuota lets in what a quota kept out.

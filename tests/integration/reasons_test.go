@@ -3,6 +3,7 @@ package integration
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -33,8 +34,10 @@ func TestReasons_PodsThatAreNotMade(t *testing.T) {
 	for range refusals {
 		namespaces = append(namespaces, newNamespaceOf(t, denying))
 	}
-	strict := newNamespaceOf(t, denying)
-	watching(t, append(namespaces, strict)...)
+	for range sizes {
+		namespaces = append(namespaces, newNamespaceOf(t, denying))
+	}
+	startOperator(t, "--namespace="+live.ReleaseNamespace, "--watch-namespaces="+strings.Join(namespaces, ","), "--autoscaler-image=none")
 	t.Run("all", func(t *testing.T) {
 		for i := range refusals {
 			t.Run(refusals[i].name, func(t *testing.T) {
@@ -48,7 +51,9 @@ func TestReasons_PodsThatAreNotMade(t *testing.T) {
 				r.nameTaken(t, kind, foreign)
 			})
 		}
-		t.Run("a quota asks for limits", func(t *testing.T) { limitsAsked(t, strict) })
+		for i := range sizes {
+			t.Run("a namespace asks for "+sizes[i].name, func(t *testing.T) { sizes[i].asked(t, namespaces[1+len(refusals)+i]) })
+		}
 		t.Run("the name of a worker is taken", func(t *testing.T) {
 			t.Parallel()
 			r.workerNameTaken(t, names)

@@ -248,12 +248,26 @@ var refusalsOfPods = map[string]struct {
 	"a least limit": {
 		full(), forbidden("[minimum cpu usage per Container is 500m, but request is 100m, minimum cpu usage per Container is 500m, but limit is 400m]"),
 		ranged + "minimum cpu usage per Container is 500m, but request is 100m, minimum cpu usage per Container is 500m, but limit is 400m. " +
-			"Change autoscaling.size, and network.encryptionSize, and size or the template's resources to fit",
+			"Change autoscaling.size to fit",
 	},
 	"a ratio": {
 		full(), forbidden("cpu max limit to request ratio per Container is 1, but provided ratio is 2.000000"),
 		ranged + "cpu max limit to request ratio per Container is 1, but provided ratio is 2.000000. " +
-			"Change network.encryptionSize, and the template's resources, and size or the template's resources to fit",
+			"Change the template's resources to fit",
+	},
+	"a ratio of a default limit": {
+		full(), forbidden("[cpu max limit to request ratio per Container is 2, but provided ratio is 100.000000, " +
+			"cpu max limit to request ratio per Container is 2, but provided ratio is 50.000000]"),
+		ranged + "with its default limit, cpu max limit to request ratio per Container is 2, but provided ratio is 100.000000, " +
+			"cpu max limit to request ratio per Container is 2, but provided ratio is 50.000000. " +
+			"Set limits.cpu in network.encryptionSize; limits.cpu in size or the template's resources, or change the LimitRange",
+	},
+	"a ratio of a default limit and one of the user's own": {
+		full(), forbidden("[cpu max limit to request ratio per Container is 1, but provided ratio is 100.000000, " +
+			"cpu max limit to request ratio per Container is 1, but provided ratio is 4.000000]"),
+		ranged + "cpu max limit to request ratio per Container is 1, but provided ratio is 100.000000, " +
+			"cpu max limit to request ratio per Container is 1, but provided ratio is 4.000000. " +
+			"Change network.encryptionSize, and autoscaling.size, and size or the template's resources to fit",
 	},
 	"no limit": {
 		full(), forbidden("maximum cpu usage per Container is 2.  No limit is specified"),

@@ -103,34 +103,77 @@ func parseLimitRange(message string, about *corev1.Pod) (reason.Finding, bool) {
 	if !limitForm.MatchString(message) {
 		return reason.Finding{}, false
 	}
-	fields := []string{rayField}
-	if broken := breaking(message, about); len(broken) > 0 {
-		fields = fieldsOf(broken, isOfRedis(about))
+	text := strings.Trim(message, "[]") // which are around a list
+	found := breaches(text, about)
+	if settings, are := defaults(found, isOfRedis(about)); are {
+		return reason.LimitRangeViolated.In("default").Of(clean("with its default limit, "+text, listLength), clean(settings, listLength)), true
 	}
-	return reason.LimitRangeViolated.Of(clean(strings.Trim(message, "[]"), listLength), strings.Join(fields, ", and ")), true
+	fields := []string{rayField}
+	if len(found) > 0 {
+		var names []string
+		for _, one := range found {
+			names = append(names, one.container)
+		}
+		fields = fieldsOf(names, isOfRedis(about))
+	}
+	return reason.LimitRangeViolated.Of(clean(text, listLength), strings.Join(fields, ", and ")), true
 }
 
-// breaking returns the containers of a pod, init containers first, that have what a LimitRange does not allow. Where a
-// container gives no limit, its limit is the LimitRange's own.
-func breaking(message string, about *corev1.Pod) []string {
+// breach is what a LimitRange does not allow of a container.
+type breach struct {
+	container string
+	resource  corev1.ResourceName
+	// isDefault tells that the container gives no limit, so that the LimitRange's default is meant.
+	isDefault bool
+}
+
+// breaches returns what a LimitRange does not allow of a pod's containers, of init containers first. Where no container gives
+// a limit that is named, it is the LimitRange's own.
+func breaches(message string, about *corev1.Pod) []breach {
 	if about == nil {
 		return nil
 	}
-	var names []string
+	var all []breach
 	for _, form := range rangeForm.FindAllStringSubmatch(message, -1) {
-		resource := corev1.ResourceName(form[1] + form[2])
+		resource, what := corev1.ResourceName(form[1]+form[2]), strings.ToLower(form[4]+form[6])
+		var own, unlimited []breach
 		for _, container := range slices.Concat(about.Spec.InitContainers, about.Spec.Containers) {
-			isBroken := form[3] != string(corev1.LimitTypeContainer) || has(&container.Resources, resource, strings.ToLower(form[4]+form[6]), form[5])
-			if isBroken && !slices.Contains(names, container.Name) {
-				names = append(names, container.Name)
+			if form[3] != string(corev1.LimitTypeContainer) || has(&container.Resources, resource, what, form[5]) {
+				own = append(own, breach{container.Name, resource, false})
+			}
+			if _, isLimited := container.Resources.Limits[resource]; !isLimited && what != "request" {
+				unlimited = append(unlimited, breach{container.Name, resource, true})
 			}
 		}
+		if len(own) == 0 {
+			own = unlimited
+		}
+		all = append(all, own...)
 	}
-	return names
+	return all
 }
 
-// has reports whether a container can be the one of which a LimitRange names a request, a limit or the ratio of the two;
-// without a value, the one that has none.
+// defaults returns the limits to set where all that a LimitRange does not allow are default limits of its own.
+func defaults(found []breach, ofRedis bool) (settings string, are bool) {
+	var all []string
+	for _, one := range found {
+		if !one.isDefault {
+			return "", false
+		}
+		if setting := limitIn(one.resource, one.container, ofRedis); !slices.Contains(all, setting) {
+			all = append(all, setting)
+		}
+	}
+	return strings.Join(all, "; "), len(all) > 0
+}
+
+// limitIn returns the key of a container's limit, and its field.
+func limitIn(resource corev1.ResourceName, container string, ofRedis bool) string {
+	return keyOf("limits."+string(resource)) + " in " + fieldOf(container, ofRedis)
+}
+
+// has reports whether a container gives a request, a limit or a ratio of the two of this value; without a value, whether it
+// gives none.
 func has(resources *corev1.ResourceRequirements, name corev1.ResourceName, what, value string) bool {
 	limit, isLimited := resources.Limits[name]
 	request, isRequested := resources.Requests[name]
@@ -143,7 +186,7 @@ func has(resources *corev1.ResourceRequirements, name corev1.ResourceName, what,
 	case what == "request":
 		return isRequested && request.String() == value
 	case !isLimited:
-		return true
+		return value == ""
 	case what == "limit":
 		return limit.String() == value
 	}
@@ -170,7 +213,7 @@ func parseDefaultLimit(message string, about *corev1.Pod) (reason.Finding, bool)
 		}
 		texts = append(texts, fmt.Sprintf("its default limit of %s is %s, below the request of %s of container %s",
 			clean(form[4], nameLength), clean(form[5], nameLength), clean(form[3], nameLength), container.Name))
-		setting := keyOf("limits."+form[4]) + " in " + fieldOf(container.Name, isOfRedis(about))
+		setting := limitIn(resource, container.Name, isOfRedis(about))
 		if !slices.Contains(settings, setting) {
 			settings = append(settings, setting)
 		}
