@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -105,5 +106,27 @@ func TestOwnedOptionsAreRefusedAtAdmission(t *testing.T) {
 	}
 	if count < 10 {
 		t.Errorf("only %d owned options were found in %s", count, source)
+	}
+}
+
+// ofHeliostat matches the name of a label or an annotation of ours, or how the name begins.
+var ofHeliostat = regexp.MustCompile(`"((?:[a-z]+\.)?heliostat\.dev/[-a-z]*)"`)
+
+// TestAnnotations_StandOnTheirPage: what other programs may read, and what is the operator's own.
+func TestAnnotations_StandOnTheirPage(t *testing.T) {
+	page := read(t, "docs/reference/annotations.md")
+	count := 0
+	for line := range strings.Lines(read(t, "ray-operator/api/v1beta1/labels.go")) {
+		found := ofHeliostat.FindStringSubmatch(line)
+		if name := strings.TrimSpace(line); found == nil || !strings.HasPrefix(name, "Label") && !strings.HasPrefix(name, "Annotation") {
+			continue
+		}
+		count++
+		if !strings.Contains(page, "`"+found[1]+"`") {
+			t.Errorf("docs/reference/annotations.md lacks %s: list it, and say who may read and set it", found[1])
+		}
+	}
+	if count < 30 {
+		t.Errorf("only %d names were found", count)
 	}
 }
