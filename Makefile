@@ -39,7 +39,7 @@ web: ## Build the page into dashboard-proxy/web/dist with node, for the server t
 build: bin/operator bin/heliostat ## Build the operator and the programs of the tests into bin/
 	@tests/run.sh build
 
-tools: $(TOOLS) bin/gotestsum bin/golangci-lint bin/crdtrim bin/protogen bin/openapi ## Build the programs that generators and static checks run into bin/
+tools: $(TOOLS) bin/gotestsum bin/golangci-lint bin/crdtrim bin/protogen bin/schema bin/openapi ## Build the programs that generators and static checks run into bin/
 
 images: bin/images ## Build the container images of the operator, Ray and Redis, without Docker
 	@bin/images build all
@@ -75,7 +75,7 @@ test-one-down: bin/localkube ## Take down what KEEP=1 left up
 deps: ## Install the Debian packages that the tests need
 	@tests/run.sh deps
 
-verify: bin/controller-gen bin/crd-ref-docs bin/crdtrim bin/openapi $(PROTO_TOOLS) ## Fail if anything generated differs from what "make generate" would write, the API below /v1 breaks clients, or docs/results has results of what is gone
+verify: bin/controller-gen bin/crd-ref-docs bin/crdtrim bin/openapi bin/schema $(PROTO_TOOLS) ## Fail if anything generated differs from what "make generate" would write, the kinds or the API below /v1 break users, or docs/results has results of what is gone
 	@hack/tools/verify.sh
 
 scan: bin/helm ## Look with checkov at the chart and the Dockerfiles
@@ -130,7 +130,7 @@ fuzz: ## Fuzz each target for a while: make fuzz [FUZZTIME=30s] [PACKAGES=ray-op
 
 # Programs come from the user's cache where another checkout has built them from the same content.
 CACHED := hack/tools/cached.sh
-.PHONY: $(TOOLS) bin/gotestsum bin/golangci-lint bin/crdtrim bin/protogen bin/openapi bin/images bin/localkube bin/kueue bin/operator bin/heliostat
+.PHONY: $(TOOLS) bin/gotestsum bin/golangci-lint bin/crdtrim bin/protogen bin/schema bin/openapi bin/images bin/localkube bin/kueue bin/operator bin/heliostat
 $(TOOLS) bin/gotestsum:
 	@$(CACHED) $(@F) hack/tools/go.mod hack/tools/go.sum -- sh -c 'go build -C hack/tools -o "$$OUT" $(PACKAGE)'
 bin/helm: PACKAGE = helm.sh/helm/v4/cmd/helm
@@ -146,7 +146,7 @@ bin/golangci-lint:
 	@$(CACHED) $(@F) hack/tools/lint -- sh -c 'go build -C hack/tools/lint -o "$$OUT" github.com/golangci/golangci-lint/v2/cmd/golangci-lint'
 bin/openapi:
 	@$(CACHED) $(@F) hack/tools/openapi -- sh -c 'go build -C hack/tools/openapi -o "$$OUT" .'
-bin/crdtrim bin/protogen:
+bin/crdtrim bin/protogen bin/schema:
 	@$(CACHED) $(@F) hack/tools/$(@F) hack/tools/go.mod hack/tools/go.sum -- sh -c 'go build -C hack/tools -o "$$OUT" ./$(@F)'
 bin/images:
 	@$(CACHED) $(@F) tests/imagebuild -- sh -c 'go build -C tests/imagebuild -o "$$OUT" .'
