@@ -12,6 +12,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 
@@ -46,6 +47,20 @@ var readChart = sync.OnceValues(func() (*chartv2.Chart, error) { return loader.L
 
 // Render returns the manifests that helm template would print.
 func Render(options ...string) (string, error) {
+	return renderBy(func(chart *chartv2.Chart, values common.Values) (map[string]string, error) {
+		return engine.Engine{}.RenderWithContext(context.Background(), chart, values)
+	}, options)
+}
+
+// RenderOver returns the manifests that helm install would apply to a Kubernetes in which templates look objects up.
+func RenderOver(kubernetes engine.ClientProvider, options ...string) (string, error) {
+	return renderBy(func(chart *chartv2.Chart, values common.Values) (map[string]string, error) {
+		return engine.RenderWithClientProvider(chart, values, kubernetes)
+	}, options)
+}
+
+// renderBy renders the chart with what options say.
+func renderBy(render func(*chartv2.Chart, common.Values) (map[string]string, error), options []string) (string, error) {
 	chart, err := readChart()
 	if err != nil {
 		return "", fmt.Errorf("read the chart: %w", err)
@@ -62,7 +77,7 @@ func Render(options ...string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("check the values of %q: %w", options, err)
 	}
-	files, err := engine.Engine{}.RenderWithContext(context.Background(), chart, all)
+	files, err := render(chart, all)
 	if err != nil {
 		return "", fmt.Errorf("render with %q: %w", options, err)
 	}
@@ -86,12 +101,13 @@ func joinManifests(files map[string]string) (string, error) {
 	return strings.TrimSpace(out.String()) + "\n", nil
 }
 
-// parseOptions reads options of helm template: values, and the version of Kubernetes. As Helm does, it merges JSON first
-// and text last.
+// parseOptions reads options of helm template: values, and the version of Kubernetes and of its APIs. As Helm does, it
+// merges JSON first and text last.
 func parseOptions(options []string) (map[string]any, *common.Capabilities, error) {
 	flags := flag.NewFlagSet("helm template", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	version := flags.String("kube-version", kubeVersion, "")
+	apis := flags.String("api-versions", "", "")
 	sorts := []struct {
 		flag  string
 		merge func(text string, into map[string]any) error
@@ -123,6 +139,9 @@ func parseOptions(options []string) (map[string]any, *common.Capabilities, error
 	}
 	capabilities := common.DefaultCapabilities.Copy()
 	capabilities.KubeVersion = *parsed
+	if *apis != "" {
+		capabilities.APIVersions = append(slices.Clone(capabilities.APIVersions), *apis)
+	}
 	return values, capabilities, nil
 }
 
