@@ -29,7 +29,7 @@ import (
 // stopped is a cluster that is suspended.
 func stopped() *v1beta1.ComputeCluster {
 	cluster := headstest.New().PutCluster("demo", func(c *v1beta1.ComputeCluster) {
-		c.Spec.Suspend, c.ResourceVersion = true, "4"
+		c.Spec.Suspend, c.ResourceVersion = new(true), "4"
 		c.TypeMeta = metav1.TypeMeta{APIVersion: "heliostat.dev/v1beta1", Kind: "ComputeCluster"}
 		c.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionSuspended, Status: metav1.ConditionTrue, Reason: "SuspendedBySpec", LastTransitionTime: metav1.Unix(0, 0)}}
 	})

@@ -64,7 +64,7 @@ func encrypted(t *testing.T) (b *bed, ca []byte) {
 		tls.NewListener(listener, &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}}))
 	t.Cleanup(b.fake.Close)
 	b.fake.SetToken(headstest.Token)
-	b.pod.Annotations[v1beta1.AnnotationEncryption] = v1beta1.EncryptionRequired
+	b.pod.Annotations[v1beta1.AnnotationEncryption] = string(v1beta1.Enabled)
 	b.PutPod(b.pod)
 	return b, ca
 }

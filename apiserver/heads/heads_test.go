@@ -129,7 +129,7 @@ func TestFindHead_SaysWhyThereIsNone(t *testing.T) {
 		"not made yet":      {nil, "HeadMissing", "no head pod", true},
 		"suspended by spec": {condition("Suspended", "SuspendedBySpec", "", "True"), "SuspendedBySpec", "since 2031-05-06T07:08:09Z. Resume it with " + resume, false},
 		"suspended idle":    {condition("Suspended", "SuspendedIdle", "", "True"), "SuspendedIdle", "by its idle policy, since 2031-05-06T07:08:09Z", false},
-		"about to suspend":  {func(c *v1beta1.ComputeCluster) { c.Spec.Suspend = true }, "SuspendedBySpec", resume, false},
+		"about to suspend":  {func(c *v1beta1.ComputeCluster) { c.Spec.Suspend = new(true) }, "SuspendedBySpec", resume, false},
 		"to be suspended":   {condition("Suspended", "IdleSoon", "", "False"), "HeadMissing", "no head pod", true},
 		"being deleted":     {func(c *v1beta1.ComputeCluster) { c.DeletionTimestamp = &since }, "ClusterDeleting", "is being deleted", false},
 		"another's":         {func(c *v1beta1.ComputeCluster) { c.Spec.ManagedBy = "example.com/x" }, "ClusterForeign", "managed by example.com/x", false},

@@ -63,7 +63,7 @@ func isReady(pod *corev1.Pod) bool {
 
 // isEncrypted reports whether a pod was made with encryption.
 func isEncrypted(pod *corev1.Pod) bool {
-	return pod.Annotations[v1beta1.AnnotationEncryption] == v1beta1.EncryptionRequired
+	return pod.Annotations[v1beta1.AnnotationEncryption] == string(v1beta1.Enabled)
 }
 
 // address is the host:port of a head's dashboard; false while it has none, or one that is never a pod's.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -93,7 +95,7 @@ func absent(cluster *v1beta1.ComputeCluster) *Unavailable {
 		return u
 	case suspended != nil && suspended.Status == metav1.ConditionTrue:
 		return asleep(cluster, suspended)
-	case cluster.Spec.Suspend:
+	case ptr.Deref(cluster.Spec.Suspend, false):
 		return asleep(cluster, &metav1.Condition{Reason: reason.SuspendedBySpec.Code})
 	}
 	u := passing(reason.HeadMissing.Of(), retryStarting)

@@ -91,7 +91,7 @@ func (b *bed) submit(id, entrypoint string) {
 // attempt is the first attempt of a job on the first head.
 func (b *bed) attempt(id string) v1beta1.JobAttempt {
 	return v1beta1.JobAttempt{
-		Number: 1, SubmissionID: id, ClusterName: "demo", ClusterUID: string(b.cluster.UID),
+		Number: 1, SubmissionID: id, ClusterName: "demo", ClusterUID: b.cluster.UID,
 		HeadName: "demo-head", HeadUID: "head-demo-1",
 	}
 }

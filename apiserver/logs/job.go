@@ -74,12 +74,12 @@ func (r *reading) turn(ctx context.Context, job *v1beta1.ClusterJob) (again bool
 	}
 	r.of.Attempt, r.from.id, r.subject = attempt.Number, attempt.SubmissionID, "job "+attempt.SubmissionID
 	head, err := r.logs.settings.Heads.FindHead(heads.Reference{
-		Namespace: job.Namespace, Name: attempt.ClusterName, UID: types.UID(attempt.ClusterUID),
+		Namespace: job.Namespace, Name: attempt.ClusterName, UID: attempt.ClusterUID,
 	})
 	if err != nil {
 		return r.misses(ctx, verdict{err: err}, attempt)
 	}
-	if string(head.UID) != attempt.HeadUID && !head.HasStore {
+	if head.UID != attempt.HeadUID && !head.HasStore {
 		found := reason.HeadLost.Of(attempt.HeadName, "another one is there")
 		return r.misses(ctx, verdict{err: &heads.Unavailable{
 			Code: found.Code, Message: found.Text, Temporary: true, RetryAfter: lookEach,

@@ -119,7 +119,7 @@ func TestReadJob_WhoseOutputIsGone(t *testing.T) {
 		"with its cluster": func(b *bed) { b.RemoveCluster("demo") },
 		"with its head":    func(b *bed) { b.PutPod(headstest.Head(b.cluster, 2, secondIP)) },
 		"in a suspension": func(b *bed) {
-			b.PutCluster("demo", func(c *v1beta1.ComputeCluster) { c.Spec.Suspend = true })
+			b.PutCluster("demo", func(c *v1beta1.ComputeCluster) { c.Spec.Suspend = new(true) })
 			b.RemovePod(headstest.Head(b.cluster, 1, "").Name)
 		},
 		"with its file": func(b *bed) { b.fake.RemoveOutput("train-1") },
@@ -297,7 +297,7 @@ func TestReadJob_WhoseClusterIsSuspended(t *testing.T) {
 		pass(2 * time.Second)
 		r := b.job(t.Context(), 0, Options{Follow: true})
 		pass(2 * time.Second)
-		b.PutCluster("demo", func(c *v1beta1.ComputeCluster) { c.Spec.Suspend = true })
+		b.PutCluster("demo", func(c *v1beta1.ComputeCluster) { c.Spec.Suspend = new(true) })
 		b.RemovePod(headstest.Head(b.cluster, 1, "").Name)
 		b.network.Lead(firstIP+":8265", nil)
 		b.network.Break()

@@ -142,7 +142,7 @@ func TestReadSubmission_WhatCannotBegin(t *testing.T) {
 		if <-r.done; !errors.As(r.err, &refusal) || refusal.Sort != heads.NotFound || r.end != nil {
 			t.Errorf("no such job is %v", r.err)
 		}
-		b.PutCluster("demo", func(c *v1beta1.ComputeCluster) { c.Spec.Suspend = true })
+		b.PutCluster("demo", func(c *v1beta1.ComputeCluster) { c.Spec.Suspend = new(true) })
 		b.RemovePod(headstest.Head(b.cluster, 1, "").Name)
 		var unavailable *heads.Unavailable
 		r = b.submission(t.Context(), "a", Options{Follow: true})

@@ -71,7 +71,7 @@ func (c chance) cluster() *v1beta1.ComputeCluster {
 	cluster.Status.Conditions, cluster.Status.Epoch = c.conditions(), int64(c.IntN(3))
 	cluster.Status.Phase = pick(c, "", v1beta1.PhaseSuspending, v1beta1.PhaseReady)
 	if c.IntN(2) == 0 {
-		cluster.Status.Head = &v1beta1.HeadStatus{Since: c.pointer(), NodeName: pick(c, "", "node1")}
+		cluster.Status.Head = &v1beta1.HeadStatus{CreationTime: c.pointer(), NodeName: pick(c, "", "node1")}
 	}
 	return cluster
 }

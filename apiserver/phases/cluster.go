@@ -49,7 +49,7 @@ func headOf(cluster *v1beta1.ComputeCluster, pods []*corev1.Pod) *corev1.Pod {
 		if !isHeadOf(cluster, pod) {
 			continue
 		}
-		if head := cluster.Status.Head; head != nil && head.UID != "" && head.UID == string(pod.UID) {
+		if head := cluster.Status.Head; head != nil && head.UID != "" && head.UID == pod.UID {
 			return pod
 		}
 		epoch, _ := strconv.ParseInt(pod.Labels[v1beta1.LabelEpoch], 10, 64) // 0 without one
@@ -77,10 +77,10 @@ func headMade(cluster *v1beta1.ComputeCluster, pods []*corev1.Pod) (at time.Time
 		return pod.CreationTimestamp.Time, true
 	}
 	head := cluster.Status.Head
-	if head == nil || head.Since == nil {
+	if head == nil || head.CreationTime == nil {
 		return time.Time{}, head != nil
 	}
-	return head.Since.Time, true
+	return head.CreationTime.Time, true
 }
 
 // headScheduled is when the head pod was given its node.

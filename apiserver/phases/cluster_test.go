@@ -55,7 +55,7 @@ var clusterPhases = map[string]struct {
 	},
 	"what the status knows of a head without its pod": {
 		but(clusterOf(headStarts), func(c *v1beta1.ComputeCluster) {
-			c.Status.Head = &v1beta1.HeadStatus{PodName: "demo-head", NodeName: "node1", Since: new(at(2))}
+			c.Status.Head = &v1beta1.HeadStatus{PodName: "demo-head", NodeName: "node1", CreationTime: new(at(2))}
 		}), nil,
 		"Accepted Done 0-2, HeadScheduled Done 2-?, HeadReady Current ?-? (head pod demo-head is starting), WorkersReady Pending, Ready Pending",
 	},

@@ -44,7 +44,7 @@ func Retry(object Object) (Change, error) {
 		another.Annotations = map[string]string{}
 	}
 	another.Annotations[v1beta1.AnnotationRetryOf] = root
-	another.Spec.Suspend = false
+	another.Spec.Suspend = nil
 	return Change{New: another}, nil
 }
 
@@ -70,8 +70,8 @@ func Undo(object Object, kept []*appsv1.ControllerRevision, number string) (Chan
 	if !is {
 		return Change{}, unsuited("undo", "services")
 	}
-	if active := activeVersion(service); number == "" && active != "" {
-		change, err := returnTo(service, kept, active)
+	if active := activeVersion(service); number == "" && active != 0 {
+		change, err := returnTo(service, kept, strconv.FormatInt(active, 10))
 		if err == nil && !change.IsNothing() {
 			return change, nil
 		}
@@ -79,10 +79,10 @@ func Undo(object Object, kept []*appsv1.ControllerRevision, number string) (Chan
 	return returnTo(service, kept, number)
 }
 
-// activeVersion returns the number of the version that has the requests, or "".
-func activeVersion(service *v1beta1.ClusterService) string {
+// activeVersion returns the number of the version that has the requests, 0 where there is none.
+func activeVersion(service *v1beta1.ClusterService) int64 {
 	if service.Status.Active == nil {
-		return ""
+		return 0
 	}
 	return service.Status.Active.Revision
 }
@@ -119,7 +119,7 @@ func findVersion(
 ) (*appsv1.ControllerRevision, error) {
 	kept = slices.Clone(kept)
 	slices.SortFunc(kept, func(a, b *appsv1.ControllerRevision) int { return int(b.Revision - a.Revision) })
-	active, _ := strconv.ParseInt(activeVersion(service), 10, 64) // 0 where there is none
+	active := activeVersion(service)
 	numbers := make([]string, 0, len(kept))
 	for _, one := range kept {
 		text := strconv.FormatInt(one.Revision, 10)

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -105,13 +107,13 @@ func Suspend(object Object) (Change, error) {
 func isSuspended(object Object) (bool, error) {
 	switch object := object.(type) {
 	case *v1beta1.ComputeCluster:
-		return object.Spec.Suspend, nil
+		return ptr.Deref(object.Spec.Suspend, false), nil
 	case *v1beta1.ClusterJob:
-		return object.Spec.Suspend, nil
+		return ptr.Deref(object.Spec.Suspend, false), nil
 	case *v1beta1.ClusterService:
-		return object.Spec.Suspend, nil
+		return ptr.Deref(object.Spec.Suspend, false), nil
 	case *v1beta1.ClusterJobSchedule:
-		return object.Spec.Suspend, nil
+		return ptr.Deref(object.Spec.Suspend, false), nil
 	}
 	return false, unsuited("suspend", "clusters, jobs, services and schedules")
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -110,7 +112,7 @@ func TestVerbs_ChangeObjectsOnce(t *testing.T) {
 	checkVerbs(t, map[string]verbCase{
 		"a cluster is suspended": {func() (verbs.Change, error) { return verbs.Suspend(cluster(nil)) }, `{"spec":{"suspend":true}}`},
 		"a suspended cluster stays": {func() (verbs.Change, error) {
-			return verbs.Suspend(cluster(func(c *v1beta1.ComputeCluster) { c.Spec.Suspend = true }))
+			return verbs.Suspend(cluster(func(c *v1beta1.ComputeCluster) { c.Spec.Suspend = new(true) }))
 		}, ""},
 		"a cluster of a service is the service's":  {func() (verbs.Change, error) { return verbs.Suspend(cluster(owned)) }, "Owned"},
 		"a job is suspended":                       {func() (verbs.Change, error) { return verbs.Suspend(job(nil)) }, `{"spec":{"suspend":true}}`},
@@ -123,10 +125,10 @@ func TestVerbs_ChangeObjectsOnce(t *testing.T) {
 			return verbs.Resume(cluster(func(c *v1beta1.ComputeCluster) { owned(c); suspended(c) }), now)
 		}, resumed + "}"},
 		"a cluster that was suspended is resumed": {func() (verbs.Change, error) {
-			return verbs.Resume(cluster(func(c *v1beta1.ComputeCluster) { suspended(c); c.Spec.Suspend = true }), now)
+			return verbs.Resume(cluster(func(c *v1beta1.ComputeCluster) { suspended(c); c.Spec.Suspend = new(true) }), now)
 		}, resumed + `,"spec":{"suspend":false}}`},
 		"a job is resumed": {func() (verbs.Change, error) {
-			return verbs.Resume(job(func(j *v1beta1.ClusterJob) { j.Spec.Suspend = true }), now)
+			return verbs.Resume(job(func(j *v1beta1.ClusterJob) { j.Spec.Suspend = new(true) }), now)
 		}, `{"spec":{"suspend":false}}`},
 		"a job is stopped": {func() (verbs.Change, error) { return verbs.Stop(job(nil)) }, `{"metadata":{"annotations":{"heliostat.dev/stop":"true"}}}`},
 		"a job is stopped once": {func() (verbs.Change, error) {
@@ -155,7 +157,7 @@ func TestRetry_CreatesTheSameJobEachTime(t *testing.T) {
 		ended("Failed")(j)
 		j.Labels = map[string]string{"team": "a", "heliostat.dev/x": "ours"}
 		j.Annotations = map[string]string{"note": "n", "heliostat.dev/stop": "true", "kubectl.kubernetes.io/last-applied-configuration": "{}"}
-		j.Spec.Suspend = true
+		j.Spec.Suspend = new(true)
 	})
 	change, err := verbs.Retry(first)
 	if err != nil {
@@ -166,7 +168,7 @@ func TestRetry_CreatesTheSameJobEachTime(t *testing.T) {
 		t.Errorf("the same call gives another job (%v): %s", err, cmp.Diff(change.New, again.New))
 	}
 	second, is := change.New.(*v1beta1.ClusterJob)
-	if !is || second.Spec.Entrypoint != "python x.py" || second.Spec.Suspend {
+	if !is || second.Spec.Entrypoint != "python x.py" || ptr.Deref(second.Spec.Suspend, false) {
 		t.Fatalf("the job is %+v", change.New)
 	}
 	if diff := cmp.Diff(map[string]string{"note": "n", "heliostat.dev/retry-of": "j"}, second.Annotations); diff != "" {
@@ -189,7 +191,7 @@ func service(config string) (*v1beta1.ClusterService, []*appsv1.ControllerRevisi
 	s := &v1beta1.ClusterService{}
 	s.Spec.ServeConfig.Raw = []byte(config)
 	s.Spec.ClusterTemplate = &v1beta1.ClusterTemplate{}
-	s.Status.Active = &v1beta1.ServiceVersion{Revision: "3"}
+	s.Status.Active = &v1beta1.ServiceVersion{Revision: 3}
 	var kept []*appsv1.ControllerRevision
 	for number, text := range map[int64]string{
 		1: `{"serveConfig":{"v":1},"pods":"p","template":{"spec":{"rayVersion":"2.59.0"}}}`,

@@ -2,6 +2,7 @@ package view
 
 import (
 	"maps"
+	"strconv"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -115,15 +116,23 @@ func lineOf(kind string, object Object) *Line {
 	case *v1beta1.ClusterService:
 		line.Phase, line.Cluster = one.Status.Phase, refersTo(one)
 		if active := one.Status.Active; active != nil {
-			line.Cluster, line.Version = active.ClusterName, active.Revision
+			line.Cluster, line.Version = active.ClusterName, revisionText(active.Revision)
 		}
 		for _, version := range []*v1beta1.ServiceVersion{one.Status.Active, one.Status.Candidate} {
 			if version != nil {
-				line.Traffic = append(line.Traffic, Traffic{version.Revision, version.TrafficPercent})
+				line.Traffic = append(line.Traffic, Traffic{revisionText(version.Revision), version.TrafficPercent})
 			}
 		}
 	}
 	return line
+}
+
+// revisionText returns the number of a revision as text, empty where there is none.
+func revisionText(number int64) string {
+	if number == 0 {
+		return ""
+	}
+	return strconv.FormatInt(number, 10)
 }
 
 // moment returns a time of a status, zero where there is none.

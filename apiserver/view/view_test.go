@@ -32,8 +32,8 @@ func TestLine_SaysWhatTheStatusSays(t *testing.T) {
 	shared.Spec.ClusterRef = &v1beta1.ClusterReference{Name: "idle"}
 	shared.Status.Attempt = 2
 	served := service("a", "served", 9)
-	served.Status.Active = &v1beta1.ServiceVersion{ClusterName: "served-1", Revision: "1", TrafficPercent: 60}
-	served.Status.Candidate = &v1beta1.ServiceVersion{ClusterName: "served-2", Revision: "2", TrafficPercent: 40}
+	served.Status.Active = &v1beta1.ServiceVersion{ClusterName: "served-1", Revision: 1, TrafficPercent: 60}
+	served.Status.Candidate = &v1beta1.ServiceVersion{ClusterName: "served-2", Revision: 2, TrafficPercent: 40}
 	v := filled(t, idle, shared, served)
 
 	_, line, _ := v.Find(key(view.Clusters, "idle"))

@@ -234,7 +234,7 @@ func fixtures() []client.Object {
 				reason.IdleSoon.Of("2026-11-27T09:18:00Z", "suspended", "2026-11-27T10:18:00Z"), 18))
 		}),
 		cluster("asleep", func(c *v1beta1.ComputeCluster) {
-			c.Spec.Suspend, c.Status.Phase, c.Status.Workers = true, v1beta1.PhaseSuspended, v1beta1.WorkerCounts{}
+			c.Spec.Suspend, c.Status.Phase, c.Status.Workers = new(true), v1beta1.PhaseSuspended, v1beta1.WorkerCounts{}
 			c.Status.Conditions = []metav1.Condition{condition(v1beta1.ConditionSuspended, metav1.ConditionTrue,
 				reason.SuspendedBySpec.Of(), 30)}
 		}),
@@ -253,7 +253,7 @@ func fixtures() []client.Object {
 		}),
 	}
 	nightly := &v1beta1.ClusterJobSchedule{ObjectMeta: metaOf("nightly", nil)}
-	nightly.Spec.Schedule, nightly.Spec.Suspend = "0 2 * * *", false
+	nightly.Spec.Schedule = "0 2 * * *"
 	nightly.Status.ObservedGeneration, nightly.Status.ActiveJobs = 1, 1
 	nightly.Status.Conditions = []metav1.Condition{condition(v1beta1.ConditionReady, metav1.ConditionTrue, reason.ScheduleActive.Of(), 60)}
 	return append(append(all, nightly), service()...)
@@ -264,8 +264,8 @@ func service() []client.Object {
 	s := &v1beta1.ClusterService{ObjectMeta: metaOf("translate", nil)}
 	s.Spec.ServeConfig.Raw = []byte(`{"applications":[{"name":"b"}]}`)
 	s.Status.Phase, s.Status.ObservedGeneration = v1beta1.PhaseUpgrading, 1
-	s.Status.Active = &v1beta1.ServiceVersion{Revision: "1", ClusterName: "translate-1", TrafficPercent: 60, Healthy: true}
-	s.Status.Candidate = &v1beta1.ServiceVersion{Revision: "2", ClusterName: "translate-2", TrafficPercent: 40, Healthy: true}
+	s.Status.Active = &v1beta1.ServiceVersion{Revision: 1, ClusterName: "translate-1", TrafficPercent: 60, Healthy: true}
+	s.Status.Candidate = &v1beta1.ServiceVersion{Revision: 2, ClusterName: "translate-2", TrafficPercent: 40, Healthy: true}
 	s.Status.Conditions = []metav1.Condition{
 		condition(v1beta1.ConditionReady, metav1.ConditionTrue, reason.ServiceServes.Of("1", "translate-1"), 8)}
 	all := []client.Object{s}

@@ -147,7 +147,7 @@ func TestCommand_PrintsNothingThatATerminalObeys(t *testing.T) {
 func TestExplain_PrintsTheRule(t *testing.T) {
 	for field, want := range map[string]string{
 		"spec.workerGroupSpecs[2].numOfHosts": "workerGroups[].hostsPerReplica", "backoffLimit": "retry.limit", "spec.rayClusterConfig.tlsOptions.enabled": "network.encryption",
-		"autoscalerOptions.env[0].name": "autoscaling.env", "upgradeStrategy.type": "OnDelete",
+		"autoscalerOptions.env[0].name": "autoscaling.env", "upgradeStrategy.type": "kept",
 	} {
 		if out, _, code := runCommand(t, nil, "--explain", field); code != outcome.Done || !strings.Contains(out, want) {
 			t.Errorf("--explain %s, exit code %d: %s", field, code, out)

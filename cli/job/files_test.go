@@ -211,13 +211,13 @@ func TestOutlives_NamesWhatRunsTooLate(t *testing.T) {
 		"detached behind a queue":             {&two, busy, true, nil, "runs 2 jobs at once and has 2"},
 		"detached with a place": {&two, []verbs.Object{on("dev", nil), on("other", nil),
 			on("dev", func(j *v1beta1.ClusterJob) { j.Status.EndTime = &now }),
-			on("dev", func(j *v1beta1.ClusterJob) { j.Spec.Suspend = true })}, true, nil, ""},
+			on("dev", func(j *v1beta1.ClusterJob) { j.Spec.Suspend = new(true) })}, true, nil, ""},
 		"a retry": {nil, nil, false, func(s *v1beta1.ClusterJobSpec) { s.Retry = &v1beta1.Retry{Limit: 1} }, "a retry"},
 		"a retry of what was lost": {nil, nil, false, func(s *v1beta1.ClusterJobSpec) {
 			s.Retry = &v1beta1.Retry{InfrastructureLimit: &two}
 		}, "a retry"},
 		"no retry":  {nil, nil, false, func(s *v1beta1.ClusterJobSpec) { s.Retry = &v1beta1.Retry{} }, ""},
-		"suspended": {nil, nil, false, func(s *v1beta1.ClusterJobSpec) { s.Suspend = true }, "suspended"},
+		"suspended": {nil, nil, false, func(s *v1beta1.ClusterJobSpec) { s.Suspend = new(true) }, "suspended"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster, job := &v1beta1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Name: "dev"}}, &v1beta1.ClusterJob{}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/heliostat-dev/heliostat/apiserver/heads"
 	"github.com/heliostat-dev/heliostat/apiserver/verbs"
 	"github.com/heliostat-dev/heliostat/cli/away"
@@ -112,7 +114,7 @@ func outlives(job *v1beta1.ClusterJob, cluster verbs.Object, jobs []verbs.Object
 	switch {
 	case retry != nil && (retry.Limit > 0 || retry.InfrastructureLimit != nil && *retry.InfrastructureLimit > 0):
 		return fmt.Sprintf("a retry on cluster/%s may come later", cluster.GetName())
-	case job.Spec.Suspend:
+	case ptr.Deref(job.Spec.Suspend, false):
 		return "a job that is suspended runs later"
 	case !isDetached || most == 0:
 		return ""
@@ -121,7 +123,7 @@ func outlives(job *v1beta1.ClusterJob, cluster verbs.Object, jobs []verbs.Object
 	for _, one := range jobs {
 		other, is := one.(*v1beta1.ClusterJob)
 		if is && other.Spec.ClusterRef != nil && other.Spec.ClusterRef.Name == cluster.GetName() &&
-			other.Status.EndTime == nil && !other.Spec.Suspend {
+			other.Status.EndTime == nil && !ptr.Deref(other.Spec.Suspend, false) {
 			before++
 		}
 	}

@@ -254,7 +254,7 @@ func TestLogs_PrintWhatIsKeptWithoutAHead(t *testing.T) {
 func TestLogs_OutliveTheCluster(t *testing.T) {
 	suspended := func(t *testing.T, b *bed) {
 		cluster := b.cluster()
-		cluster.Spec.Suspend = true
+		cluster.Spec.Suspend = new(true)
 		if err := b.objects.Update(t.Context(), cluster); err != nil {
 			t.Fatal(err)
 		}

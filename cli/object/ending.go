@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -85,16 +87,16 @@ type facts struct {
 func factsOf(object any) facts {
 	switch o := object.(type) {
 	case *v1beta1.ComputeCluster:
-		return facts{&o.ObjectMeta, o.Status.Phase, o.Status.Conditions, o.Spec.Suspend,
+		return facts{&o.ObjectMeta, o.Status.Phase, o.Status.Conditions, ptr.Deref(o.Spec.Suspend, false),
 			o.Status.ObservedGeneration >= o.Generation, false, nil}
 	case *v1beta1.ClusterJob:
-		return facts{&o.ObjectMeta, o.Status.Phase, o.Status.Conditions, o.Spec.Suspend,
+		return facts{&o.ObjectMeta, o.Status.Phase, o.Status.Conditions, ptr.Deref(o.Spec.Suspend, false),
 			o.Status.ObservedGeneration >= o.Generation, false, o.Status.EndTime}
 	case *v1beta1.ClusterService:
-		return facts{&o.ObjectMeta, o.Status.Phase, o.Status.Conditions, o.Spec.Suspend,
+		return facts{&o.ObjectMeta, o.Status.Phase, o.Status.Conditions, ptr.Deref(o.Spec.Suspend, false),
 			o.Status.ObservedGeneration >= o.Generation, o.Status.Candidate != nil, nil}
 	case *v1beta1.ClusterJobSchedule:
-		return facts{&o.ObjectMeta, "", o.Status.Conditions, o.Spec.Suspend, o.Status.ObservedGeneration >= o.Generation, false, nil}
+		return facts{&o.ObjectMeta, "", o.Status.Conditions, ptr.Deref(o.Spec.Suspend, false), o.Status.ObservedGeneration >= o.Generation, false, nil}
 	}
 	return facts{meta: &metav1.ObjectMeta{}}
 }

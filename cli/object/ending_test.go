@@ -39,7 +39,7 @@ func serviceWith(hasCandidate bool, conditions ...metav1.Condition) *v1beta1.Clu
 	s := &v1beta1.ClusterService{}
 	s.Status.Conditions = conditions
 	if hasCandidate {
-		s.Status.Candidate = &v1beta1.ServiceVersion{Revision: "2"}
+		s.Status.Candidate = &v1beta1.ServiceVersion{Revision: 2}
 	}
 	return s
 }
@@ -58,7 +58,7 @@ func TestJudge_EndsAWait(t *testing.T) {
 	deleted := clusterWith()
 	deleted.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 	bySpec := clusterWith(says(v1beta1.ConditionSuspended, isTrue, reason.SuspendedBySpec.Of()))
-	bySpec.Spec.Suspend = true
+	bySpec.Spec.Suspend = new(true)
 	for name, c := range map[string]struct {
 		object verbs.Object
 		goal   string

@@ -65,7 +65,7 @@ func counts(in explain.Input) string {
 		}
 	case *v1beta1.ClusterService:
 		if active, next := object.Status.Active, object.Status.Candidate; next != nil && active != nil {
-			return fmt.Sprintf("version %s has %d %%, version %s %d %%", active.Revision, active.TrafficPercent, next.Revision,
+			return fmt.Sprintf("version %d has %d %%, version %d %d %%", active.Revision, active.TrafficPercent, next.Revision,
 				next.TrafficPercent)
 		}
 	}

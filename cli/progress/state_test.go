@@ -18,7 +18,7 @@ func TestState_SaysWhatHelps(t *testing.T) {
 		return []metav1.Condition{{Type: kind, Status: status, Reason: found.Code, Message: found.Text}}
 	}
 	cluster := &v1beta1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "demo"}}
-	cluster.Spec.Suspend = true
+	cluster.Spec.Suspend = new(true)
 	cluster.Status.Phase = v1beta1.PhaseSuspended
 	cluster.Status.Conditions = condition(v1beta1.ConditionSuspended, metav1.ConditionTrue, reason.SuspendedBySpec.Of())
 	job := &v1beta1.ClusterJob{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "train"}}

@@ -63,7 +63,7 @@ func status(c *console.Console) *cobra.Command {
 	command := &cobra.Command{
 		Use: "status NAME", Short: "Wait until the version of the spec has all requests for good",
 		Long: `Wait until the version of the spec has all requests for good. That is some time after the last request went to the version
-before it: for upgrade.retireAfterSeconds, and on a second cluster for upgrade.drainSeconds at least, the operator watches
+before it: for upgradeStrategy.retireAfterSeconds, and on a second cluster for upgradeStrategy.drainSeconds at least, the operator watches
 the new version, and rolls it back when it gets sick. On a cluster that the service refers to this takes 30 s.
 
 Exit code: 0 it has them; 1 the version was rolled back or the service failed; 3 suspended; 4 the time is over; 5 refused by
@@ -139,11 +139,11 @@ func rowOf(service *v1beta1.ClusterService, one *appsv1.ControllerRevision, now 
 	row := []string{number, duration.HumanDuration(now.Sub(one.CreationTimestamp.Time)), "", "", ""}
 	for state, version := range map[string]*v1beta1.ServiceVersion{"active": service.Status.Active,
 		"candidate": service.Status.Candidate} {
-		if version != nil && version.Revision == number {
+		if version != nil && version.Revision == one.Revision {
 			row[2], row[3], row[4] = state, fmt.Sprintf("%d %%", version.TrafficPercent), version.ClusterName
 		}
 	}
-	if last := service.Status.LastUpgrade; row[2] == "" && last != nil && last.To == number &&
+	if last := service.Status.LastUpgrade; row[2] == "" && last != nil && last.To == one.Revision &&
 		last.Result == v1beta1.UpgradeRolledBack {
 		row[2] = "rolled back: " + last.Reason
 	}

@@ -38,7 +38,7 @@ type ways struct {
 	// Server is the address of the server that was asked, "" for none.
 	Server string `json:"server,omitempty"`
 	// Inside are the lines for a shell there.
-	Inside *v1beta1.ConnectStatus `json:"inside,omitempty"`
+	Inside *v1beta1.ConnectSummary `json:"inside,omitempty"`
 }
 
 func connect(c *console.Console) *cobra.Command {
@@ -93,7 +93,7 @@ func findWays(ctx context.Context, clusters *away.Clusters, name string) (ways, 
 	if cluster, is := found.(*v1beta1.ComputeCluster); is && cluster.Status.ServiceName != "" {
 		of.Service = cluster.Status.ServiceName + "." + cluster.Namespace + ".svc"
 		of.Dashboard, of.TokenSecret = cluster.Status.DashboardURL, cluster.Status.TokenSecretName
-		of.Inside = cluster.Status.Connect
+		of.Inside = cluster.Status.Summary.Connect
 	}
 	return of, nil
 }

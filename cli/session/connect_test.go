@@ -124,11 +124,11 @@ func TestTell_NamesTheServer(t *testing.T) {
 func TestTell_HasTheLinesOfTheStatus(t *testing.T) {
 	const heading = "A shell within Kubernetes"
 	for name, c := range map[string]struct {
-		inside *v1beta1.ConnectStatus
+		inside *v1beta1.ConnectSummary
 		ends   string
 	}{
-		"all":               {&v1beta1.ConnectStatus{Token: "a", Certificate: "b", Jobs: "c", Client: "d"}, ":\n  a\n  b\n  c\n  d\n"},
-		"no authentication": {&v1beta1.ConnectStatus{Jobs: "c", Client: "d"}, ":\n  c\n  d\n"},
+		"all":               {&v1beta1.ConnectSummary{Token: "a", Certificate: "b", Jobs: "c", Client: "d"}, ":\n  a\n  b\n  c\n  d\n"},
+		"no authentication": {&v1beta1.ConnectSummary{Jobs: "c", Client: "d"}, ":\n  c\n  d\n"},
 		"an older operator": {nil, "ray job list\n"},
 	} {
 		var out strings.Builder

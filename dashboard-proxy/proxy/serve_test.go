@@ -221,7 +221,7 @@ func (b *bed) stopped(t *testing.T, reason string) {
 	t.Helper()
 	b.RemovePod(b.head.Name)
 	b.PutCluster("demo", func(c *v1beta1.ComputeCluster) {
-		c.Spec.Suspend = reason == "SuspendedBySpec"
+		c.Spec.Suspend = new(reason == "SuspendedBySpec")
 		c.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionSuspended, Status: metav1.ConditionTrue, Reason: reason, LastTransitionTime: metav1.Unix(0, 0)}}
 	})
 }

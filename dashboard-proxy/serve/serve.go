@@ -21,6 +21,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -210,7 +212,7 @@ func portOf(service *v1beta1.ClusterService) (int32, error) {
 
 // absent is why a service has no pod that takes requests.
 func absent(service *v1beta1.ClusterService) *heads.Unavailable {
-	if service.Spec.Suspend {
+	if ptr.Deref(service.Spec.Suspend, false) {
 		message := fmt.Sprintf("ClusterService %s is suspended by its spec", service.Name)
 		since := meta.FindStatusCondition(service.Status.Conditions, v1beta1.ConditionSuspended)
 		if since != nil && since.Status == metav1.ConditionTrue {

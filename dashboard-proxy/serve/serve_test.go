@@ -261,7 +261,7 @@ func TestFind_SaysWhyThereIsNone(t *testing.T) {
 		"InvalidSpec": {func(s *v1beta1.ClusterService) { s.Spec.ServeConfig.Raw = []byte(`{"http_options": 1}`) }, "InvalidSpec", "serveConfig"},
 		"foreign":     {func(s *v1beta1.ClusterService) { s.Spec.ManagedBy = "kueue.x-k8s.io/multikueue" }, "ManagedElsewhere", "multikueue"},
 		"suspended": {func(s *v1beta1.ClusterService) {
-			s.Spec.Suspend = true
+			s.Spec.Suspend = new(true)
 			s.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionSuspended, Status: metav1.ConditionTrue, LastTransitionTime: metav1.Unix(0, 0)}}
 		}, "SuspendedBySpec", "since 1970-01-01T00:00:00Z"},
 		"not ready": {func(s *v1beta1.ClusterService) {

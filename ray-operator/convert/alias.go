@@ -17,7 +17,7 @@ import (
 func aliases(of runtime.Object) []runtime.Object {
 	switch of := of.(type) {
 	case *v1beta1.ComputeCluster:
-		if n := of.Spec.Network; n != nil && n.Encryption == v1beta1.EncryptionRequired {
+		if n := of.Spec.Network; n != nil && n.Encryption == v1beta1.Enabled {
 			return nil
 		}
 		return []runtime.Object{headAlias(of)}

@@ -77,7 +77,7 @@ func (p *clusterPart) takeRest() {
 		switch u.Type {
 		case "", "None":
 		case "Recreate":
-			p.made.UpgradeStrategy = &v1beta1.UpgradeStrategy{Type: v1beta1.UpgradeRecreate}
+			p.made.UpgradeStrategy = &v1beta1.ClusterUpgradeStrategy{Type: v1beta1.ClusterUpgradeRecreate}
 		default:
 			p.refuse(p.path("upgradeStrategy.type"), "ray.io knows Recreate and None; use one of them")
 		}
@@ -121,9 +121,9 @@ func (p *clusterPart) takeAutoscaling() {
 	}
 	p.made.Autoscaling.IdleTimeoutSeconds = p.atLeastOne(p.path("autoscalerOptions.idleTimeoutSeconds"),
 		"autoscaling.idleTimeoutSeconds", o.IdleTimeoutSeconds)
-	switch o.UpscalingMode {
+	switch mode := v1beta1.Pace(o.UpscalingMode); mode {
 	case "", v1beta1.PaceDefault, v1beta1.PaceAggressive, v1beta1.PaceConservative:
-		p.made.Autoscaling.Pace = o.UpscalingMode
+		p.made.Autoscaling.Pace = mode
 	default:
 		p.refuse(p.path("autoscalerOptions.upscalingMode"), "ray.io knows Default, Aggressive and Conservative; use one "+
 			"of them")
@@ -168,7 +168,7 @@ func (p *clusterPart) takeOpen(path string, auth *rayAuth) {
 // takeTLS is about encryption between the pods.
 func (p *clusterPart) takeTLS() {
 	if p.spec.TLSOptions != nil && p.spec.TLSOptions.Enabled {
-		p.network().Encryption = v1beta1.EncryptionRequired
+		p.network().Encryption = v1beta1.Enabled
 	}
 }
 

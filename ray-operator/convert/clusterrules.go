@@ -15,7 +15,7 @@ var clusterRules = []Rule{
 		Path: "managedBy", To: "managedBy", Verdict: Kept,
 		Text: "ray.io/kuberay-operator becomes the default; kueue.x-k8s.io/multikueue stays.",
 	},
-	{Path: "upgradeStrategy.type", To: "upgradeStrategy.type", Verdict: Kept, Text: "None becomes OnDelete."},
+	{Path: "upgradeStrategy.type", To: "upgradeStrategy.type", Verdict: Kept},
 	{
 		Path: "enableInTreeAutoscaling", To: "autoscaling", Verdict: Kept,
 		Text: "The autoscaler is the operator's own and needs no Kubernetes credential.",
@@ -312,7 +312,7 @@ var keyRules = []Rule{
 			"has port 8000.",
 	},
 	{
-		Path: "metadata.annotations[ray.io/initializing-timeout]", To: "upgrade.healthyDeadlineSeconds", Verdict: Changed, Differs: true,
+		Path: "metadata.annotations[ray.io/initializing-timeout]", To: "upgradeStrategy.healthyDeadlineSeconds", Verdict: Changed, Differs: true,
 		Text: "A version that is not healthy in time is taken back; nothing has to be deleted and made again.",
 	},
 	{

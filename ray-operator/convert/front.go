@@ -30,9 +30,9 @@ func (p *clusterPart) takeFront() {
 
 // isPlain reports whether a Service is what the operator makes without a word.
 func isPlain(s *v1beta1.HeadServiceSpec) bool {
-	said := len(s.Annotations)+len(s.Labels)+len(s.Ports)+len(s.NodePorts)+len(s.LoadBalancerSourceRanges)+len(s.IPFamilies) > 0
+	said := len(s.Annotations)+len(s.Labels)+len(s.Ports)+len(s.LoadBalancerSourceRanges)+len(s.IPFamilies) > 0
 	reached := s.IPFamilyPolicy != "" || s.LoadBalancerClass != "" || s.ExternalTrafficPolicy != "" || s.SessionAffinity != ""
-	return s.Type == "" && !s.Headless && !said && !reached
+	return s.Type == "" && s.Headless == nil && !said && !reached
 }
 
 func merge(under, over map[string]string) map[string]string {
@@ -55,29 +55,29 @@ func (p *clusterPart) takeHeadService(made *v1beta1.HeadServiceSpec, from *corev
 		}
 		made.Type = from.Spec.Type
 	}
-	made.Headless = from.Spec.ClusterIP == corev1.ClusterIPNone
+	made.Headless = ifTrue(from.Spec.ClusterIP == corev1.ClusterIPNone)
 	made.ServiceReach = p.reach(at, &from.Spec)
 	p.takeHeadPorts(at+".spec.ports", made, from.Spec.Ports)
 }
 
 // takeHeadPorts takes the ports that are not Ray's, which the operator adds under its own names.
 func (p *clusterPart) takeHeadPorts(at string, made *v1beta1.HeadServiceSpec, ports []corev1.ServicePort) {
-	named := map[int32]string{}
 	for _, port := range ports {
 		if name, isRays := rayPortNames[port.Port]; isRays {
-			named[port.Port] = name
+			if port.NodePort != 0 {
+				made.Ports = append(made.Ports, v1beta1.ServicePort{Name: name, NodePort: port.NodePort})
+			}
 			continue
 		}
 		p.refusePort(at, "head.service.ports", port)
-		named[port.Port] = port.Name
+		name := port.Name
 		if _, isRays := numberOf(port.Name); isRays || port.Name == "" {
-			named[port.Port] = portName(port.Name, port.Port)
+			name = portName(port.Name, port.Port)
 			p.adjust(at, "head.service.ports", fmt.Sprintf("the port %d is named %s, because a port needs a name that is none of Ray's own "+
-				"ports", port.Port, named[port.Port]))
+				"ports", port.Port, name))
 		}
-		made.Ports = append(made.Ports, v1beta1.ServicePort{Name: named[port.Port], Port: port.Port, TargetPort: port.TargetPort.IntVal})
+		made.Ports = append(made.Ports, v1beta1.ServicePort{Name: name, Port: port.Port, TargetPort: port.TargetPort.IntVal, NodePort: port.NodePort})
 	}
-	made.NodePorts = nodePorts(ports, func(port corev1.ServicePort) string { return named[port.Port] })
 }
 
 // refusePort refuses a port of a Service of which ours has no such thing: one that leads on by a name, or is not for TCP.
@@ -145,20 +145,6 @@ func (r *report) reach(at string, spec *corev1.ServiceSpec) v1beta1.ServiceReach
 		if other.given {
 			r.note(Row{Path: at + ".spec." + other.field, Verdict: Dropped, Differs: true,
 				Text: "Services of the operator's have no such field; write a Service of your own beside it"})
-		}
-	}
-	return made
-}
-
-// nodePorts are the ports of the nodes by the names of ours.
-func nodePorts(ports []corev1.ServicePort, name func(corev1.ServicePort) string) map[string]int32 {
-	var made map[string]int32
-	for _, port := range ports {
-		if port.NodePort != 0 {
-			if made == nil {
-				made = map[string]int32{}
-			}
-			made[name(port)] = port.NodePort
 		}
 	}
 	return made

@@ -38,7 +38,7 @@ func (p *clusterPart) takeGroups() {
 func (p *clusterPart) group(at string, from *rayWorkerGroup) v1beta1.WorkerGroup {
 	node := p.node(at, "workerGroups[]", &from.rayNode)
 	g := &groupPart{clusterPart: p, at: at, from: from}
-	g.made = v1beta1.WorkerGroup{Suspend: from.Suspend, NodeSpec: node.finished()}
+	g.made = v1beta1.WorkerGroup{Suspend: ifTrue(from.Suspend), NodeSpec: node.finished()}
 	g.takeName()
 	if node.image != p.made.Image {
 		g.made.Image = node.image

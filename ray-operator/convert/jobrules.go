@@ -108,26 +108,26 @@ var serviceRules = []Rule{
 			"ClusterService's; --aliases adds NAME-serve-svc.",
 	},
 	{
-		Kind: kindService, Path: "spec.upgradeStrategy.type", To: "upgrade.strategy", Verdict: Kept,
+		Kind: kindService, Path: "spec.upgradeStrategy.type", To: "upgradeStrategy.type", Verdict: Kept,
 		Text: "NewCluster becomes Surge in one step, NewClusterWithIncrementalUpgrade Surge in steps, None stays.",
 	},
 	{
-		Kind: kindService, Path: "spec.upgradeStrategy.clusterUpgradeOptions.maxSurgePercent", To: "upgrade.maxSurgePercent", Verdict: Kept,
+		Kind: kindService, Path: "spec.upgradeStrategy.clusterUpgradeOptions.maxSurgePercent", To: "upgradeStrategy.surge.maxSurgePercent", Verdict: Kept,
 		Text: "0 becomes 1.",
 	},
 	{
-		Kind: kindService, Path: "spec.upgradeStrategy.clusterUpgradeOptions.stepSizePercent", To: "upgrade.stepPercent", Verdict: Kept,
+		Kind: kindService, Path: "spec.upgradeStrategy.clusterUpgradeOptions.stepSizePercent", To: "upgradeStrategy.surge.stepPercent", Verdict: Kept,
 		Text: "0 becomes 1.",
 	},
 	{Kind: kindService, Path: "spec.upgradeStrategy.clusterUpgradeOptions.intervalSeconds",
-		To: "upgrade.intervalSeconds", Verdict: Kept},
+		To: "upgradeStrategy.surge.intervalSeconds", Verdict: Kept},
 	{
 		Kind: kindService, Path: "spec.upgradeStrategy.clusterUpgradeOptions.gatewayClassName", Verdict: Dropped, Differs: true,
-		Text: "No Gateway is made: a step is a number of endpoints. Name a Gateway in upgrade.gateway.parentRef for " +
+		Text: "No Gateway is made: a step is a number of endpoints. Name a Gateway in upgradeStrategy.gateway.parentRef for " +
 			"exact percentages.",
 	},
 	{
-		Kind: kindService, Path: "spec.rayClusterDeletionDelaySeconds", To: "upgrade.retireAfterSeconds", Verdict: Kept,
+		Kind: kindService, Path: "spec.rayClusterDeletionDelaySeconds", To: "upgradeStrategy.retireAfterSeconds", Verdict: Kept,
 		Text: "A day at most.",
 	},
 	{
@@ -141,10 +141,10 @@ var serviceRules = []Rule{
 	},
 	{
 		Kind: kindService, Path: "spec.serviceUnhealthySecondThreshold", Verdict: Dropped,
-		Text: "It has no effect in KubeRay either; see upgrade.healthyDeadlineSeconds.",
+		Text: "It has no effect in KubeRay either; see upgradeStrategy.healthyDeadlineSeconds.",
 	},
 	{
 		Kind: kindService, Path: "spec.deploymentUnhealthySecondThreshold", Verdict: Dropped,
-		Text: "It has no effect in KubeRay either; see upgrade.healthyDeadlineSeconds.",
+		Text: "It has no effect in KubeRay either; see upgradeStrategy.healthyDeadlineSeconds.",
 	},
 }

@@ -104,12 +104,20 @@ func (c *conversion) scheduler() *v1beta1.Scheduler {
 }
 
 // suspended is what the user says about the suspension of an object. Of what has a queue, Kueue says it in KubeRay.
-func (c *conversion) suspended(suspend bool) bool {
+func (c *conversion) suspended(suspend bool) *bool {
 	if suspend && c.from.GetLabels()[keyQueue] != "" {
 		c.drop("spec.suspend", "Kueue sets it in KubeRay, and never here; set it again if it was you")
-		return false
+		return nil
 	}
-	return suspend
+	return ifTrue(suspend)
+}
+
+// ifTrue returns a pointer to true, and nil for false, which is the default of each field that it is for.
+func ifTrue(is bool) *bool {
+	if !is {
+		return nil
+	}
+	return &is
 }
 
 // takeKueue moves the labels of Kueue from a service to the template of its clusters.

@@ -29,7 +29,7 @@ func (p *clusterPart) takeNetwork() {
 	n := p.spec.NetworkPolicy
 	if n == nil {
 		if p.options.KeepOpen {
-			p.network().Isolation = v1beta1.IsolationDisabled
+			p.network().Isolation = v1beta1.Disabled
 			return
 		}
 		p.change(p.path("networkPolicy"), "network.isolation", "everyone reached the cluster, and now only its own pods, "+

@@ -28,7 +28,7 @@ func convertCronJob(c *conversion, spec *rayCronJobSpec) runtime.Object {
 		c.note(row)
 	}
 	schedule := &v1beta1.ClusterJobSchedule{TypeMeta: typeMeta("ClusterJobSchedule"), ObjectMeta: c.meta}
-	schedule.Spec = v1beta1.ClusterJobScheduleSpec{Schedule: spec.Schedule, TimeZone: spec.TimeZone, Suspend: spec.Suspend}
+	schedule.Spec = v1beta1.ClusterJobScheduleSpec{Schedule: spec.Schedule, TimeZone: spec.TimeZone, Suspend: ifTrue(spec.Suspend)}
 	if made, is := job.(*v1beta1.ClusterJob); is {
 		schedule.Spec.JobTemplate.Spec = made.Spec
 	}

@@ -35,7 +35,7 @@ func (c *conversion) clusterService(spec *rayServiceSpec) runtime.Object {
 	}
 	service.ObjectMeta = c.meta // after takeKueue, which takes labels away
 	service.Spec.Service = c.serveService(spec)
-	service.Spec.Upgrade = c.upgrade(spec)
+	service.Spec.UpgradeStrategy = c.upgrade(spec)
 	return service
 }
 
@@ -68,7 +68,7 @@ func (c *conversion) serveService(spec *rayServiceSpec) *v1beta1.ServeService {
 	made.Type, made.Labels, made.Annotations = from.Spec.Type, c.serviceLabels(at, from.Labels), from.Annotations
 	made.ServiceReach = c.reach(at, &from.Spec)
 	if len(from.Spec.Ports) > 0 {
-		made.Ports, made.NodePorts = c.servePorts(at, from.Spec.Ports)
+		made.Ports = c.servePorts(at, from.Spec.Ports)
 	}
 	return made
 }
@@ -98,22 +98,19 @@ const (
 )
 
 // servePorts are the ports for HTTP and gRPC, and additional ones. Those of Ray itself are reached by the head's Service.
-func (r *report) servePorts(at string, ports []corev1.ServicePort) ([]v1beta1.ServePort, map[string]int32) {
+func (r *report) servePorts(at string, ports []corev1.ServicePort) []v1beta1.ServePort {
 	var made []v1beta1.ServePort
-	named := map[int32]string{}
 	for _, port := range ports {
-		of := v1beta1.ServePort{Name: serveName(port), Port: port.Port}
+		of := v1beta1.ServePort{Name: serveName(port), Port: port.Port, NodePort: port.NodePort}
 		isNamed := slices.ContainsFunc(made, func(other v1beta1.ServePort) bool { return other.Name == of.Name })
 		if of.Name == "" || isNamed {
 			of.Name, of.TargetPort = r.additionalPort(at+".spec.ports", port), port.TargetPort.IntVal
 		}
 		if of.Name != "" {
-			made, named[port.Port] = append(made, of), of.Name
+			made = append(made, of)
 		}
 	}
-	nodes := nodePorts(ports, func(port corev1.ServicePort) string { return named[port.Port] })
-	delete(nodes, "")
-	return made, nodes
+	return made
 }
 
 // additionalPort returns the name of a port that leads to no proxy of Serve, empty for one that is left out.
@@ -153,20 +150,19 @@ func serveName(port corev1.ServicePort) string {
 }
 
 // upgrade says how a change reaches users: all at once by default, as in KubeRay.
-func (c *conversion) upgrade(spec *rayServiceSpec) *v1beta1.Upgrade {
-	made := &v1beta1.Upgrade{RetireAfterSeconds: c.atMost("spec.rayClusterDeletionDelaySeconds",
-		"upgrade.retireAfterSeconds", spec.DeletionDelay)}
+func (c *conversion) upgrade(spec *rayServiceSpec) *v1beta1.ServiceUpgradeStrategy {
+	made := &v1beta1.ServiceUpgradeStrategy{RetireAfterSeconds: c.atMost("spec.rayClusterDeletionDelaySeconds", "upgradeStrategy.retireAfterSeconds", spec.DeletionDelay)}
 	u := spec.UpgradeStrategy
 	if u == nil {
 		u = &rayUpgrade{}
 	}
 	switch u.Type {
 	case "", "NewCluster":
-		made.StepPercent = new(int32(100))
+		made.Surge = &v1beta1.Surge{StepPercent: new(int32(100))}
 	case "NewClusterWithIncrementalUpgrade":
-		made.Strategy = v1beta1.UpgradeSurge
+		made.Type = v1beta1.ServiceUpgradeSurge
 	case "None":
-		made.Strategy = v1beta1.UpgradeNone
+		made.Type = v1beta1.ServiceUpgradeNone
 	default:
 		c.refuse("spec.upgradeStrategy.type", "ray.io knows NewCluster, NewClusterWithIncrementalUpgrade and None; use "+
 			"one of them")
@@ -176,16 +172,18 @@ func (c *conversion) upgrade(spec *rayServiceSpec) *v1beta1.Upgrade {
 	return made
 }
 
-func (c *conversion) takeSteps(u *rayUpgrade, made *v1beta1.Upgrade) {
-	const at, to = "spec.upgradeStrategy.clusterUpgradeOptions", "upgrade."
+func (c *conversion) takeSteps(u *rayUpgrade, made *v1beta1.ServiceUpgradeStrategy) {
+	const at, to = "spec.upgradeStrategy.clusterUpgradeOptions", "upgradeStrategy.surge."
 	switch o := u.Options; {
 	case o == nil:
-	case made.Strategy != v1beta1.UpgradeSurge:
+	case made.Type != v1beta1.ServiceUpgradeSurge:
 		c.drop(at, "the options belong to NewClusterWithIncrementalUpgrade; set that type, or leave them out")
 	default:
-		made.MaxSurgePercent = c.atLeastOne(at+".maxSurgePercent", to+"maxSurgePercent", o.MaxSurgePercent)
-		made.StepPercent = c.atLeastOne(at+".stepSizePercent", to+"stepPercent", o.StepSizePercent)
-		made.IntervalSeconds = c.atMost(at+".intervalSeconds", to+"intervalSeconds", o.IntervalSeconds)
+		made.Surge = &v1beta1.Surge{
+			MaxSurgePercent: c.atLeastOne(at+".maxSurgePercent", to+"maxSurgePercent", o.MaxSurgePercent),
+			StepPercent:     c.atLeastOne(at+".stepSizePercent", to+"stepPercent", o.StepSizePercent),
+			IntervalSeconds: c.atMost(at+".intervalSeconds", to+"intervalSeconds", o.IntervalSeconds),
+		}
 	}
 }
 

@@ -165,9 +165,9 @@ func (s *storePart) takeEmbedded() {
 		return
 	}
 	embedded.Storage, embedded.StorageClassName, embedded.AccessModes = volume.Size, volume.StorageClassName, volume.AccessModes
-	embedded.ExistingClaim, embedded.Retain = volume.ClaimName, volume.DeletionPolicy == "Retain"
+	embedded.ExistingClaim, embedded.Retain = volume.ClaimName, ifTrue(volume.DeletionPolicy == "Retain")
 	if volume.ClaimName != "" {
-		embedded.Retain = false // an existing claim is never deleted
+		embedded.Retain = nil // an existing claim is never deleted
 		if volume.SubPath != "" {
 			s.refuse(s.at+".storage.subPath", "Ray would look for its memory at the root of the volume; move it "+
 				"there, and leave subPath out")

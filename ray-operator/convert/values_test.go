@@ -284,9 +284,9 @@ func TestObject_KeepsPortsOfAService(t *testing.T) {
 		t.Fatal(err)
 	}
 	delete(spec, "headEndpoints")
-	want := map[string]any{"type": "NodePort", "nodePorts": map[string]any{"http": int64(30080), "sidecar": int64(30081)}, "ports": []any{
-		map[string]any{"name": "http", "port": int64(80)},
-		map[string]any{"name": "sidecar", "port": int64(81), "targetPort": int64(9100)},
+	want := map[string]any{"type": "NodePort", "ports": []any{
+		map[string]any{"name": "http", "port": int64(80), "nodePort": int64(30080)},
+		map[string]any{"name": "sidecar", "port": int64(81), "targetPort": int64(9100), "nodePort": int64(30081)},
 		map[string]any{"name": "alias", "port": int64(82), "targetPort": int64(8000)},
 		map[string]any{"name": "more", "port": int64(7)},
 	}}

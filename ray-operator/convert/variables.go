@@ -54,7 +54,7 @@ func (n variablesPart) takeVariables(path string, ray *corev1.Container) {
 func (n variablesPart) takeTLSVariable(at string, e corev1.EnvVar) bool {
 	switch {
 	case e.Name == variableTLS && isOn(e.Value):
-		n.network().Encryption = v1beta1.EncryptionRequired
+		n.network().Encryption = v1beta1.Enabled
 		n.change(at, "network.encryption", "the operator makes certificates for the cluster, so that "+variableTLS+" and "+
 			strings.Join(certificateVariables, ", ")+" are left out, with mounts and init containers for their files; give clients the "+
 			"authority of the Secret NAME-ca")

@@ -48,7 +48,7 @@ var (
 		"Delete the head pod at a convenient time; head and workers restart with the new token", nil,
 	}
 	PodsOutdated = Reason{
-		"PodsOutdated", Warning, "Running pods were built from an earlier spec, and the upgrade strategy is OnDelete.",
+		"PodsOutdated", Warning, "Running pods were built from an earlier spec, and the upgrade strategy is None.",
 		"%d of %d pods were built from an earlier spec: %s",
 		"Delete them at a convenient time; their replacements use the current spec", nil,
 	}

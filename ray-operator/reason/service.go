@@ -38,9 +38,9 @@ var (
 		"Check the head, and network policies that block the operator; the running applications continue meanwhile", nil,
 	}
 	ServeNotHealthyInTime = Reason{
-		"ServeNotHealthyInTime", Warning, "A version did not become healthy within upgrade.healthyDeadlineSeconds.",
+		"ServeNotHealthyInTime", Warning, "A version did not become healthy within upgradeStrategy.healthyDeadlineSeconds.",
 		"it was not healthy after %s: %s",
-		"Check what it waits for, or raise upgrade.healthyDeadlineSeconds", nil,
+		"Check what it waits for, or raise upgradeStrategy.healthyDeadlineSeconds", nil,
 	}
 	ProxyFailing = Reason{
 		"ProxyFailing", Warning, "A proxy does not answer its probe, or answers with an error.",
@@ -53,14 +53,14 @@ var (
 		"Serve has a proxy on each node with a replica; give the workers room for one, or set service.headEndpoints", nil,
 	}
 	UpgradeHeld = Reason{
-		"UpgradeHeld", Warning, "The change needs other pods, which upgrade.strategy does not allow.",
-		"the change needs other pods, and upgrade.strategy is None",
+		"UpgradeHeld", Warning, "The change needs other pods, which upgradeStrategy.type does not allow.",
+		"the change needs other pods, and upgradeStrategy.type is None",
 		"Set it to Surge or InPlace to roll the change out", nil,
 	}
 	UpgradeNotInPlace = Reason{
-		"UpgradeNotInPlace", Warning, "The change needs another cluster, which upgrade.strategy InPlace does not create.",
+		"UpgradeNotInPlace", Warning, "The change needs another cluster, which upgradeStrategy.type InPlace does not create.",
 		"the change cannot be made on ComputeCluster %s: %s",
-		"Set upgrade.strategy to Surge for this change, or revert it", nil,
+		"Set upgradeStrategy.type to Surge for this change, or revert it", nil,
 	}
 	UpgradeRolledBack = Reason{
 		"UpgradeRolledBack", Warning, "The version of the spec failed, and the previous version receives the requests again.",
@@ -68,9 +68,9 @@ var (
 		"Correct the spec, or set the annotation heliostat.dev/retry to retry the same", nil,
 	}
 	GatewayAPIMissing = Reason{
-		"GatewayAPIMissing", Warning, "upgrade.gateway is set, and the API server does not serve HTTPRoutes.",
+		"GatewayAPIMissing", Warning, "upgradeStrategy.gateway is set, and the API server does not serve HTTPRoutes.",
 		"Gateway API is not installed",
-		"Install its CRDs, or leave upgrade.gateway out; the Service works, and upgrades split requests by endpoints meanwhile", nil,
+		"Install its CRDs, or leave upgradeStrategy.gateway out; the Service works, and upgrades split requests by endpoints meanwhile", nil,
 	}
 	GatewayNotAccepted = Reason{
 		"GatewayNotAccepted", Warning, "The gateway does not accept the service's HTTPRoute, or not all of it.",

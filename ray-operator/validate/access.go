@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -153,8 +154,14 @@ var accessRules = []Rule{
 	},
 	{
 		ID: "port-name-ray", Field: "spec.head.service.ports", By: Expression,
-		Refused: "a port must not be named gcs, dashboard, client, metrics or serve, which are Ray's own ports", Remedy: "choose another name",
-		cluster: servicePorts(func(p *v1beta1.ServicePort) bool { ours, _ := pod.PortNumber(p.Name); return ours }),
+		Refused: "gcs, dashboard, client, metrics and serve are Ray's own ports and must have nodePort alone, and a port of another name must have port",
+		Remedy:  "choose another name, or correct these",
+		cluster: servicePorts(func(p *v1beta1.ServicePort) bool {
+			if isRays, _ := pod.PortNumber(p.Name); isRays {
+				return isSet(p.Port) || isSet(p.TargetPort)
+			}
+			return !isSet(p.Port)
+		}),
 	},
 	{
 		ID: "port-number-ray", Field: "spec.head.service.ports", By: Expression,
@@ -166,7 +173,7 @@ var accessRules = []Rule{
 		Refused: "port numbers must be unique", Remedy: "choose another number for one of the ports",
 		cluster: func(c *v1beta1.ComputeCluster, bad report) {
 			if s := c.Spec.Head.Service; s != nil {
-				twice(bad, nil, "spec.head.service.ports", s.Ports, func(p *v1beta1.ServicePort) string { return fmt.Sprint(p.Port) })
+				twice(bad, nil, "spec.head.service.ports", s.Ports, func(p *v1beta1.ServicePort) string { return numberOrName(p.Port, p.Name) })
 			}
 		},
 	},
@@ -221,10 +228,10 @@ var accessRules = []Rule{
 		Remedy:  "leave one of the two out",
 		cluster: func(c *v1beta1.ComputeCluster, bad report) {
 			n := c.Spec.Network
-			if n == nil || n.Isolation != v1beta1.IsolationDisabled {
+			if n == nil || n.Isolation != v1beta1.Disabled {
 				return
 			}
-			if len(n.AllowFrom)+len(n.AllowTo) > 0 || n.CloudMetadata == v1beta1.CloudMetadataEnabled {
+			if len(n.AllowFrom)+len(n.AllowTo) > 0 || n.CloudMetadata == v1beta1.Enabled {
 				bad.at(field.NewPath("spec", "network"), nil)
 			}
 		},
@@ -302,6 +309,14 @@ func headPortNumbers() []int32 {
 		numbers = append(numbers, port.ContainerPort)
 	}
 	return numbers
+}
+
+// numberOrName returns what must be unique about a port of a Service: its number, or its name where it has none.
+func numberOrName(number int32, name string) string {
+	if isSet(number) {
+		return strconv.Itoa(int(number))
+	}
+	return "name " + name
 }
 
 func servicePorts(wrong func(*v1beta1.ServicePort) bool) func(*v1beta1.ComputeCluster, report) {

@@ -171,7 +171,7 @@ var autoscalingRules = []Rule{
 	{
 		ID: "autoscaling-service", Field: "spec.head.service.ports", By: Policy,
 		Refused: fmt.Sprintf("with autoscaling port %d of the head must be free for the operator", pod.PortScale), Remedy: "choose another targetPort",
-		Holds: fmt.Sprintf("!has(variables.cluster.autoscaling) || variables.cluster.?head.?service.?ports.orValue([]).all(p, p.?targetPort.orValue(p.port) != %d)", pod.PortScale),
+		Holds: fmt.Sprintf("!has(variables.cluster.autoscaling) || variables.cluster.?head.?service.?ports.orValue([]).all(p, p.?targetPort.orValue(p.?port.orValue(0)) != %d)", pod.PortScale),
 		cluster: func(c *v1beta1.ComputeCluster, bad report) {
 			if c.Spec.Autoscaling != nil && c.Spec.Head.Service != nil {
 				each(bad, nil, "spec.head.service.ports", c.Spec.Head.Service.Ports, func(p *v1beta1.ServicePort) bool {

@@ -43,7 +43,7 @@ var ofKubernetes = []string{"template", "volumeClaimTemplates", "env", "envFrom"
 // zeroIsNotWritten are numbers whose zero stands for none given, emptyIsNotWritten lists
 // whose emptiness does.
 var (
-	zeroIsNotWritten  = []string{"targetPort", "hostsPerReplica"}
+	zeroIsNotWritten  = []string{"port", "targetPort", "nodePort", "hostsPerReplica"}
 	emptyIsNotWritten = []string{"command", "in", "notIn", "accessModes"}
 )
 

@@ -54,12 +54,12 @@ func fillIn(spec *v1beta1.ComputeClusterSpec) {
 		byDefault(&spec.Authentication.Mode, v1beta1.AuthenticationToken)
 	}
 	if spec.Network != nil {
-		byDefault(&spec.Network.Isolation, v1beta1.IsolationEnabled)
-		byDefault(&spec.Network.CloudMetadata, v1beta1.CloudMetadataDisabled)
-		byDefault(&spec.Network.Encryption, v1beta1.EncryptionDisabled)
+		byDefault(&spec.Network.Isolation, v1beta1.Enabled)
+		byDefault(&spec.Network.CloudMetadata, v1beta1.Disabled)
+		byDefault(&spec.Network.Encryption, v1beta1.Disabled)
 	}
 	if spec.UpgradeStrategy != nil {
-		byDefault(&spec.UpgradeStrategy.Type, v1beta1.UpgradeOnDelete)
+		byDefault(&spec.UpgradeStrategy.Type, v1beta1.ClusterUpgradeNone)
 	}
 	if spec.IdlePolicy != nil {
 		byDefault(&spec.IdlePolicy.Action, v1beta1.IdleNone)

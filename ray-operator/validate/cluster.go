@@ -4,7 +4,9 @@ import (
 	"regexp"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
@@ -105,21 +107,57 @@ var clusterRules = []Rule{
 		},
 	},
 	{
-		ID: "rolling-type", Field: "spec.upgradeStrategy.rolling", By: Expression,
-		Refused: "rolling must be used with type RollingWorkers", Remedy: "set that type or leave rolling out",
+		ID: "rolling-type", Field: "spec.upgradeStrategy.rollingWorkers", By: Expression,
+		Refused: "rollingWorkers must be used with type RollingWorkers", Remedy: "set that type or leave rollingWorkers out",
 		cluster: func(c *v1beta1.ComputeCluster, bad report) {
-			if u := c.Spec.UpgradeStrategy; u != nil && u.Rolling != nil && u.Type != v1beta1.UpgradeRollingWorkers {
-				bad.at(field.NewPath("spec", "upgradeStrategy", "rolling"), nil)
+			if u := c.Spec.UpgradeStrategy; u != nil && u.RollingWorkers != nil && u.Type != v1beta1.ClusterUpgradeRollingWorkers {
+				bad.at(field.NewPath("spec", "upgradeStrategy", "rollingWorkers"), nil)
 			}
 		},
 	},
 	{
-		ID: "rolling-none", Field: "spec.upgradeStrategy.rolling", By: Expression,
-		Refused: "maxUnavailable and maxSurge must not both be 0", Remedy: "set one of them above 0",
+		ID: "rolling-amount", Field: "spec.upgradeStrategy.rollingWorkers.maxUnavailable, spec.upgradeStrategy.rollingWorkers.maxSurge",
+		By:      Expression,
+		Refused: "an amount must be a number from 0 to 10000 or a percentage from 0% to 100%", Remedy: "give one such as 1 or 25%",
 		cluster: func(c *v1beta1.ComputeCluster, bad report) {
-			if u := c.Spec.UpgradeStrategy; u != nil && u.Rolling != nil && u.Rolling.MaxUnavailable <= 0 && u.Rolling.MaxSurge <= 0 {
-				bad.at(field.NewPath("spec", "upgradeStrategy", "rolling"), nil)
+			if u := c.Spec.UpgradeStrategy; u != nil && u.RollingWorkers != nil {
+				at := field.NewPath("spec", "upgradeStrategy", "rollingWorkers")
+				refuseNoAmount(bad, at.Child("maxUnavailable"), u.RollingWorkers.MaxUnavailable)
+				refuseNoAmount(bad, at.Child("maxSurge"), u.RollingWorkers.MaxSurge)
 			}
 		},
 	},
+	{
+		ID: "rolling-none", Field: "spec.upgradeStrategy.rollingWorkers", By: Expression,
+		Refused: "maxUnavailable and maxSurge must not both be 0", Remedy: "set one of them above 0",
+		cluster: func(c *v1beta1.ComputeCluster, bad report) {
+			if u := c.Spec.UpgradeStrategy; u != nil && u.RollingWorkers != nil && isNone(u.RollingWorkers.MaxUnavailable, 1) && isNone(u.RollingWorkers.MaxSurge, 0) {
+				bad.at(field.NewPath("spec", "upgradeStrategy", "rollingWorkers"), nil)
+			}
+		},
+	},
+}
+
+// percentage is the form of a text in the place of a number of replicas.
+var percentage = regexp.MustCompile(`^(100|[1-9]?[0-9])%$`)
+
+// refuseNoAmount reports an amount of replicas that is neither a number within the bounds nor a percentage.
+func refuseNoAmount(bad report, path *field.Path, amount *intstr.IntOrString) {
+	if amount == nil {
+		return
+	}
+	isNumber := amount.Type == intstr.Int && amount.IntVal >= 0 && amount.IntVal <= maxReplicas
+	isPercentage := amount.Type == intstr.String && percentage.MatchString(amount.StrVal)
+	if !isNumber && !isPercentage {
+		bad.at(path, amount.String())
+	}
+}
+
+// isNone reports whether a number or percentage of replicas is 0.
+func isNone(amount *intstr.IntOrString, otherwise int32) bool {
+	given := ptr.Deref(amount, intstr.FromInt32(otherwise))
+	if given.Type == intstr.String {
+		return given.StrVal == "0%"
+	}
+	return given.IntVal == 0
 }

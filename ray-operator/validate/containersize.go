@@ -76,7 +76,7 @@ func isLimitBelow(size corev1.ResourceList) bool {
 // containerSizeRules are about the sizes of the containers that the operator adds.
 var containerSizeRules = slices.Concat(containerSizes[0].rules(), containerSizes[1].rules(), containerSizes[2].rules(), []Rule{{
 	ID: "encryption-size-unused", Field: "spec.network.encryptionSize", By: Expression,
-	Refused: "encryptionSize must be used with encryption Required", Remedy: "set encryption too, or leave encryptionSize out",
+	Refused: "encryptionSize must be used with encryption Enabled", Remedy: "set encryption too, or leave encryptionSize out",
 	cluster: func(c *v1beta1.ComputeCluster, bad report) {
 		if len(encryptionSize(c)) > 0 && !pod.EncryptionRequired(c) {
 			bad.at(encryptionSizePath, nil)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/utils/ptr"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -356,7 +358,7 @@ var volumeRules = []Rule{
 		ID: "store-claim", Field: "spec.controlStore.embedded.existingClaim", By: Expression,
 		Refused: "existingClaim must not be set with storage, storageClassName, accessModes or retain", Remedy: "set either existingClaim or the others",
 		cluster: stored("embedded.existingClaim", embedded(func(e *v1beta1.EmbeddedStore) bool {
-			return e.ExistingClaim != "" && (e.Storage != nil || e.StorageClassName != nil || len(e.AccessModes) > 0 || e.Retain)
+			return e.ExistingClaim != "" && (e.Storage != nil || e.StorageClassName != nil || len(e.AccessModes) > 0 || ptr.Deref(e.Retain, false))
 		})),
 	},
 }

@@ -118,7 +118,7 @@ func TestNoRefusalTellsAPassword(t *testing.T) {
 func TestAJobsStoreStays(t *testing.T) {
 	job := func(store *v1beta1.ControlStore, suspend bool) *v1beta1.ClusterJob {
 		j := corpus.GoodJob()
-		j.Spec.ClusterRef, j.Spec.Suspend = nil, suspend
+		j.Spec.ClusterRef, j.Spec.Suspend = nil, new(suspend)
 		j.Spec.ClusterTemplate = &v1beta1.ClusterTemplate{Spec: corpus.Good().Spec}
 		j.Spec.ClusterTemplate.Spec.ControlStore = store
 		return j

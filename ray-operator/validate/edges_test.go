@@ -246,7 +246,7 @@ var outside = map[string]struct {
 		c.Spec.Head.Ingress = &v1beta1.IngressSpec{Host: "a.b", TLSSecretName: "A"}
 	}},
 	"as many rules in as out, and no isolation": {"network-unused", "spec.network", func(c *v1beta1.ComputeCluster) {
-		c.Spec.Network = &v1beta1.Network{Isolation: v1beta1.IsolationDisabled, AllowFrom: []v1beta1.IngressRule{{}}, AllowTo: []v1beta1.EgressRule{{}}}
+		c.Spec.Network = &v1beta1.Network{Isolation: v1beta1.Disabled, AllowFrom: []v1beta1.IngressRule{{}}, AllowTo: []v1beta1.EgressRule{{}}}
 	}},
 	"a path that ends above": {"ingress-path", "spec.head.ingress.path", func(c *v1beta1.ComputeCluster) {
 		c.Spec.Head.Ingress = &v1beta1.IngressSpec{Host: "a.b", Path: "/a/.."}
@@ -308,14 +308,14 @@ var outside = map[string]struct {
 	})},
 	"the widest block that is no Internet": {"open-public", "", open(letIn("10.0.0.0/8"))},
 	"a wider block":                        {"open-public", "spec.authentication.mode", open(letIn("10.0.0.0/7"))},
-	"neither missing nor beyond": {"rolling-none", "spec.upgradeStrategy.rolling", func(c *v1beta1.ComputeCluster) {
-		c.Spec.UpgradeStrategy = &v1beta1.UpgradeStrategy{Type: v1beta1.UpgradeRollingWorkers, Rolling: &v1beta1.Rolling{}}
+	"neither missing nor beyond": {"rolling-none", "spec.upgradeStrategy.rollingWorkers", func(c *v1beta1.ComputeCluster) {
+		c.Spec.UpgradeStrategy = &v1beta1.ClusterUpgradeStrategy{Type: v1beta1.ClusterUpgradeRollingWorkers, RollingWorkers: &v1beta1.RollingWorkers{MaxUnavailable: new(intstr.FromInt32(0))}}
 	}},
 	"one missing": {"rolling-none", "", func(c *v1beta1.ComputeCluster) {
-		c.Spec.UpgradeStrategy = &v1beta1.UpgradeStrategy{Type: v1beta1.UpgradeRollingWorkers, Rolling: &v1beta1.Rolling{MaxUnavailable: 1}}
+		c.Spec.UpgradeStrategy = &v1beta1.ClusterUpgradeStrategy{Type: v1beta1.ClusterUpgradeRollingWorkers, RollingWorkers: &v1beta1.RollingWorkers{MaxUnavailable: new(intstr.FromInt32(1))}}
 	}},
 	"one beyond": {"rolling-none", "", func(c *v1beta1.ComputeCluster) {
-		c.Spec.UpgradeStrategy = &v1beta1.UpgradeStrategy{Type: v1beta1.UpgradeRollingWorkers, Rolling: &v1beta1.Rolling{MaxSurge: 1}}
+		c.Spec.UpgradeStrategy = &v1beta1.ClusterUpgradeStrategy{Type: v1beta1.ClusterUpgradeRollingWorkers, RollingWorkers: &v1beta1.RollingWorkers{MaxUnavailable: new(intstr.FromInt32(0)), MaxSurge: new(intstr.FromInt32(1))}}
 	}},
 }
 

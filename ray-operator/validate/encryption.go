@@ -15,7 +15,7 @@ import (
 var encryptionContainers = []string{v1beta1.ContainerCertificates, v1beta1.ContainerEncryption}
 
 // notEncrypted begins the expressions of rules that ask clusters with encryption.
-const notEncrypted = "variables.cluster.?network.?encryption.orValue('') != '" + v1beta1.EncryptionRequired + "' || "
+const notEncrypted = "variables.cluster.?network.?encryption.orValue('') != '" + string(v1beta1.Enabled) + "' || "
 
 // encrypted asks only nodes of clusters with encryption.
 func encrypted(check func(n *node, bad report)) func(*node, report) {
@@ -50,7 +50,7 @@ var encryptionRules = []Rule{
 		ID: "encryption-isolation", Field: "spec.network.isolation", By: Expression,
 		Refused: "isolation must be Enabled with encryption, because Ray's agents accept the token in clear text", Remedy: "leave isolation out",
 		cluster: func(c *v1beta1.ComputeCluster, bad report) {
-			if pod.EncryptionRequired(c) && c.Spec.Network.Isolation == v1beta1.IsolationDisabled {
+			if pod.EncryptionRequired(c) && c.Spec.Network.Isolation == v1beta1.Disabled {
 				bad.at(field.NewPath("spec", "network"), nil)
 			}
 		},
@@ -59,7 +59,7 @@ var encryptionRules = []Rule{
 		ID: "encryption-service", Field: "spec.head.service.ports", By: Policy,
 		Refused: fmt.Sprintf("with network.encryption port %d of the head is closed, because Ray's agents take the token in clear text", pod.PortAgent),
 		Remedy:  "leave the port out",
-		Holds: notEncrypted + fmt.Sprintf("variables.cluster.?head.?service.?ports.orValue([]).all(p, p.?targetPort.orValue(p.port) != %d)",
+		Holds: notEncrypted + fmt.Sprintf("variables.cluster.?head.?service.?ports.orValue([]).all(p, p.?targetPort.orValue(p.?port.orValue(0)) != %d)",
 			pod.PortAgent),
 		cluster: func(c *v1beta1.ComputeCluster, bad report) {
 			if pod.EncryptionRequired(c) && c.Spec.Head.Service != nil {

@@ -14,7 +14,7 @@ import (
 // withEncryption is the good cluster with encryption, and what the edit makes of it.
 func withEncryption(edit func(*v1beta1.ComputeCluster)) *v1beta1.ComputeCluster {
 	cluster := corpus.Good()
-	cluster.Spec.Network = &v1beta1.Network{Encryption: v1beta1.EncryptionRequired}
+	cluster.Spec.Network = &v1beta1.Network{Encryption: v1beta1.Enabled}
 	edit(cluster)
 	return cluster
 }

@@ -3,6 +3,8 @@ package validate
 import (
 	"fmt"
 
+	"k8s.io/utils/ptr"
+
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
@@ -118,7 +120,7 @@ var homeRules = []Rule{
 	{
 		ID: "own-cluster-suspend", Field: "spec.clusterTemplate.spec.suspend", By: Expression,
 		Refused: "suspend must not be set in a clusterTemplate", Remedy: "suspend the job or the service with its own spec.suspend",
-		home: inTemplateSpec("suspend", func(s *v1beta1.ComputeClusterSpec) bool { return s.Suspend }),
+		home: inTemplateSpec("suspend", func(s *v1beta1.ComputeClusterSpec) bool { return ptr.Deref(s.Suspend, false) }),
 	},
 	{
 		ID: "own-cluster-managed-by", Field: "spec.clusterTemplate.spec.managedBy", By: Expression,

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"slices"
 
+	"k8s.io/utils/ptr"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -121,7 +123,7 @@ var jobRules = []Rule{
 		Holds: "oldObject == null || object.spec.?suspend.orValue(false) || oldObject.spec.?suspend.orValue(false) || " +
 			list(runFields) + ".all(f, object.spec[?f] == oldObject.spec[?f])",
 		jobChange: func(before, after *run, bad report) {
-			if before.spec.Suspend || after.spec.Suspend {
+			if ptr.Deref(before.spec.Suspend, false) || ptr.Deref(after.spec.Suspend, false) {
 				return
 			}
 			for _, name := range changed(before.spec, after.spec, runFields) {

@@ -80,10 +80,10 @@ func TestJob_AtTheEdgesOfRules(t *testing.T) {
 
 func TestJobUpdate_ChangesNothing(t *testing.T) {
 	before, after := withTemplate(corpus.Good()), withTemplate(corpus.Good())
-	before.Spec.Suspend, after.Spec.Suspend = false, false
+	before.Spec.Suspend, after.Spec.Suspend = nil, nil
 	validate.JobUpdate(before, after)
 	want := withTemplate(corpus.Good())
-	want.Spec.Suspend = false
+	want.Spec.Suspend = nil
 	if diff := cmp.Diff(want, before) + cmp.Diff(want, after); diff != "" {
 		t.Errorf("what is compared was changed:\n%s", diff)
 	}
@@ -91,7 +91,7 @@ func TestJobUpdate_ChangesNothing(t *testing.T) {
 
 func TestJobUpdate_NoticesTwoHosts(t *testing.T) {
 	one, two := withTemplate(corpus.Good()), withTemplate(corpus.Good())
-	one.Spec.Suspend, two.Spec.Suspend = false, false
+	one.Spec.Suspend, two.Spec.Suspend = nil, nil
 	two.Spec.ClusterTemplate.Spec.WorkerGroups[0].HostsPerReplica = 2
 	if have := placesOf(t, rulesOfJobs(), validate.JobUpdate(one, two), "job-fixed"); have != "spec.clusterTemplate" {
 		t.Errorf("a change is refused at %q, want spec.clusterTemplate", have)

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
@@ -13,20 +14,19 @@ import (
 
 // Bounds of ServiceReach that the CRD's schema states.
 const (
-	mostNodePorts = 37
-	mostRanges    = 64
-	mostFamilies  = 2
-	longestRange  = 64
+	mostRanges   = 64
+	mostFamilies = 2
+	longestRange = 64
 )
 
 var headServicePath = field.NewPath("spec", "head", "service")
 
-// reached is a Service that a spec describes: its type, how it is reached, and whether it has a port of a name.
+// reached is a Service that a spec describes: its type, how it is reached, and the node ports of its ports, 0 for a port without one.
 type reached struct {
-	path    *field.Path
-	kind    corev1.ServiceType
-	of      *v1beta1.ServiceReach
-	hasPort func(name string) bool
+	path      *field.Path
+	kind      corev1.ServiceType
+	of        *v1beta1.ServiceReach
+	nodePorts []int32
 
 	isHeadless bool
 }
@@ -37,18 +37,20 @@ func ofHead(c *v1beta1.ComputeCluster) (reached, bool) {
 	if s == nil {
 		return reached{}, false
 	}
-	return reached{path: headServicePath, kind: s.Type, of: &s.ServiceReach, isHeadless: s.Headless, hasPort: func(name string) bool {
-		ours, _ := pod.PortNumber(name)
-		return ours || slices.ContainsFunc(s.Ports, func(p v1beta1.ServicePort) bool { return p.Name == name })
-	}}, true
+	made := reached{path: headServicePath, kind: s.Type, of: &s.ServiceReach, isHeadless: ptr.Deref(s.Headless, false)}
+	for i := range s.Ports {
+		made.nodePorts = append(made.nodePorts, s.Ports[i].NodePort)
+	}
+	return made, true
 }
 
 // ofProxies returns the Service in front of the proxies of a service.
 func ofProxies(s *serving) reached {
-	return reached{path: frontPath, kind: s.front().Type, of: &s.front().ServiceReach, hasPort: func(name string) bool {
-		return name == portHTTP || name == portGRPC ||
-			slices.ContainsFunc(s.front().Ports, func(p v1beta1.ServePort) bool { return p.Name == name })
-	}}
+	made := reached{path: frontPath, kind: s.front().Type, of: &s.front().ServiceReach}
+	for i := range s.front().Ports {
+		made.nodePorts = append(made.nodePorts, s.front().Ports[i].NodePort)
+	}
+	return made
 }
 
 // ofReach completes a rule about each Service that a spec describes.
@@ -100,40 +102,33 @@ func keepsFamily(before, after *reached) bool {
 }
 
 func isHeadless(c *v1beta1.ComputeCluster) bool {
-	return c.Spec.Head.Service != nil && c.Spec.Head.Service.Headless
+	return c.Spec.Head.Service != nil && ptr.Deref(c.Spec.Head.Service.Headless, false)
 }
 
 // reachRules are about how Services are reached.
 var reachRules = []Rule{
 	ofReach(Rule{
 		ID: "service-reach", Field: "spec.head.service, spec.service",
-		Refused: "nodePorts and externalTrafficPolicy need type NodePort or LoadBalancer, and loadBalancerClass and loadBalancerSourceRanges need LoadBalancer",
+		Refused: "nodePort and externalTrafficPolicy need type NodePort or LoadBalancer, and loadBalancerClass and loadBalancerSourceRanges need LoadBalancer",
 		Remedy:  "set that type or leave them out",
 	}, func(r *reached, bad report) {
-		ofNodes := len(r.of.NodePorts) > 0 || r.of.ExternalTrafficPolicy != ""
+		ofNodes := slices.ContainsFunc(r.nodePorts, isSet) || r.of.ExternalTrafficPolicy != ""
 		ofBalancers := r.of.LoadBalancerClass != "" || len(r.of.LoadBalancerSourceRanges) > 0
 		if ofNodes && !isOutside(r.kind) || ofBalancers && r.kind != corev1.ServiceTypeLoadBalancer {
 			bad.at(r.path, string(r.kind))
 		}
 	}),
 	ofReach(Rule{
-		ID: "node-port-name", Field: "spec.head.service.nodePorts, spec.service.nodePorts",
-		Refused: "nodePorts must name ports of the Service", Remedy: "use the names of its ports",
+		ID: "node-port-twice", Field: "spec.head.service.ports, spec.service.ports",
+		Refused: "node ports must be unique", Remedy: "give each port its own",
 	}, func(r *reached, bad report) {
-		keys(bad, r.path, "nodePorts", r.of.NodePorts, func(name string) bool { return !r.hasPort(name) })
-	}),
-	ofReach(Rule{
-		ID: "node-port-number", Field: "spec.head.service.nodePorts, spec.service.nodePorts",
-		Refused: "a node port must be a number from 1 to 65535 that no other port has", Remedy: "correct the number",
-	}, func(r *reached, bad report) {
-		times := map[int32]int{}
-		for _, number := range r.of.NodePorts {
-			times[number]++
+		seen := map[int32]bool{}
+		for i, number := range r.nodePorts {
+			if isSet(number) && seen[number] {
+				bad.at(r.path.Child("ports").Index(i), number)
+			}
+			seen[number] = true
 		}
-		keys(bad, r.path, "nodePorts", r.of.NodePorts, func(name string) bool {
-			number := r.of.NodePorts[name]
-			return number < 1 || number > 65535 || times[number] > 1
-		})
 	}),
 	ofReach(Rule{
 		ID: "load-balancer-class", Field: "spec.head.service.loadBalancerClass, spec.service.loadBalancerClass",
@@ -213,7 +208,12 @@ var reachRules = []Rule{
 	},
 }
 
-func hasOtherTarget(p v1beta1.ServicePort) bool { return p.TargetPort != 0 && p.TargetPort != p.Port }
+// isSet reports whether a number of a port is given.
+func isSet(port int32) bool { return port != 0 }
+
+func hasOtherTarget(p v1beta1.ServicePort) bool {
+	return isSet(p.TargetPort) && isSet(p.Port) && p.TargetPort != p.Port
+}
 
 func longReachTexts(r *reached, bad report) {
 	text(bad, r.path, "loadBalancerClass", r.of.LoadBalancerClass, maxText)
@@ -223,7 +223,6 @@ func longReachTexts(r *reached, bad report) {
 }
 
 func longReachLists(r *reached, bad report) {
-	count(bad, r.path, "nodePorts", len(r.of.NodePorts), mostNodePorts)
 	count(bad, r.path, "loadBalancerSourceRanges", len(r.of.LoadBalancerSourceRanges), mostRanges)
 	count(bad, r.path, "ipFamilies", len(r.of.IPFamilies), mostFamilies)
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/utils/ptr"
+
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
@@ -177,7 +179,7 @@ var scheduleRules = []Rule{
 		ID: "job-template-suspend", Field: "spec.jobTemplate.spec.suspend", By: Expression,
 		Refused: "suspend must not be set in a jobTemplate", Remedy: "suspend the schedule with its own spec.suspend",
 		schedule: func(s *v1beta1.ClusterJobSchedule, bad report) {
-			if s.Spec.JobTemplate.Spec.Suspend {
+			if ptr.Deref(s.Spec.JobTemplate.Spec.Suspend, false) {
 				bad.at(jobTemplatePath.Child("spec", "suspend"), nil)
 			}
 		},

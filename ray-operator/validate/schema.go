@@ -114,7 +114,7 @@ func longLists(c *v1beta1.ComputeCluster, bad report) {
 	if s, at := c.Spec.Head.Service, spec.Child("head", "service"); s != nil {
 		count(bad, at, "labels", len(s.Labels), 64)
 		count(bad, at, "annotations", len(s.Annotations), 64)
-		count(bad, at, "ports", len(s.Ports), 32)
+		count(bad, at, "ports", len(s.Ports), 37)
 	}
 	if r, has := ofHead(c); has {
 		longReachLists(&r, bad)
@@ -179,7 +179,7 @@ func unknownWords(c *v1beta1.ComputeCluster, bad report) {
 	}
 	if u := c.Spec.UpgradeStrategy; u != nil {
 		word(bad, spec, "upgradeStrategy.type", u.Type,
-			v1beta1.UpgradeOnDelete, v1beta1.UpgradeRollingWorkers, v1beta1.UpgradeRecreate)
+			v1beta1.ClusterUpgradeNone, v1beta1.ClusterUpgradeRollingWorkers, v1beta1.ClusterUpgradeRecreate)
 	}
 	if p := c.Spec.IdlePolicy; p != nil {
 		word(bad, spec, "idlePolicy.action", p.Action, v1beta1.IdleSuspend, v1beta1.IdleDelete, v1beta1.IdleNone)
@@ -193,10 +193,10 @@ func unknownWords(c *v1beta1.ComputeCluster, bad report) {
 	}
 	storeWords(c, bad)
 	if n := c.Spec.Network; n != nil {
-		word(bad, spec, "network.isolation", n.Isolation, v1beta1.IsolationEnabled, v1beta1.IsolationDisabled)
+		word(bad, spec, "network.isolation", n.Isolation, v1beta1.Enabled, v1beta1.Disabled)
 		word(bad, spec, "network.cloudMetadata", n.CloudMetadata,
-			v1beta1.CloudMetadataEnabled, v1beta1.CloudMetadataDisabled)
-		word(bad, spec, "network.encryption", n.Encryption, v1beta1.EncryptionDisabled, v1beta1.EncryptionRequired)
+			v1beta1.Enabled, v1beta1.Disabled)
+		word(bad, spec, "network.encryption", n.Encryption, v1beta1.Disabled, v1beta1.Enabled)
 		for i := range n.AllowFrom {
 			each(bad, spec.Child("network", "allowFrom").Index(i), "ports", n.AllowFrom[i].Ports, isUnknownPort)
 		}
@@ -226,20 +226,21 @@ func withinGiven(bad report, parent *field.Path, child string, value *int32, all
 	}
 }
 
+// portsWithin reports numbers of a Service's port that are outside of their bounds. A 0 is not written.
+func portsWithin(bad report, parent *field.Path, port, target, node int32) {
+	within(bad, parent, "port", port, span{0, 65535})
+	within(bad, parent, "targetPort", target, span{0, 65535})
+	within(bad, parent, "nodePort", node, span{0, 65535})
+}
+
 func numbersOutOfBounds(c *v1beta1.ComputeCluster, bad report) {
 	spec := field.NewPath("spec")
 	withinGiven(bad, spec, "maxConcurrentJobs", c.Spec.MaxConcurrentJobs, span{1, maxReplicas})
 	if s := c.Spec.Head.Service; s != nil {
 		for i := range s.Ports {
 			at := spec.Child("head", "service", "ports").Index(i)
-			within(bad, at, "port", s.Ports[i].Port, span{1, 65535})
-			within(bad, at, "targetPort", s.Ports[i].TargetPort, span{0, 65535}) // 0 is not written
+			portsWithin(bad, at, s.Ports[i].Port, s.Ports[i].TargetPort, s.Ports[i].NodePort)
 		}
-	}
-	if u := c.Spec.UpgradeStrategy; u != nil && u.Rolling != nil {
-		at := spec.Child("upgradeStrategy", "rolling")
-		within(bad, at, "maxUnavailable", u.Rolling.MaxUnavailable, span{0, maxReplicas})
-		within(bad, at, "maxSurge", u.Rolling.MaxSurge, span{0, maxReplicas})
 	}
 	if p := c.Spec.IdlePolicy; p != nil {
 		within(bad, spec, "idlePolicy.afterSeconds", p.AfterSeconds, span{10, year})

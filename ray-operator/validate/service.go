@@ -95,16 +95,16 @@ func (s *serving) front() *v1beta1.ServeService {
 	return s.spec.Service
 }
 
-func (s *serving) upgrade() *v1beta1.Upgrade {
-	if s.spec.Upgrade == nil {
+func (s *serving) upgrade() *v1beta1.ServiceUpgradeStrategy {
+	if s.spec.UpgradeStrategy == nil {
 		return &noUpgrade
 	}
-	return s.spec.Upgrade
+	return s.spec.UpgradeStrategy
 }
 
 var (
 	noFront   v1beta1.ServeService
-	noUpgrade v1beta1.Upgrade
+	noUpgrade v1beta1.ServiceUpgradeStrategy
 )
 
 // headAlone reports whether the cluster of the service's own has no workers.
@@ -172,39 +172,34 @@ var serviceRules = []Rule{
 		},
 	},
 	{
-		ID: "service-upgrade-where", Field: "spec.upgrade", By: Expression,
-		Refused: "upgrade must be used with clusterTemplate only", Remedy: "leave upgrade out, or use clusterTemplate",
+		ID: "service-upgrade-where", Field: "spec.upgradeStrategy", By: Expression,
+		Refused: "upgradeStrategy must be used with clusterTemplate only", Remedy: "leave upgradeStrategy out, or use clusterTemplate",
 		service: func(s *serving, bad report) {
-			if s.spec.Upgrade != nil && s.template == nil {
-				bad.at(specPath.Child("upgrade"), nil)
+			if s.spec.UpgradeStrategy != nil && s.template == nil {
+				bad.at(specPath.Child("upgradeStrategy"), nil)
 			}
 		},
 	},
 	{
-		ID: "service-upgrade-step", Field: "spec.upgrade", By: Expression,
+		ID: "service-upgrade-step", Field: "spec.upgradeStrategy.surge", By: Expression,
 		Refused: "stepPercent (default 20) must not be above maxSurgePercent (default 100)", Remedy: "lower it or raise the other",
 		service: func(s *serving, bad report) {
-			if step := given(s.upgrade().StepPercent, usualStep); step > given(s.upgrade().MaxSurgePercent, usualSurge) {
-				bad.at(specPath.Child("upgrade", "stepPercent"), step)
+			surge := s.upgrade().Surge
+			if surge == nil {
+				return
+			}
+			if step := given(surge.StepPercent, usualStep); step > given(surge.MaxSurgePercent, usualSurge) {
+				bad.at(below(specPath, "upgradeStrategy.surge.stepPercent"), step)
 			}
 		},
 	},
 	{
-		ID: "service-upgrade-in-place", Field: "spec.upgrade", By: Expression,
-		Refused: "maxSurgePercent, stepPercent and intervalSeconds have no effect with strategy InPlace", Remedy: "leave them out, or use strategy Surge",
+		ID: "service-upgrade-in-place", Field: "spec.upgradeStrategy.surge", By: Expression,
+		Refused: "surge has no effect with type InPlace", Remedy: "leave surge out, or use type Surge",
 		service: func(s *serving, bad report) {
-			if s.upgrade().Strategy != v1beta1.UpgradeInPlace {
-				return
+			if s.upgrade().Surge != nil && s.upgrade().Type == v1beta1.ServiceUpgradeInPlace {
+				bad.at(below(specPath, "upgradeStrategy.surge"), string(s.upgrade().Type))
 			}
-			at := specPath.Child("upgrade")
-			unused := func(name string, value *int32, usual int32) {
-				if given(value, usual) != usual {
-					bad.at(at.Child(name), *value)
-				}
-			}
-			unused("maxSurgePercent", s.upgrade().MaxSurgePercent, usualSurge)
-			unused("stepPercent", s.upgrade().StepPercent, usualStep)
-			unused("intervalSeconds", s.upgrade().IntervalSeconds, usualInterval)
 		},
 	},
 	{
@@ -250,14 +245,14 @@ var serviceRules = []Rule{
 		ID: "service-port-twice", Field: "spec.service.ports", By: Expression,
 		Refused: "port numbers must be unique", Remedy: "give each port its own",
 		service: func(s *serving, bad report) {
-			twice(bad, frontPath, "ports", s.front().Ports, func(p *v1beta1.ServePort) string { return fmt.Sprint(p.Port) })
+			twice(bad, frontPath, "ports", s.front().Ports, func(p *v1beta1.ServePort) string { return numberOrName(p.Port, p.Name) })
 		},
 	},
 	{
 		ID: "service-port-default", Field: "spec.service.ports", By: Policy,
 		Refused: "port 8000 is that of http, and 9000 that of grpc, unless ports gives them another", Remedy: "choose another port, or list http or grpc with one",
-		Holds: fmt.Sprintf("[object.spec.?service.?ports.orValue([])].all(l, (l.exists(p, p.name == 'http') || !l.exists(p, p.port == %d)) && "+
-			"(l.exists(p, p.name == 'grpc') || !l.exists(p, p.port == %d) || !(%s)))", serveconfig.DefaultHTTPPort, serveconfig.DefaultGRPCPort, speaksGRPC),
+		Holds: fmt.Sprintf("[object.spec.?service.?ports.orValue([])].all(l, (l.exists(p, p.name == 'http' && has(p.port)) || !l.exists(p, p.?port.orValue(0) == %d)) && "+
+			"(l.exists(p, p.name == 'grpc' && has(p.port)) || !l.exists(p, p.?port.orValue(0) == %d) || !(%s)))", serveconfig.DefaultHTTPPort, serveconfig.DefaultGRPCPort, speaksGRPC),
 		service: func(s *serving, bad report) {
 			refuseDefault(s, portHTTP, serveconfig.DefaultHTTPPort, bad)
 			if s.speaksGRPC() {
@@ -270,6 +265,13 @@ var serviceRules = []Rule{
 		Refused: "targetPort must not be set for http and grpc, whose proxies listen where serveConfig says", Remedy: "set http_options.port or grpc_options.port there",
 		service: func(s *serving, bad report) {
 			each(bad, frontPath, "ports", s.front().Ports, func(p *v1beta1.ServePort) bool { return isOfProxies(p) && p.TargetPort != 0 })
+		},
+	},
+	{
+		ID: "service-port-number", Field: "spec.service.ports[*]", By: Expression,
+		Refused: "port must be set for a port that is neither http nor grpc", Remedy: "set it",
+		service: func(s *serving, bad report) {
+			each(bad, frontPath, "ports", s.front().Ports, func(p *v1beta1.ServePort) bool { return !isOfProxies(p) && !isSet(p.Port) })
 		},
 	},
 	{
@@ -300,13 +302,12 @@ var serviceRules = []Rule{
 		},
 	},
 	{
-		ID: "service-grpc", Field: "spec.service.ports, spec.service.nodePorts", By: Policy,
+		ID: "service-grpc", Field: "spec.service.ports", By: Policy,
 		Refused: "a grpc port must be used with grpc_servicer_functions, without which the proxies serve no gRPC", Remedy: "set grpc_options.grpc_servicer_functions in serveConfig, or leave the port out",
-		Holds: "!(object.spec.?service.?ports.orValue([]).exists(p, p.name == 'grpc') || 'grpc' in object.spec.?service.?nodePorts.orValue({})) || " + speaksGRPC,
+		Holds: "!object.spec.?service.?ports.orValue([]).exists(p, p.name == 'grpc') || " + speaksGRPC,
 		service: func(s *serving, bad report) {
 			if !s.speaksGRPC() {
 				each(bad, frontPath, "ports", s.front().Ports, func(p *v1beta1.ServePort) bool { return p.Name == portGRPC })
-				keys(bad, frontPath, "nodePorts", s.front().NodePorts, func(name string) bool { return name == portGRPC })
 			}
 		},
 	},
@@ -325,10 +326,10 @@ var serviceRules = []Rule{
 // isOfProxies reports whether a port of a service's Service leads to Serve's proxies.
 func isOfProxies(p *v1beta1.ServePort) bool { return p.Name == portHTTP || p.Name == portGRPC }
 
-// refuseDefault reports a port with the number that a port of the proxies has while the spec does not list it.
+// refuseDefault reports a port with the number that a port of the proxies has while the spec gives that one no other.
 func refuseDefault(s *serving, name string, number int32, bad report) {
 	ports := s.front().Ports
-	if !slices.ContainsFunc(ports, func(p v1beta1.ServePort) bool { return p.Name == name }) {
+	if !slices.ContainsFunc(ports, func(p v1beta1.ServePort) bool { return p.Name == name && isSet(p.Port) }) {
 		each(bad, frontPath, "ports", ports, func(p *v1beta1.ServePort) bool { return p.Port == number })
 	}
 }

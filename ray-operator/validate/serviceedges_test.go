@@ -134,9 +134,9 @@ func TestService_HasNothingInNull(t *testing.T) {
 }
 
 func TestServiceUpgrade_StepsWithinTheSurge(t *testing.T) {
-	for step, want := range map[int32]string{100: "", 101: "spec.upgrade.stepPercent"} {
+	for step, want := range map[int32]string{100: "", 101: "spec.upgradeStrategy.surge.stepPercent"} {
 		service := corpus.GoodService()
-		service.Spec.Upgrade = &v1beta1.Upgrade{StepPercent: &step}
+		service.Spec.UpgradeStrategy = &v1beta1.ServiceUpgradeStrategy{Surge: &v1beta1.Surge{StepPercent: &step}}
 		if have := placesOf(t, rulesOfServices(), validate.Service(service), "service-upgrade-step"); have != want {
 			t.Errorf("a step of %d is refused at %q, want %q", step, have, want)
 		}

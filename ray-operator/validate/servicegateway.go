@@ -26,12 +26,12 @@ var (
 // gateway is that of a service, nil where it has none.
 func (s *serving) gateway() *v1beta1.ServiceGateway { return s.upgrade().Gateway }
 
-func gatewayPath() *field.Path { return specPath.Child("upgrade", "gateway") }
+func gatewayPath() *field.Path { return specPath.Child("upgradeStrategy", "gateway") }
 
 // gatewayRules are about the gateway that divides a service's requests.
 var gatewayRules = []Rule{
 	{
-		ID: "gateway-name", Field: "spec.upgrade.gateway.parentRef.name", By: Expression,
+		ID: "gateway-name", Field: "spec.upgradeStrategy.gateway.parentRef.name", By: Expression,
 		Refused: "the name of a Gateway must be lower-case DNS labels separated by dots", Remedy: "correct it",
 		service: func(s *serving, bad report) {
 			if g := s.gateway(); g != nil && !subdomainForm.MatchString(g.ParentRef.Name) {
@@ -40,7 +40,7 @@ var gatewayRules = []Rule{
 		},
 	},
 	{
-		ID: "gateway-namespace", Field: "spec.upgrade.gateway.parentRef.namespace", By: Expression,
+		ID: "gateway-namespace", Field: "spec.upgradeStrategy.gateway.parentRef.namespace", By: Expression,
 		Refused: "a namespace must be a lower-case DNS label", Remedy: "correct it",
 		service: func(s *serving, bad report) {
 			if g := s.gateway(); g != nil && g.ParentRef.Namespace != "" && !namespaceForm.MatchString(g.ParentRef.Namespace) {
@@ -49,7 +49,7 @@ var gatewayRules = []Rule{
 		},
 	},
 	{
-		ID: "gateway-listener", Field: "spec.upgrade.gateway.parentRef.sectionName", By: Expression,
+		ID: "gateway-listener", Field: "spec.upgradeStrategy.gateway.parentRef.sectionName", By: Expression,
 		Refused: "the name of a listener must be lower-case DNS labels separated by dots", Remedy: "correct it",
 		service: func(s *serving, bad report) {
 			if g := s.gateway(); g != nil && g.ParentRef.SectionName != "" && !subdomainForm.MatchString(g.ParentRef.SectionName) {
@@ -58,7 +58,7 @@ var gatewayRules = []Rule{
 		},
 	},
 	{
-		ID: "gateway-hostnames", Field: "spec.upgrade.gateway.hostnames", By: Expression,
+		ID: "gateway-hostnames", Field: "spec.upgradeStrategy.gateway.hostnames", By: Expression,
 		Refused: "a hostname must be lower-case DNS labels separated by dots, with an optional '*' as the first", Remedy: "correct it",
 		service: func(s *serving, bad report) {
 			wrong := func(name string) bool { return !hostnameForm.MatchString(name) }
@@ -68,10 +68,10 @@ var gatewayRules = []Rule{
 		},
 	},
 	{
-		ID: "gateway-tls", Field: "spec.upgrade.gateway", By: Policy,
+		ID: "gateway-tls", Field: "spec.upgradeStrategy.gateway", By: Policy,
 		Refused: "gateway must not be set with ssl_certfile, because a gateway speaks HTTP to the proxies",
 		Remedy:  "terminate TLS at the gateway and leave ssl_certfile out, or leave gateway out",
-		Holds:   "!object.spec.?upgrade.?gateway.hasValue() || !variables.http[0].exists(o, " + said("ssl_certfile") + ")",
+		Holds:   "!object.spec.?upgradeStrategy.?gateway.hasValue() || !variables.http[0].exists(o, " + said("ssl_certfile") + ")",
 		service: func(s *serving, bad report) {
 			if s.gateway() != nil && isSaid(s.first("http"), "ssl_certfile") {
 				bad.at(gatewayPath(), nil)

@@ -43,7 +43,7 @@ func longServiceLists(s *serving, bad report) {
 	count(bad, frontPath, "labels", len(s.front().Labels), 64)
 	count(bad, frontPath, "annotations", len(s.front().Annotations), 64)
 	if g := s.gateway(); g != nil {
-		count(bad, specPath, "upgrade.gateway.hostnames", len(g.Hostnames), maxHostnames)
+		count(bad, specPath, "upgradeStrategy.gateway.hostnames", len(g.Hostnames), maxHostnames)
 	}
 }
 
@@ -52,18 +52,20 @@ func unknownServiceWords(s *serving, bad report) {
 		corev1.ServiceTypeClusterIP, corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer)
 	r := ofProxies(s)
 	unknownReachWords(&r, bad)
-	word(bad, specPath, "upgrade.strategy", s.upgrade().Strategy, v1beta1.UpgradeSurge, v1beta1.UpgradeInPlace, v1beta1.UpgradeNone)
+	word(bad, specPath, "upgradeStrategy.type", s.upgrade().Type, v1beta1.ServiceUpgradeSurge, v1beta1.ServiceUpgradeInPlace, v1beta1.ServiceUpgradeNone)
 }
 
 func serviceOutOfBounds(s *serving, bad report) {
 	for i := range s.front().Ports {
-		within(bad, frontPath.Child("ports").Index(i), "port", s.front().Ports[i].Port, span{1, 65535})
-		within(bad, frontPath.Child("ports").Index(i), "targetPort", s.front().Ports[i].TargetPort, span{0, 65535}) // 0 is not written
+		port := &s.front().Ports[i]
+		portsWithin(bad, frontPath.Child("ports").Index(i), port.Port, port.TargetPort, port.NodePort)
 	}
-	u, at := s.upgrade(), specPath.Child("upgrade")
-	withinGiven(bad, at, "maxSurgePercent", u.MaxSurgePercent, span{1, 100})
-	withinGiven(bad, at, "stepPercent", u.StepPercent, span{1, 100})
-	withinGiven(bad, at, "intervalSeconds", u.IntervalSeconds, span{0, mostUpgrade})
+	u, at := s.upgrade(), specPath.Child("upgradeStrategy")
+	if surge := u.Surge; surge != nil {
+		withinGiven(bad, at, "surge.maxSurgePercent", surge.MaxSurgePercent, span{1, 100})
+		withinGiven(bad, at, "surge.stepPercent", surge.StepPercent, span{1, 100})
+		withinGiven(bad, at, "surge.intervalSeconds", surge.IntervalSeconds, span{0, mostUpgrade})
+	}
 	withinGiven(bad, at, "healthyDeadlineSeconds", u.HealthyDeadlineSeconds, span{leastHealth, mostUpgrade})
 	withinGiven(bad, at, "drainSeconds", u.DrainSeconds, span{0, mostUpgrade})
 	withinGiven(bad, at, "retireAfterSeconds", u.RetireAfterSeconds, span{0, mostUpgrade})
@@ -74,6 +76,6 @@ func serviceDuplicates(s *serving, bad report) {
 	twiceInReach(&r, bad)
 	twice(bad, frontPath, "ports", s.front().Ports, func(p *v1beta1.ServePort) string { return p.Name })
 	if g := s.gateway(); g != nil {
-		twice(bad, specPath, "upgrade.gateway.hostnames", g.Hostnames, func(name *string) string { return *name })
+		twice(bad, specPath, "upgradeStrategy.gateway.hostnames", g.Hostnames, func(name *string) string { return *name })
 	}
 }

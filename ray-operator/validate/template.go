@@ -113,7 +113,7 @@ var templateRules = []Rule{
 		Refused: "hostNetwork must not be true with network.isolation, because NetworkPolicies do not apply to the host's network", Remedy: "set network.isolation to Disabled, or leave hostNetwork out",
 		Holds: "!n.pod.?hostNetwork.orValue(false) || variables.cluster.?network.?isolation.orValue('Enabled') == 'Disabled'",
 		inner: flag("hostNetwork", func(n *node) bool {
-			open := n.cluster.Spec.Network != nil && n.cluster.Spec.Network.Isolation == v1beta1.IsolationDisabled
+			open := n.cluster.Spec.Network != nil && n.cluster.Spec.Network.Isolation == v1beta1.Disabled
 			return n.pod.HostNetwork && !open
 		}),
 	},

@@ -59,7 +59,7 @@ var (
 	rayAddress = passing(live.RayAddressLabel, "Ray's own client of 2.60 and 2.52 finds a cluster as heliostat://NAMESPACE/NAME, wakes it, follows, lists and stops "+
 		"jobs; the token is in no argument list, no text and no file of its")
 	pagesRun = passing(live.PagesLabel, "each block of README and docs that is marked to run does so on real Ray, page after page, and prints what the page shows; the "+
-		"lines of status.connect work in another pod")
+		"lines of status.summary.connect work in another pod")
 	queuedUpload = passing(live.QueuedUploadLabel, "a job with a directory of the user's machine that waits 12 min in a cluster's queue runs with its files")
 )
 

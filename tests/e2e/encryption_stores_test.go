@@ -112,7 +112,7 @@ const scaleLink = 6380
 
 var _ = Describe("a cluster with encryption that scales by itself", Label(live.EncryptionScalingLabel, live.AcceptLabel), func() {
 	It("has workers while tasks wait, and none when they are done", func(ctx SpecContext) {
-		team := made(ctx, "elastic", "network: {encryption: Required}\n"+elastic)
+		team := made(ctx, "elastic", "network: {encryption: Enabled}\n"+elastic)
 		team.scales(ctx, "Autoscaled")
 		head := team.head(ctx)
 		trust := certificatesOf(ctx, &head)

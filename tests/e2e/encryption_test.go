@@ -32,7 +32,7 @@ const (
 const certificates = "/var/run/secrets/heliostat.dev/certificates/"
 
 // encryptedOf is a steady cluster whose pods encrypt what they say.
-var encryptedOf = strings.Replace(memoryOf, "network: {", "network: {encryption: Required, ", 1)
+var encryptedOf = strings.Replace(memoryOf, "network: {", "network: {encryption: Enabled, ", 1)
 
 // With encryption a Redis of the operator's is shown too. Only make accept has one without encryption, heads that
 // end, and a volume that a later cluster takes.

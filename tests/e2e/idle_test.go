@@ -22,7 +22,7 @@ func idles(cluster func() *env) {
 	It("is left alone while a driver is connected, says when it will go for being idle, and is deleted then", func(ctx SpecContext) {
 		team := cluster()
 		epoch := team.ready(ctx).Status.Epoch
-		policy := func(action string) {
+		policy := func(action v1beta1.IdleAction) {
 			team.edit(ctx, func(spec *v1beta1.ComputeClusterSpec) {
 				spec.IdlePolicy = &v1beta1.IdlePolicy{AfterSeconds: idleSeconds, Action: action}
 			})

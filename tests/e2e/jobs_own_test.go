@@ -36,7 +36,7 @@ command: [python, -c, "import os, ray; ray.init(); print('from a task:', ray.get
 			spec.ClusterTemplate.Spec.PodDefaults = &v1beta1.PodDefaults{
 				Labels: map[string]string{"example.com/queue": "a"}, Env: []corev1.EnvVar{{Name: "QUEUE", Value: "a"}},
 			}
-			spec.Suspend = false
+			spec.Suspend = new(false)
 		})
 		ended := job.is(ctx, v1beta1.PhaseSucceeded)
 		told("a job's own cluster, from resumed to Succeeded", begin)

@@ -208,7 +208,7 @@ func (t task) edit(ctx context.Context, change func(*v1beta1.ClusterJobSpec)) {
 
 func (t task) suspend(ctx context.Context, on bool) {
 	GinkgoHelper()
-	t.edit(ctx, func(spec *v1beta1.ClusterJobSpec) { spec.Suspend = on })
+	t.edit(ctx, func(spec *v1beta1.ClusterJobSpec) { spec.Suspend = new(on) })
 }
 
 // stop annotates the job, as a user does who has no access to its head.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -31,11 +30,10 @@ func scaledBetween(least, most int, version string) func(*v1beta1.ClusterService
 
 // replicasOf is how many replicas of a version's only application run.
 func replicasOf(version *v1beta1.ServiceVersion) int {
-	running := 0
-	if version != nil && len(version.Applications) > 0 {
-		_, _ = fmt.Sscanf(version.Applications[0].Replicas, "%d/", &running) // 0 where it says nothing
+	if version == nil || len(version.Applications) == 0 {
+		return 0
 	}
-	return running
+	return int(version.Applications[0].RunningReplicas)
 }
 
 // changesOfScaled are made in turn: of the code, the image and the shape. The code changes on the same cluster.
@@ -79,7 +77,7 @@ func (s *service) sleepAndWake(ctx context.Context) {
 	GinkgoHelper()
 	s.becomes(ctx, "sleep", func(service *v1beta1.ClusterService) error {
 		active := service.Status.Active
-		if !strings.HasPrefix(active.Applications[0].Replicas, "0/") || service.Status.ObservedGeneration != service.Generation || active.ReadyEndpoints != 1 {
+		if active.Applications[0].RunningReplicas != 0 || service.Status.ObservedGeneration != service.Generation || active.ReadyEndpoints != 1 {
 			return errors.New("replicas run, or workers take requests")
 		}
 		return has(v1beta1.ConditionReady, metav1.ConditionTrue, "")(service)

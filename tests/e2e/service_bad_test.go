@@ -95,7 +95,7 @@ func badVersions() []badVersion {
 // within is how long a version may take to become healthy, in seconds.
 func within(seconds int32) func(*v1beta1.ClusterServiceSpec) error {
 	return func(spec *v1beta1.ClusterServiceSpec) error {
-		spec.Upgrade.HealthyDeadlineSeconds = &seconds
+		spec.UpgradeStrategy.HealthyDeadlineSeconds = &seconds
 		return nil
 	}
 }
@@ -278,7 +278,7 @@ var _ = Describe("a service whose next version cannot serve", Ordered, ContinueO
 		clients.phase("sick")
 		s.edit(ctx, codeOf("/code/a", "sickens"), moved("sick"), func(spec *v1beta1.ClusterServiceSpec) error {
 			minute := int32(60)
-			spec.Upgrade.IntervalSeconds = &minute
+			spec.UpgradeStrategy.Surge.IntervalSeconds = &minute
 			return nil
 		})
 		half := s.becomes(ctx, "give half of the requests away", func(service *v1beta1.ClusterService) error {

@@ -24,7 +24,7 @@ import (
 // has started again by then.
 func whereTheyAre(spec *v1beta1.ClusterServiceSpec) error {
 	seconds := int32(100)
-	spec.Upgrade.Strategy, spec.Upgrade.StepPercent, spec.Upgrade.IntervalSeconds = v1beta1.UpgradeInPlace, nil, nil
+	spec.UpgradeStrategy.Type, spec.UpgradeStrategy.Surge.StepPercent, spec.UpgradeStrategy.Surge.IntervalSeconds = v1beta1.ServiceUpgradeInPlace, nil, nil
 	spec.ClusterTemplate.Spec.WorkerGroups[0].DrainSeconds = &seconds
 	return nil
 }
@@ -130,7 +130,7 @@ var _ = Describe("a service upgraded in place", Ordered, Label(serviceLabel, loc
 		s.edit(ctx, othersWork("bad"), codeOf("/code/a", "nowhere"))
 		s.comesTo(ctx, "the former version", func(service *v1beta1.ClusterService) error {
 			if service.Status.Active.Revision != former {
-				return fmt.Errorf("version %s is asked for", service.Status.Active.Revision)
+				return fmt.Errorf("version %d is asked for", service.Status.Active.Revision)
 			}
 			return errors.Join(
 				has(v1beta1.ConditionRolledBack, metav1.ConditionTrue, "")(service),

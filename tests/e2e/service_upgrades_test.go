@@ -169,10 +169,10 @@ func (s *service) hasItsProxies(ctx context.Context) {
 // surging gives half the room for a second cluster where there was all, and all where there was half.
 func surging(spec *v1beta1.ClusterServiceSpec) error {
 	percent := int32(50)
-	if given := spec.Upgrade.MaxSurgePercent; given != nil && *given == percent {
+	if given := spec.UpgradeStrategy.Surge.MaxSurgePercent; given != nil && *given == percent {
 		percent = 100
 	}
-	spec.Upgrade.MaxSurgePercent = &percent
+	spec.UpgradeStrategy.Surge.MaxSurgePercent = &percent
 	return nil
 }
 
@@ -246,7 +246,7 @@ var _ = Describe("a service behind HAProxy under load", Label(serviceLabel, loca
 
 // The way from one certificate authority to another: a service whose clusters encrypt gets one with each of them.
 var _ = Describe("a service with encryption under load", Label(serviceLabel, localkubeLabel, live.AcceptLabel), func() {
-	losesNoneByImages(live.ChangeEncrypted, echoing("echo", "/")+strings.Replace(ownCluster, "spec: {", "spec: {network: {encryption: Required}, ", 1), allSorts...)
+	losesNoneByImages(live.ChangeEncrypted, echoing("echo", "/")+strings.Replace(ownCluster, "spec: {", "spec: {network: {encryption: Enabled}, ", 1), allSorts...)
 })
 
 // A client of gRPC learns of the end of its channel by a GOAWAY, and a call that is in flight goes on.

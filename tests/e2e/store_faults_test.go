@@ -253,7 +253,7 @@ result = (_internal_kv_get(b"a word") or b"").decode()`, &word)
 // suspends suspends a cluster until none of its Ray pods is left, or has it back.
 func (e *env) suspends(ctx context.Context, on bool) {
 	GinkgoHelper()
-	e.edit(ctx, func(spec *v1beta1.ComputeClusterSpec) { spec.Suspend = on })
+	e.edit(ctx, func(spec *v1beta1.ComputeClusterSpec) { spec.Suspend = new(on) })
 	if !on {
 		e.ready(ctx)
 		return
@@ -293,7 +293,7 @@ func retained(cluster func() *steady, labels ...string) {
 	It("leaves what is to be retained to a later cluster of its name", func(ctx SpecContext) {
 		team := cluster()
 		team.notes(ctx, "retained")
-		team.edit(ctx, func(spec *v1beta1.ComputeClusterSpec) { spec.ControlStore.ManagedRedis.Retain = true })
+		team.edit(ctx, func(spec *v1beta1.ComputeClusterSpec) { spec.ControlStore.ManagedRedis.Retain = new(true) })
 		team.ready(ctx)
 		name := types.NamespacedName{Namespace: team.Namespace, Name: team.Name + "-store"}
 		var claim corev1.PersistentVolumeClaim

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,7 +25,7 @@ func edited(cluster func() *env) {
 		team := cluster()
 		head, before := team.head(ctx), uids(team.staying(ctx, 2))
 		team.edit(ctx, func(spec *v1beta1.ComputeClusterSpec) {
-			spec.UpgradeStrategy = &v1beta1.UpgradeStrategy{Type: v1beta1.UpgradeRollingWorkers, Rolling: &v1beta1.Rolling{MaxSurge: 1}}
+			spec.UpgradeStrategy = &v1beta1.ClusterUpgradeStrategy{Type: v1beta1.ClusterUpgradeRollingWorkers, RollingWorkers: &v1beta1.RollingWorkers{MaxUnavailable: new(intstr.FromInt32(0)), MaxSurge: new(intstr.FromInt32(1))}}
 		})
 		team.upToDate(ctx)
 		team.workers(ctx, 2) // those of former specs are gone
@@ -51,7 +52,7 @@ func edited(cluster func() *env) {
 		team.workers(ctx, 2) // those that were replaced are gone
 		before := uids(team.pods(ctx, ""))
 		team.edit(ctx, func(spec *v1beta1.ComputeClusterSpec) {
-			spec.UpgradeStrategy = &v1beta1.UpgradeStrategy{Type: v1beta1.UpgradeRecreate}
+			spec.UpgradeStrategy = &v1beta1.ClusterUpgradeStrategy{Type: v1beta1.ClusterUpgradeRecreate}
 		})
 		team.upToDate(ctx)
 		Expect(uids(team.pods(ctx, ""))).To(ConsistOf(before))

@@ -24,7 +24,7 @@ func suspended(cluster func() *env) {
 		team.occupy(ctx, &worker)
 		hastens := team.hastens(ctx, team.workers(ctx, 3))
 		begin := time.Now()
-		team.edit(ctx, func(spec *v1beta1.ComputeClusterSpec) { spec.Suspend = true })
+		team.edit(ctx, func(spec *v1beta1.ComputeClusterSpec) { spec.Suspend = new(true) })
 		team.is(ctx, v1beta1.ConditionSuspended)
 		told("suspended while busy to no pod left", begin)
 		takes(begin, hastened, "a suspension hastens its pods")
@@ -39,7 +39,7 @@ func suspended(cluster func() *env) {
 		Expect(team.pods(ctx, "")).To(BeEmpty(), "an edit does not wake it")
 
 		begin = time.Now()
-		team.edit(ctx, func(spec *v1beta1.ComputeClusterSpec) { spec.Suspend = false })
+		team.edit(ctx, func(spec *v1beta1.ComputeClusterSpec) { spec.Suspend = new(false) })
 		team.upToDate(ctx)
 		told("resumed to Ready", begin)
 		Expect(team.ready(ctx).Status.Epoch).To(BeEquivalentTo(2))

@@ -121,10 +121,10 @@ func TestAClusterFromBeforeARuleCanBeSuspendedAndDeleted(t *testing.T) {
 	old.Labels = map[string]string{"team": "a"}
 	must(t, shared.Patch(t.Context(), old, client.MergeFrom(seen)))
 	seen = old.DeepCopy()
-	old.Spec.Suspend = true
+	old.Spec.Suspend = new(true)
 	must(t, shared.Patch(t.Context(), old, client.MergeFrom(seen)))
 	seen = old.DeepCopy()
-	old.Spec.UpgradeStrategy = &v1beta1.UpgradeStrategy{Type: v1beta1.UpgradeRecreate}
+	old.Spec.UpgradeStrategy = &v1beta1.ClusterUpgradeStrategy{Type: v1beta1.ClusterUpgradeRecreate}
 	if err := shared.Patch(t.Context(), old.DeepCopy(), client.MergeFrom(seen)); !apierrors.IsInvalid(err) {
 		t.Errorf("an edit of a bad spec that leaves it bad is answered with %v, want it refused", err)
 	}

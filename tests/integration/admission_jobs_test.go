@@ -37,8 +37,8 @@ func TestAJobFromBeforeARuleCanBeSuspendedAndDeleted(t *testing.T) {
 
 	for _, edit := range []func(){
 		func() { old.Labels = map[string]string{"team": "a"} },
-		func() { old.Spec.Suspend = true },
-		func() { old.Spec.Suspend = false },
+		func() { old.Spec.Suspend = new(true) },
+		func() { old.Spec.Suspend = new(false) },
 	} {
 		seen := old.DeepCopy()
 		edit()

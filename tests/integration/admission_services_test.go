@@ -19,7 +19,7 @@ func servedIn(namespace, name string) *v1beta1.ClusterService {
 		Spec: v1beta1.ClusterServiceSpec{
 			ServeConfig:     runtime.RawExtension{Raw: []byte(`{"applications":[{"name":"text","import_path":"app.main:app"}]}`)},
 			ClusterTemplate: &v1beta1.ClusterTemplate{Spec: newCluster("", "", 0).Spec},
-			Suspend:         true,
+			Suspend:         new(true),
 		},
 	}
 }
@@ -39,8 +39,8 @@ func TestAServiceFromBeforeARuleCanBeSuspendedAndDeleted(t *testing.T) {
 
 	for _, edit := range []func(){
 		func() { old.Labels = map[string]string{"team": "a"} },
-		func() { old.Spec.Suspend = false },
-		func() { old.Spec.Suspend = true },
+		func() { old.Spec.Suspend = new(false) },
+		func() { old.Spec.Suspend = new(true) },
 	} {
 		seen := old.DeepCopy()
 		edit()

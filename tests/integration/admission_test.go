@@ -201,7 +201,14 @@ func disagreement(ctx context.Context, namespace string, in *input) (string, err
 // place is the part of a path that both sides always name.
 var place = regexp.MustCompile(`^(metadata\.name|spec\.(clusterTemplate\.(spec|metadata)\.)?(head|workerGroups(\[\d+\])?|[a-zA-Z]+))`)
 
+// named reports whether an answer names what a rule does. A required field that is empty is not sent, nor is
+// what holds nothing else, so the API server misses it, whatever the rule says.
 func named(answer, field, says string) bool {
+	for of := field; of != ""; of = of[:max(strings.LastIndex(of, "."), 0)] {
+		if strings.Contains(answer, of+": Required value") {
+			return true
+		}
+	}
 	return strings.Contains(answer, says) && strings.Contains(answer, place.FindString(field))
 }
 

@@ -118,7 +118,7 @@ func TestAClaimStaysWithItsSlotAndGoesWithIt(t *testing.T) {
 		t.Errorf("after a worker was lost there are the claims %v, there were %v", now, first)
 	}
 
-	must(t, shared.Edit(t.Context(), name, func(spec *v1beta1.ComputeClusterSpec) { spec.Suspend = true }))
+	must(t, shared.Edit(t.Context(), name, func(spec *v1beta1.ComputeClusterSpec) { spec.Suspend = new(true) }))
 	eventually(t, "no pod to be left", func(ctx context.Context) error {
 		pods, err := shared.PodsOf(ctx, name, "")
 		if err == nil && len(pods) > 0 {
@@ -126,7 +126,7 @@ func TestAClaimStaysWithItsSlotAndGoesWithIt(t *testing.T) {
 		}
 		return err
 	})
-	must(t, shared.Edit(t.Context(), name, func(spec *v1beta1.ComputeClusterSpec) { spec.Suspend = false }))
+	must(t, shared.Edit(t.Context(), name, func(spec *v1beta1.ComputeClusterSpec) { spec.Suspend = new(false) }))
 	if ready(t, name); !maps.Equal(claimed(t, name), first) {
 		t.Errorf("after a suspension there are other claims than %v", first)
 	}

@@ -90,11 +90,11 @@ func (s *gangScheduler) life(t *testing.T, ana client.Client, name types.Namespa
 	scaleTo(t, name, 1)
 	s.sized(t, name, 2)
 
-	edit(t, name, func(spec *v1beta1.ComputeClusterSpec) { spec.Suspend = true })
+	edit(t, name, func(spec *v1beta1.ComputeClusterSpec) { spec.Suspend = new(true) })
 	eventually(t, "a suspended cluster to hold no place", func(ctx context.Context) error { return absent(s.find(ctx, name, s.empty())) })
 	least, most := int32(1), int32(4)
 	edit(t, name, func(spec *v1beta1.ComputeClusterSpec) {
-		spec.Suspend, spec.Autoscaling = false, &v1beta1.Autoscaling{}
+		spec.Suspend, spec.Autoscaling = nil, &v1beta1.Autoscaling{}
 		spec.WorkerGroups[0].MinReplicas, spec.WorkerGroups[0].MaxReplicas = &least, &most
 	})
 	s.bind(t, name, 2)
@@ -127,10 +127,10 @@ func TestGangs_OfYuniKornAreSaidOnPods(t *testing.T) {
 	bindTogether(t, name, 3, gangOf(3))
 	ready(t, name)
 
-	edit(t, name, func(spec *v1beta1.ComputeClusterSpec) { spec.Suspend = true })
+	edit(t, name, func(spec *v1beta1.ComputeClusterSpec) { spec.Suspend = new(true) })
 	eventually(t, "a suspended cluster to have no pods", func(context.Context) error { return hasPods(t, namespace, 0) })
 	edit(t, name, func(spec *v1beta1.ComputeClusterSpec) {
-		spec.Suspend, spec.Autoscaling = false, &v1beta1.Autoscaling{}
+		spec.Suspend, spec.Autoscaling = nil, &v1beta1.Autoscaling{}
 		spec.WorkerGroups[0].MinReplicas, spec.WorkerGroups[0].MaxReplicas = new(int32(1)), new(int32(4))
 	})
 	eventually(t, "the minimum of the autoscaled gang", func(context.Context) error {
@@ -177,7 +177,7 @@ func TestGangs_OfKubernetesAreAdmittedAsOne(t *testing.T) {
 		}
 		return nil
 	})
-	edit(t, large, func(spec *v1beta1.ComputeClusterSpec) { spec.Suspend = true })
+	edit(t, large, func(spec *v1beta1.ComputeClusterSpec) { spec.Suspend = new(true) })
 	native := gangScheduler{version: schema.GroupVersion{Group: "scheduling.k8s.io", Version: "v1alpha2"}}
 	eventually(t, "a suspended cluster to hold no place", func(ctx context.Context) error { return absent(native.find(ctx, large, native.empty())) })
 	for _, name := range []types.NamespacedName{large, small, elastic} {

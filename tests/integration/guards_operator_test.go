@@ -25,7 +25,7 @@ func TestGuards_HoldTheOperatorToClusters(t *testing.T) {
 	const labels, pods, elsewhere = "writes only objects with labels", "writes only pods of ComputeClusters", "writes nothing in kube-system"
 	const specs = "changes only specs of clusters of ClusterJobs"
 	cluster := newCluster(namespace, "anas", 0)
-	cluster.Spec.Suspend = true
+	cluster.Spec.Suspend = new(true)
 	must(t, shared.Create(t.Context(), cluster))
 	made := newCluster(namespace, "made", 0)
 	made.Labels = map[string]string{v1beta1.LabelJob: "train"}

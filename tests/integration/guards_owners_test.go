@@ -88,7 +88,7 @@ func TestGuards_OwnedObjectsStayKnown(t *testing.T) {
 	policyInForce(t, namespace)
 	ana := tenant(t, namespace)
 	cluster := newCluster(namespace, "forged", 0)
-	cluster.Spec.Suspend, cluster.Labels = true, map[string]string{v1beta1.LabelJob: "a"}
+	cluster.Spec.Suspend, cluster.Labels = new(true), map[string]string{v1beta1.LabelJob: "a"}
 	cluster.OwnerReferences = controlledBy(v1beta1.GroupVersion.String(), "ClusterJob")
 	cluster.Finalizers = []string{"example.com/stays"} // the garbage collector does not find its owner
 	must(t, shared.Create(t.Context(), cluster))       // as the operator makes it

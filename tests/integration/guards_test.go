@@ -162,7 +162,7 @@ func TestGuards_RecordsAreTheOperatorsOwn(t *testing.T) {
 		return nil
 	}))
 	suspended := newCluster(namespace, "kept", 0)
-	suspended.Spec.Suspend = true
+	suspended.Spec.Suspend = new(true)
 	suspended.Annotations = map[string]string{v1beta1.AnnotationRecord: "{}", v1beta1.AnnotationResume: "a"}
 	must(t, shared.Create(t.Context(), suspended)) // as the operator leaves it
 	patch := func(text string) func(context.Context) error { return patches(ana, suspended, text) }
@@ -207,7 +207,7 @@ func TestGuards_StopIsFreeOnJobs(t *testing.T) {
 	ana := tenant(t, namespace)
 	const words = "the annotation heliostat.dev/stop is of ClusterJobs"
 	job, cluster := newJob(namespace, "stops"), newCluster(namespace, "stays", 0)
-	job.Spec.Suspend, cluster.Spec.Suspend = true, true
+	job.Spec.Suspend, cluster.Spec.Suspend = new(true), new(true)
 	must(t, shared.Create(t.Context(), cluster))
 	must(t, shared.Create(t.Context(), job))
 	to := func(value string) string {
@@ -295,7 +295,7 @@ func stolenWrites(t *testing.T, everywhere client.Client, watched string) {
 	must(t, shared.Create(t.Context(), elsewhere))
 	t.Cleanup(func() { must(t, client.IgnoreNotFound(shared.Delete(context.WithoutCancel(t.Context()), elsewhere))) })
 	cluster := newCluster(watched, "anas", 0)
-	cluster.Spec.Suspend = true
+	cluster.Spec.Suspend = new(true)
 	must(t, shared.Create(t.Context(), cluster))
 	outside := podOf("demo", watched)
 	outside.Spec.Volumes = []corev1.Volume{{Name: "a", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}}}

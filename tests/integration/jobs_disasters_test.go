@@ -97,7 +97,7 @@ func mirrored(job *v1beta1.ClusterJob) bool {
 	if record.Bound.Head == "" {
 		return last.Number == record.Past[len(record.Past)-1].N && last.EndTime != nil
 	}
-	return last.Number == record.Attempt && last.HeadUID == record.Bound.Head && last.Session == record.Bound.Session && last.EndTime == nil
+	return last.Number == record.Attempt && string(last.HeadUID) == record.Bound.Head && last.Session == record.Bound.Session && last.EndTime == nil
 }
 
 // behead deletes the pod of a head, with notice or without.

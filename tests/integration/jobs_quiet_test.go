@@ -27,7 +27,7 @@ func settledJobs(t *testing.T, namespace string) []types.NamespacedName {
 	kept.Spec.ClusterTemplate = &v1beta1.ClusterTemplate{Spec: newCluster(namespace, "", 1).Spec}
 	kept.Spec.Cleanup = []v1beta1.CleanupRule{{Outcome: v1beta1.OutcomeFailure, Action: v1beta1.CleanupDeleteCluster}}
 	suspended := jobOn(on, "suspended", "work 100 0")
-	suspended.Spec.Suspend = true
+	suspended.Spec.Suspend = new(true)
 	var names []types.NamespacedName
 	for _, want := range []struct {
 		job   *v1beta1.ClusterJob

@@ -131,7 +131,7 @@ func (c crowd) letGo(t *testing.T, name types.NamespacedName) {
 	t.Helper()
 	_, err := shared.UntilReady(t.Context(), name, queueLimit)
 	must(t, err)
-	edit(t, name, func(spec *v1beta1.ComputeClusterSpec) { spec.Suspend = true })
+	edit(t, name, func(spec *v1beta1.ComputeClusterSpec) { spec.Suspend = new(true) })
 	eventually(t, "its quota to be given back", func(ctx context.Context) error { return c.none(ctx, name) })
 }
 

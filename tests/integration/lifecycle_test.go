@@ -111,7 +111,7 @@ func TestLostPodsComeBack(t *testing.T) {
 	}
 	must(t, live.Until(t.Context(), limit, "epoch 2 with another head", func(context.Context) error {
 		cluster := ready(t, name) // at first perhaps by a status from before the head was lost
-		if cluster.Status.Epoch != 2 || cluster.Status.Head.UID == string(head.UID) {
+		if cluster.Status.Epoch != 2 || cluster.Status.Head.UID == head.UID {
 			return fmt.Errorf("there is epoch %d with head %s", cluster.Status.Epoch, cluster.Status.Head.UID)
 		}
 		return nil

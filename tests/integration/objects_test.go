@@ -142,7 +142,7 @@ func (f *furnished) policy(t *testing.T) {
 	}
 
 	f.edit(t, func(spec *v1beta1.ComputeClusterSpec) {
-		spec.Network = &v1beta1.Network{Isolation: v1beta1.IsolationDisabled}
+		spec.Network = &v1beta1.Network{Isolation: v1beta1.Disabled}
 	})
 	gone(t, &policy)
 	f.edit(t, func(spec *v1beta1.ComputeClusterSpec) { spec.Network = nil })
@@ -245,7 +245,7 @@ func (f *furnished) budget(t *testing.T) {
 	meddle(t, &budget, func(budget *policyv1.PodDisruptionBudget) { budget.Spec.MinAvailable.IntVal = 0 },
 		func(budget *policyv1.PodDisruptionBudget) bool { return budget.Spec.MinAvailable.IntValue() == 1 })
 
-	must(t, shared.Edit(t.Context(), f.NamespacedName, func(spec *v1beta1.ComputeClusterSpec) { spec.Suspend = true }))
+	must(t, shared.Edit(t.Context(), f.NamespacedName, func(spec *v1beta1.ComputeClusterSpec) { spec.Suspend = new(true) }))
 	gone(t, &budget)
 	eventually(t, "the cluster to be suspended", func(ctx context.Context) error {
 		cluster, err := shared.Find(ctx, f.NamespacedName)

@@ -84,7 +84,7 @@ func TestOpenShift_TakesEveryPod(t *testing.T) {
 	embedded.Spec.ControlStore = &v1beta1.ControlStore{Embedded: &v1beta1.EmbeddedStore{}}
 	embedded.Spec.Autoscaling = &v1beta1.Autoscaling{}
 	embedded.Spec.WorkerGroups[0].Replicas, embedded.Spec.WorkerGroups[0].MinReplicas, embedded.Spec.WorkerGroups[0].MaxReplicas = nil, new(int32(1)), new(int32(1))
-	encrypted.Spec.Network = &v1beta1.Network{Encryption: v1beta1.EncryptionRequired}
+	encrypted.Spec.Network = &v1beta1.Network{Encryption: v1beta1.Enabled}
 	redis.Spec.ControlStore = &v1beta1.ControlStore{ManagedRedis: &v1beta1.ManagedRedis{}}
 	for _, cluster := range []*v1beta1.ComputeCluster{embedded, encrypted, redis} {
 		must(t, shared.Create(t.Context(), cluster))

@@ -81,7 +81,7 @@ func (r *reasons) workerNameTaken(t *testing.T, namespace string) {
 	suspend := func(yes bool) {
 		t.Helper()
 		must(t, shared.Edit(t.Context(), name, func(spec *v1beta1.ComputeClusterSpec) {
-			spec.WorkerGroups[0].Suspend = yes
+			spec.WorkerGroups[0].Suspend = new(yes)
 		}))
 	}
 	suspend(true)

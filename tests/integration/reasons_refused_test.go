@@ -290,7 +290,7 @@ func (s *sizesAsked) asked(t *testing.T, namespace string) {
 			spec.Autoscaling.Size, spec.Network.EncryptionSize = given, given
 		}
 	}
-	head.Spec.Autoscaling, head.Spec.Network = &v1beta1.Autoscaling{Image: "none"}, &v1beta1.Network{Encryption: v1beta1.EncryptionRequired}
+	head.Spec.Autoscaling, head.Spec.Network = &v1beta1.Autoscaling{Image: "none"}, &v1beta1.Network{Encryption: v1beta1.Enabled}
 	redis.Spec.ControlStore = &v1beta1.ControlStore{ManagedRedis: &v1beta1.ManagedRedis{}}
 	waits := map[*v1beta1.ComputeCluster]sighting{}
 	for cluster, words := range map[*v1beta1.ComputeCluster][]string{head: s.head, redis: s.redis} {

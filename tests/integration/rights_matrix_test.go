@@ -167,7 +167,7 @@ func TestRights_AreThoseOfWhoWrites(t *testing.T) {
 func onlyByItsLabel(t *testing.T, namespace string, tenant client.Client) {
 	t.Helper()
 	cluster := newCluster(namespace, "ranked", 0)
-	cluster.Spec.Suspend = true
+	cluster.Spec.Suspend = new(true)
 	must(t, shared.Create(t.Context(), cluster))
 	label := func(key string) error {
 		patch := fmt.Sprintf(`{"metadata":{"labels":{%q:"urgent"}}}`, key)

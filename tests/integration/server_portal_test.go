@@ -276,7 +276,7 @@ func TestServer_FindsHeads(t *testing.T) {
 	if code, answer, err := viewer.says(t.Context(), "GET", submissions, ""); err != nil || code != 403 {
 		t.Errorf("a viewer is answered %d, %v, %v", code, answer, err)
 	}
-	must(t, shared.Edit(t.Context(), types.NamespacedName{Namespace: namespace, Name: "demo"}, func(spec *v1beta1.ComputeClusterSpec) { spec.Suspend = true }))
+	must(t, shared.Edit(t.Context(), types.NamespacedName{Namespace: namespace, Name: "demo"}, func(spec *v1beta1.ComputeClusterSpec) { spec.Suspend = new(true) }))
 	eventually(t, "the server to know of the suspension", func(ctx context.Context) error {
 		code, answer, err := editor.says(ctx, "GET", submissions, "")
 		if err == nil && (code != 409 || answer["reason"] != "SuspendedBySpec") {

@@ -80,7 +80,7 @@ func (g gated) service() *v1beta1.ClusterService {
 	return &v1beta1.ClusterService{
 		ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: g.Name},
 		Spec: v1beta1.ClusterServiceSpec{
-			ServeConfig: echo(0), Upgrade: &v1beta1.Upgrade{Gateway: g.gateway()},
+			ServeConfig: echo(0), UpgradeStrategy: &v1beta1.ServiceUpgradeStrategy{Gateway: g.gateway()},
 			ClusterTemplate: &v1beta1.ClusterTemplate{Spec: v1beta1.ComputeClusterSpec{
 				RayVersion: "2.60.0", WorkerGroups: []v1beta1.WorkerGroup{{Name: "cpu", Replicas: &replicas}},
 			}},
@@ -133,7 +133,7 @@ func (g gated) withdrawn(t *testing.T) {
 	version := types.NamespacedName{Namespace: g.Namespace, Name: string(route.Spec.Rules[0].BackendRefs[0].Name)}
 	set := func(gateway *v1beta1.ServiceGateway) {
 		must(t, shared.EditService(t.Context(), g.NamespacedName, func(spec *v1beta1.ClusterServiceSpec) error {
-			spec.Upgrade.Gateway = gateway
+			spec.UpgradeStrategy.Gateway = gateway
 			return nil
 		}))
 	}

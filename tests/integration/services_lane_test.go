@@ -161,8 +161,8 @@ func (l *lane) service() *v1beta1.ClusterService {
 	return &v1beta1.ClusterService{
 		ObjectMeta: metav1.ObjectMeta{Namespace: l.name.Namespace, Name: l.name.Name},
 		Spec: v1beta1.ClusterServiceSpec{
-			ServeConfig: replicated(l.version),
-			Upgrade:     &v1beta1.Upgrade{StepPercent: &half, IntervalSeconds: &second, DrainSeconds: &drain, RetireAfterSeconds: &now},
+			ServeConfig:     replicated(l.version),
+			UpgradeStrategy: &v1beta1.ServiceUpgradeStrategy{DrainSeconds: &drain, RetireAfterSeconds: &now, Surge: &v1beta1.Surge{StepPercent: &half, IntervalSeconds: &second}},
 			ClusterTemplate: &v1beta1.ClusterTemplate{Spec: v1beta1.ComputeClusterSpec{
 				RayVersion: "2.60.0", Image: image(l.version), WorkerGroups: []v1beta1.WorkerGroup{{Name: "cpu", Replicas: &workers}},
 			}},

@@ -201,7 +201,7 @@ func (m *managed) goes(t *testing.T) {
 	s := storied{member: member{NamespacedName: other.NamespacedName}}
 	s.tells(t, "False StoreUnreachable")
 
-	m.edit(t, func(redis *v1beta1.ManagedRedis) { redis.Retain = true })
+	m.edit(t, func(redis *v1beta1.ManagedRedis) { redis.Retain = new(true) })
 	claim := m.claim()
 	eventually(t, "the claim to have no owner", func(ctx context.Context) error {
 		err := shared.Get(ctx, client.ObjectKeyFromObject(claim), claim)
@@ -244,7 +244,7 @@ func (m *managed) resumed(t *testing.T) {
 	}
 	suspend := func(yes bool) {
 		t.Helper()
-		must(t, shared.Edit(t.Context(), m.NamespacedName, func(spec *v1beta1.ComputeClusterSpec) { spec.Suspend = yes }))
+		must(t, shared.Edit(t.Context(), m.NamespacedName, func(spec *v1beta1.ComputeClusterSpec) { spec.Suspend = new(yes) }))
 		eventually(t, fmt.Sprintf("the set to follow suspend %t", yes), func(context.Context) error {
 			if set := m.set(t); (*set.Spec.Replicas == 0) != yes {
 				return fmt.Errorf("it has %d replicas", *set.Spec.Replicas)

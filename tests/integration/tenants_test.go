@@ -283,7 +283,7 @@ func onHostileHead(namespace string, i int) client.Object {
 		return cluster
 	}
 	service := servedIn(namespace, name)
-	service.Spec.Suspend = false
+	service.Spec.Suspend = new(false)
 	return service
 }
 

@@ -253,8 +253,8 @@ func (b *bed) run(ctx context.Context, name, entrypoint string) error {
 	now := metav1.Now()
 	job.Status.Attempt, job.Status.Phase, job.Status.ClusterName = number, v1beta1.PhaseRunning, cluster.Name
 	job.Status.Attempts = append(job.Status.Attempts, v1beta1.JobAttempt{
-		Number: number, SubmissionID: id, ClusterName: cluster.Name, ClusterUID: string(cluster.UID),
-		HeadName: pod.Name, HeadUID: string(pod.UID),
+		Number: number, SubmissionID: id, ClusterName: cluster.Name, ClusterUID: cluster.UID,
+		HeadName: pod.Name, HeadUID: pod.UID,
 		Session: b.head.Session(), SubmitTime: &now, StartTime: &now,
 	})
 	return b.Status().Update(ctx, job)

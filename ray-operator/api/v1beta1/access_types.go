@@ -10,6 +10,7 @@ type PodDefaults struct {
 	// serviceAccountName of the pods. Pods mount its token only where a template asks for it.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="the name must be a DNS-1123 subdomain; use lower-case letters, digits, '-' and '.'"
+	// +kubebuilder:validation:MinLength=1
 	// +optional
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 	// imagePullSecrets are Secrets with credentials for registries.
@@ -50,16 +51,16 @@ type PodDefaults struct {
 	// priorityClassName of the pods.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="the name must be a DNS-1123 subdomain; use lower-case letters, digits, '-' and '.'"
+	// +kubebuilder:validation:MinLength=1
 	// +optional
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 }
 
 // HeadServiceSpec describes the Service in front of the head.
 //
-// +kubebuilder:validation:XValidation:rule="[self.?type.orValue('ClusterIP')].all(kind, (kind != 'ClusterIP' || !has(self.nodePorts) && !has(self.externalTrafficPolicy)) && (kind == 'LoadBalancer' || !has(self.loadBalancerClass) && !has(self.loadBalancerSourceRanges)))",message="nodePorts and externalTrafficPolicy need type NodePort or LoadBalancer, and loadBalancerClass and loadBalancerSourceRanges need LoadBalancer; set that type or leave them out"
+// +kubebuilder:validation:XValidation:rule="[self.?type.orValue('ClusterIP')].all(kind, (kind != 'ClusterIP' || (!has(self.ports) || !self.ports.exists(port, has(port.nodePort))) && !has(self.externalTrafficPolicy)) && (kind == 'LoadBalancer' || !has(self.loadBalancerClass) && !has(self.loadBalancerSourceRanges)))",message="nodePort and externalTrafficPolicy need type NodePort or LoadBalancer, and loadBalancerClass and loadBalancerSourceRanges need LoadBalancer; set that type or leave them out"
 // +kubebuilder:validation:XValidation:rule="self.?type.orValue('ClusterIP') != 'LoadBalancer' || oldSelf.?type.orValue('ClusterIP') != 'LoadBalancer' || (!has(self.loadBalancerClass) && !has(oldSelf.loadBalancerClass) || has(self.loadBalancerClass) && has(oldSelf.loadBalancerClass) && self.loadBalancerClass == oldSelf.loadBalancerClass)",message="loadBalancerClass must not change while type is LoadBalancer; set type to ClusterIP first"
-// +kubebuilder:validation:XValidation:rule="!has(self.nodePorts) || self.nodePorts.all(name, name in ['gcs', 'dashboard', 'client', 'metrics', 'serve'] || has(self.ports) && self.ports.exists(port, port.name == name))",message="nodePorts must name ports of the Service; use the names of its ports",fieldPath=".nodePorts"
-// +kubebuilder:validation:XValidation:rule="!self.?headless.orValue(false) || self.?type.orValue('ClusterIP') == 'ClusterIP' && (!has(self.ports) || self.ports.all(port, !has(port.targetPort) || port.targetPort == port.port))",message="a headless Service must have type ClusterIP and no targetPort that differs from its port, because it resolves to pod addresses; leave headless out or correct these",fieldPath=".headless"
+// +kubebuilder:validation:XValidation:rule="!self.?headless.orValue(false) || self.?type.orValue('ClusterIP') == 'ClusterIP' && (!has(self.ports) || self.ports.all(port, !has(port.targetPort) || !has(port.port) || port.targetPort == port.port))",message="a headless Service must have type ClusterIP and no targetPort that differs from its port, because it resolves to pod addresses; leave headless out or correct these",fieldPath=".headless"
 // +kubebuilder:validation:XValidation:rule="!has(self.ipFamilies) || self.ipFamilies.size() < 2 || self.?ipFamilyPolicy.orValue('SingleStack') != 'SingleStack'",message="two ipFamilies need ipFamilyPolicy PreferDualStack or RequireDualStack; set one of the two or leave a family out",fieldPath=".ipFamilies"
 // +kubebuilder:validation:XValidation:rule="self.?headless.orValue(false) || !oldSelf.?ipFamilies[?0].hasValue() || self.?ipFamilies[?0].orValue(oldSelf.ipFamilies[0]) == oldSelf.ipFamilies[0]",message="the first of ipFamilies must not change; restore it or create a new object"
 type HeadServiceSpec struct {
@@ -67,9 +68,9 @@ type HeadServiceSpec struct {
 	// +kubebuilder:validation:Enum=ClusterIP;NodePort;LoadBalancer
 	// +optional
 	Type corev1.ServiceType `json:"type,omitempty"`
-	// headless, if true, makes the Service headless: its name resolves to the address of the head pod. Immutable. Default: false.
+	// headless makes the Service headless: its name resolves to the address of the head pod. Immutable. Default: false.
 	// +optional
-	Headless bool `json:"headless,omitempty"`
+	Headless *bool `json:"headless,omitempty"`
 
 	ServiceReach `json:",inline"`
 
@@ -83,34 +84,42 @@ type HeadServiceSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/') && !key.contains('.heliostat.dev/'))",message="a key must not have the prefix heliostat.dev, which is reserved for the operator; choose another"
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
-	// ports in addition to Ray's own ports, which the Service always has: gcs, dashboard, client, metrics, serve.
-	// +kubebuilder:validation:MaxItems=32
-	// +kubebuilder:validation:XValidation:rule="self.all(port, !(port.name in ['gcs', 'dashboard', 'client', 'metrics', 'serve']))",message="a port must not be named gcs, dashboard, client, metrics or serve, which are Ray's own ports; choose another name"
-	// +kubebuilder:validation:XValidation:rule="self.all(port, !(port.port in [6379, 8265, 10001, 8080, 8000]))",message="a port must not be 6379, 8265, 10001, 8080 or 8000, which are Ray's own ports; choose another number"
-	// +kubebuilder:validation:XValidation:rule="self.all(port, self.exists_one(other, other.port == port.port))",message="port numbers must be unique; choose another number for one of the ports"
+	// ports in addition to Ray's own ports, which the Service always has: gcs, dashboard, client, metrics, serve. An entry with such a name sets the nodePort of that port.
+	// +kubebuilder:validation:MaxItems=37
+	// +kubebuilder:validation:XValidation:rule="self.all(port, !has(port.port) || !(port.port in [6379, 8265, 10001, 8080, 8000]))",message="a port must not be 6379, 8265, 10001, 8080 or 8000, which are Ray's own ports; choose another number"
+	// +kubebuilder:validation:XValidation:rule="self.all(port, !has(port.port) || self.exists_one(other, has(other.port) && other.port == port.port))",message="port numbers must be unique; choose another number for one of the ports"
+	// +kubebuilder:validation:XValidation:rule="self.all(port, !has(port.nodePort) || self.exists_one(other, has(other.nodePort) && other.nodePort == port.nodePort))",message="node ports must be unique; give each port its own"
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Ports []ServicePort `json:"ports,omitempty"`
 }
 
-// ServicePort is an additional port of the head's Service.
+// ServicePort is a port of the head's Service.
+//
+// +kubebuilder:validation:XValidation:rule="self.name in ['gcs', 'dashboard', 'client', 'metrics', 'serve'] ? !has(self.port) && !has(self.targetPort) : has(self.port)",message="gcs, dashboard, client, metrics and serve are Ray's own ports and must have nodePort alone, and a port of another name must have port; choose another name, or correct these"
 type ServicePort struct {
 	// name of the port, a DNS label.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:MinLength=1
 	// +required
-	Name string `json:"name"`
-	// port of the Service.
+	Name string `json:"name,omitempty"`
+	// port of the Service. Every port but Ray's own needs it.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
-	// +required
-	Port int32 `json:"port"`
+	// +optional
+	Port int32 `json:"port,omitempty"`
 	// targetPort on the head pod. Default: the same as port.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	// +optional
 	TargetPort int32 `json:"targetPort,omitempty"`
+	// nodePort is the port on every node, for types NodePort and LoadBalancer only. Default: Kubernetes chooses it.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	// +optional
+	NodePort int32 `json:"nodePort,omitempty"`
 }
 
 // IngressSpec exposes the dashboard outside the Kubernetes cluster. Requests still need Ray's token.
@@ -118,16 +127,19 @@ type IngressSpec struct {
 	// className of the Ingress. Default: the Kubernetes cluster's default class.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="the name must be a DNS-1123 subdomain; use lower-case letters, digits, '-' and '.'"
+	// +kubebuilder:validation:MinLength=1
 	// +optional
 	ClassName string `json:"className,omitempty"`
 	// host of the dashboard.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([*][.])?[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$') && !self.matches('^[0-9.]+$')",message="host must be a DNS name, not an address; give one such as ray.example.com"
+	// +kubebuilder:validation:MinLength=1
 	// +required
-	Host string `json:"host"`
+	Host string `json:"host,omitempty"`
 	// path of the dashboard, including all paths below it. Default: "/".
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:XValidation:rule="self.startsWith('/') && !['//', '/./', '/../', '%2f', '%2F'].exists(part, self.contains(part)) && !self.endsWith('/..') && !self.endsWith('/.')",message="path must begin with '/' and contain no '//', '/./', '/../' or escaped '/'; give a plain path such as /ray"
+	// +kubebuilder:validation:MinLength=1
 	// +optional
 	Path string `json:"path,omitempty"`
 	// additionalHosts of the dashboard.
@@ -149,14 +161,20 @@ type IngressSpec struct {
 	// tlsSecretName is the Secret with the certificate for all hosts. Default: none, so that the Ingress controller uses its own.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="the name must be a DNS-1123 subdomain; use lower-case letters, digits, '-' and '.'"
+	// +kubebuilder:validation:MinLength=1
 	// +optional
 	TLSSecretName string `json:"tlsSecretName,omitempty"`
 }
 
+// AuthenticationMode is how clients of a cluster authenticate.
+//
+// +kubebuilder:validation:Enum=Token;Disabled
+type AuthenticationMode string
+
 // Authentication modes.
 const (
-	AuthenticationToken    = "Token"
-	AuthenticationDisabled = "Disabled"
+	AuthenticationToken    AuthenticationMode = "Token"
+	AuthenticationDisabled AuthenticationMode = "Disabled"
 )
 
 // Authentication is how clients of the cluster authenticate.
@@ -164,66 +182,56 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.mode != 'Disabled' || !has(self.secretName)",message="secretName must not be set with mode Disabled; leave one of the two out"
 type Authentication struct {
 	// mode Token requires a token on every port. With Disabled, anyone who reaches the ports can run code in the cluster's pods.
-	// +kubebuilder:validation:Enum=Token;Disabled
 	// +kubebuilder:default=Token
 	// +optional
-	Mode string `json:"mode,omitempty"`
+	Mode AuthenticationMode `json:"mode,omitempty"`
 	// secretName is your own Secret with the token under the key auth_token. A pod keeps the token that it started with: a change affects new pods only. Default: a Secret that the operator creates.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="the name must be a DNS-1123 subdomain; use lower-case letters, digits, '-' and '.'"
+	// +kubebuilder:validation:MinLength=1
 	// +optional
 	SecretName string `json:"secretName,omitempty"`
 }
 
-// Isolation modes.
-const (
-	IsolationEnabled  = "Enabled"
-	IsolationDisabled = "Disabled"
-)
+// Switch turns a part of a cluster's network on or off.
+//
+// +kubebuilder:validation:Enum=Enabled;Disabled
+type Switch string
 
-// Access of pods to the cloud's metadata.
+// States of a switch.
 const (
-	CloudMetadataEnabled  = "Enabled"
-	CloudMetadataDisabled = "Disabled"
-)
-
-// Encryption between the pods of a cluster.
-const (
-	EncryptionDisabled = "Disabled"
-	EncryptionRequired = "Required"
+	Enabled  Switch = "Enabled"
+	Disabled Switch = "Disabled"
 )
 
 // Network controls the traffic to and from the cluster's pods.
 //
 // +kubebuilder:validation:XValidation:rule="self.isolation != 'Disabled' || (!has(self.allowFrom) && !has(self.allowTo) && self.cloudMetadata != 'Enabled')",message="allowFrom, allowTo and cloudMetadata Enabled must not be set with isolation Disabled; leave one of the two out"
-// +kubebuilder:validation:XValidation:rule="self.encryption != 'Required' || self.isolation != 'Disabled'",message="isolation must be Enabled with encryption, because Ray's agents accept the token in clear text; leave isolation out"
-// +kubebuilder:validation:XValidation:rule="!has(self.encryptionSize) || size(self.encryptionSize) == 0 || self.encryption == 'Required'",message="encryptionSize must be used with encryption Required; set encryption too, or leave encryptionSize out",fieldPath=".encryptionSize"
+// +kubebuilder:validation:XValidation:rule="self.encryption != 'Enabled' || self.isolation != 'Disabled'",message="isolation must be Enabled with encryption, because Ray's agents accept the token in clear text; leave isolation out"
+// +kubebuilder:validation:XValidation:rule="!has(self.encryptionSize) || size(self.encryptionSize) == 0 || self.encryption == 'Enabled'",message="encryptionSize must be used with encryption Enabled; set encryption too, or leave encryptionSize out",fieldPath=".encryptionSize"
 type Network struct {
 	// isolation Enabled creates a NetworkPolicy for the cluster's pods. With Disabled, anyone in the Kubernetes cluster can reach all of their ports.
-	// +kubebuilder:validation:Enum=Enabled;Disabled
 	// +kubebuilder:default=Enabled
 	// +optional
-	Isolation string `json:"isolation,omitempty"`
+	Isolation Switch `json:"isolation,omitempty"`
 	// allowFrom are additional peers that may connect to the pods.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
 	// +optional
 	AllowFrom []IngressRule `json:"allowFrom,omitempty"`
-	// allowTo, if set, restricts the pods to these peers, in addition to the cluster itself, DNS and the control store. Default: all addresses except the cloud's metadata.
+	// allowTo restricts the pods to these peers, in addition to the cluster itself, DNS and the control store. Default: all addresses except the cloud's metadata.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
 	// +optional
 	AllowTo []EgressRule `json:"allowTo,omitempty"`
 	// cloudMetadata Enabled lets the pods reach the cloud's metadata addresses, where code can get the credentials of its node. Disabled blocks them unless allowTo names them.
-	// +kubebuilder:validation:Enum=Enabled;Disabled
 	// +kubebuilder:default=Disabled
 	// +optional
-	CloudMetadata string `json:"cloudMetadata,omitempty"`
-	// encryption Required makes Ray's processes and the operator use TLS only, with certificates of this cluster. Immutable.
-	// +kubebuilder:validation:Enum=Disabled;Required
+	CloudMetadata Switch `json:"cloudMetadata,omitempty"`
+	// encryption Enabled makes Ray's processes and the operator use TLS only, with certificates of this cluster. Immutable.
 	// +kubebuilder:default=Disabled
 	// +optional
-	Encryption string `json:"encryption,omitempty"`
+	Encryption Switch `json:"encryption,omitempty"`
 	// encryptionSize is the size of each container that encryption adds to a pod: certificates to all pods, encryption to the head. cpu is a request, limits.cpu its limit, memory and ephemeral-storage are request and limit. Default: cpu 10m and memory 32Mi for certificates, cpu 20m and memory 64Mi for encryption.
 	// +kubebuilder:validation:MaxProperties=4
 	// +kubebuilder:validation:XValidation:rule="self.all(name, name in ['cpu', 'limits.cpu', 'memory', 'ephemeral-storage'])",message="encryptionSize must contain only cpu, limits.cpu, memory and ephemeral-storage; remove the rest"
@@ -261,7 +269,7 @@ type IngressRule struct {
 	// +kubebuilder:validation:MaxItems=6
 	// +listType=set
 	// +required
-	Ports []Port `json:"ports"`
+	Ports []Port `json:"ports,omitempty"`
 }
 
 // EgressRule allows the cluster's pods to connect to peers.

@@ -3,13 +3,19 @@ package v1beta1
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
+
+// Pace is how many workers autoscaling may have starting at once.
+//
+// +kubebuilder:validation:Enum=Default;Conservative;Aggressive
+type Pace string
 
 // Paces of autoscaling.
 const (
-	PaceDefault      = "Default"
-	PaceConservative = "Conservative"
-	PaceAggressive   = "Aggressive"
+	PaceDefault      Pace = "Default"
+	PaceConservative Pace = "Conservative"
+	PaceAggressive   Pace = "Aggressive"
 )
 
 // Autoscaling adds workers when tasks, actors or placement groups do not fit, and removes idle ones. Each group needs maxReplicas.
@@ -22,10 +28,9 @@ type Autoscaling struct {
 	IdleTimeoutSeconds *int32 `json:"idleTimeoutSeconds,omitempty"`
 
 	// pace is how many workers may be starting at once. Conservative allows as many as have joined, at least one. Default allows 100, or as many as have joined if that is more. Aggressive has no limit.
-	// +kubebuilder:validation:Enum=Default;Conservative;Aggressive
 	// +kubebuilder:default=Default
 	// +optional
-	Pace string `json:"pace,omitempty"`
+	Pace Pace `json:"pace,omitempty"`
 
 	// maxNodes is the maximum number of worker pods of all groups together. Default: the sum that the groups' maxReplicas allow.
 	// +kubebuilder:validation:Minimum=1
@@ -43,6 +48,7 @@ type Autoscaling struct {
 
 	// image of the autoscaler's container, such as the operator's image in your own registry. It must contain the operator's program /autoscaler. Default: the operator's image.
 	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:MinLength=1
 	// +optional
 	Image string `json:"image,omitempty"`
 
@@ -65,47 +71,58 @@ type Autoscaling struct {
 // AutoscalingStatus is the last decision of the autoscaler of the current head.
 type AutoscalingStatus struct {
 	// groups are the target of each group, and why.
+	// +kubebuilder:validation:MaxItems=64
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Groups []GroupTarget `json:"groups,omitempty"`
 	// retiring are workers that will be removed, 20 at most.
+	// +kubebuilder:validation:MaxItems=20
 	// +listType=atomic
 	// +optional
 	Retiring []RetiringWorker `json:"retiring,omitempty"`
 	// retiringTotal is how many workers will be removed.
+	// +kubebuilder:validation:Minimum=1
 	// +optional
 	RetiringTotal int32 `json:"retiringTotal,omitempty"`
 	// infeasible is demand that no number of workers can satisfy, 20 shapes at most. It is updated every 30 seconds.
+	// +kubebuilder:validation:MaxItems=20
 	// +listType=atomic
 	// +optional
 	Infeasible []InfeasibleShape `json:"infeasible,omitempty"`
 	// infeasibleTotal is the number of such shapes.
+	// +kubebuilder:validation:Minimum=1
 	// +optional
 	InfeasibleTotal int32 `json:"infeasibleTotal,omitempty"`
 	// headUID is the UID of the head pod whose autoscaler decided this.
 	// +optional
-	HeadUID string `json:"headUID,omitempty"`
+	HeadUID types.UID `json:"headUID,omitempty"`
 }
 
 // GroupTarget is the target of a group.
 type GroupTarget struct {
 	// name of the group.
-	Name string `json:"name"`
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:MinLength=1
+	// +required
+	Name string `json:"name,omitempty"`
 	// target is the number of replicas.
+	// +required
 	Target int32 `json:"target"`
-	// replicas was the spec's replicas at that time, or negative if it was not set. After autoscaling is turned off, the target counts until replicas changes.
+	// replicas was the spec's replicas at that time. Absent if it was not set. After autoscaling is turned off, the target counts until replicas changes.
 	// +optional
-	Replicas int32 `json:"replicas,omitempty"`
-	// reason is the demand behind the target, such as "3 × {GPU: 1}".
+	Replicas *int32 `json:"replicas,omitempty"`
+	// message is the demand behind the target, such as "3 × {GPU: 1}".
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=32768
 	// +optional
-	Reason string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
 	// rolled reports that the group keeps this target while its workers are replaced.
 	// +optional
 	Rolled bool `json:"rolled,omitempty"`
 }
 
-// Why a worker retires, and how far it has come.
+// Reasons of the autoscaler for which a worker retires.
 const (
 	// RetireIdle: it was idle for the idle timeout. RetireUnneeded: it was starting, and no demand
 	// needs it any more. RetireNoCapacity: its group got no capacity, and others are tried.
@@ -114,42 +131,63 @@ const (
 	RetireUnneeded   = "Unneeded"
 	RetireNoCapacity = "NoCapacity"
 	RetireLate       = "Late"
+)
 
-	// RetiringDraining: Ray drains it, and running work may end. RetiringDrained: no work runs there
-	// or will.
-	RetiringDraining = "Draining"
-	RetiringDrained  = "Drained"
+// RetiringState is the progress of a worker that retires.
+//
+// +kubebuilder:validation:Enum=Draining;Drained
+type RetiringState string
+
+// States of a worker that retires.
+const (
+	// RetiringDraining: Ray drains it, and running work may end.
+	RetiringDraining RetiringState = "Draining"
+	// RetiringDrained: no work runs there or will.
+	RetiringDrained RetiringState = "Drained"
 )
 
 // RetiringWorker is a worker that will be removed.
 type RetiringWorker struct {
 	// pod is the name of its pod.
-	Pod string `json:"pod"`
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:MinLength=1
+	// +required
+	Pod string `json:"pod,omitempty"`
 	// uid of the pod.
 	// +optional
-	UID string `json:"uid,omitempty"`
+	UID types.UID `json:"uid,omitempty"`
 	// node is the ID of its Ray node in hexadecimal. Empty if it never joined.
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:MinLength=1
 	// +optional
 	Node string `json:"node,omitempty"`
 	// reason is Idle, Unneeded, NoCapacity or Late, or the operator's reason: Surplus for a lowered maximum, GroupSuspended, GroupRemoved, Rolling, Retired, NodeDraining.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Reason string `json:"reason,omitempty"`
 	// state is Draining or Drained.
 	// +optional
-	State string `json:"state,omitempty"`
-	// deadline is when the pod is deleted even if Ray has not reported it as drained.
+	State RetiringState `json:"state,omitempty"`
+	// deadlineTime is when the pod is deleted even if Ray has not reported it as drained.
 	// +optional
-	Deadline *metav1.Time `json:"deadline,omitempty"`
+	DeadlineTime *metav1.Time `json:"deadlineTime,omitempty"`
 }
 
 // InfeasibleShape is a resource request that no group can ever satisfy.
 type InfeasibleShape struct {
 	// shape is the request, such as "{GPU: 16}".
-	Shape string `json:"shape"`
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:MinLength=1
+	// +required
+	Shape string `json:"shape,omitempty"`
 	// count is how many such requests are pending.
+	// +kubebuilder:validation:Minimum=1
 	// +optional
 	Count int32 `json:"count,omitempty"`
-	// reason is why it cannot fit, such as "the largest group has 8 GPU".
+	// message is why it cannot fit, such as "the largest group has 8 GPU".
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=32768
 	// +optional
-	Reason string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
 }

@@ -5,6 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // ClusterJob runs a program to completion, on an existing cluster or on its own.
@@ -21,16 +22,18 @@ import (
 // +kubebuilder:printcolumn:name="Entrypoint",type=string,JSONPath=`.status.summary.entrypoint`,priority=1
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be a DNS-1035 label of at most 63 characters: lower-case letters, digits and '-', starting with a letter; choose a shorter or simpler name"
 type ClusterJob struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitempty"`
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard metadata of objects.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitzero"`
 
 	// spec is the desired state. No controller writes it.
 	// +required
-	Spec ClusterJobSpec `json:"spec"`
+	Spec ClusterJobSpec `json:"spec,omitzero"`
 	// status is the observed state, as the operator reported it last.
 	// +kubebuilder:default={conditions: {{type: "Ready", status: "Unknown", reason: "Pending", message: "Waiting for the operator; if this stays, check that the Heliostat operator runs", lastTransitionTime: "1970-01-01T00:00:00Z"}}}
 	// +optional
-	Status ClusterJobStatus `json:"status,omitempty"`
+	Status ClusterJobStatus `json:"status,omitzero"`
 }
 
 // ClusterJobList is a list of ClusterJobs.
@@ -136,15 +139,16 @@ type ClusterJobSpec struct {
 	// +optional
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 
-	// suspend, if true, stops the run and deletes the job's own cluster. Resuming starts the next attempt.
+	// suspend stops the run and deletes the job's own cluster while it is true. Resuming starts the next attempt.
 	// +optional
-	Suspend bool `json:"suspend,omitempty"`
+	Suspend *bool `json:"suspend,omitempty"`
 
 	// managedBy names the controller that reconciles this object. This operator ignores objects with any other value than the default, as MultiKueue needs. Immutable.
 	// +kubebuilder:default="heliostat.dev/operator"
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="managedBy is immutable; create a new job"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[a-zA-Z0-9]([-a-zA-Z0-9._]*[a-zA-Z0-9])?$')",message="managedBy must be a domain, '/', and a name; give one such as \"kueue.x-k8s.io/multikueue\""
+	// +kubebuilder:validation:MinLength=1
 	// +optional
 	ManagedBy string `json:"managedBy,omitempty"`
 }
@@ -156,7 +160,7 @@ type ClusterReference struct {
 	// +kubebuilder:validation:MaxLength=50
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="the name must be valid for a ComputeCluster; give the name of one in the same namespace"
 	// +required
-	Name string `json:"name"`
+	Name string `json:"name,omitempty"`
 }
 
 // ClusterTemplate describes a ComputeCluster to create.
@@ -167,10 +171,10 @@ type ClusterReference struct {
 type ClusterTemplate struct {
 	// metadata of the ComputeCluster.
 	// +optional
-	Metadata TemplateMetadata `json:"metadata,omitempty"`
+	Metadata TemplateMetadata `json:"metadata,omitzero"`
 	// spec of the ComputeCluster.
 	// +required
-	Spec ComputeClusterSpec `json:"spec"`
+	Spec ComputeClusterSpec `json:"spec,omitzero"`
 }
 
 // TemplateMetadata is the metadata of an object that is created from a template.
@@ -292,11 +296,11 @@ type CleanupRule struct {
 	// outcome of the job: Success, or Failure for every other end.
 	// +kubebuilder:validation:Enum=Success;Failure
 	// +required
-	Outcome JobOutcome `json:"outcome"`
+	Outcome JobOutcome `json:"outcome,omitempty"`
 	// action is what is deleted.
 	// +kubebuilder:validation:Enum=DeleteCluster;DeleteWorkers
 	// +required
-	Action CleanupAction `json:"action"`
+	Action CleanupAction `json:"action,omitempty"`
 	// afterSeconds is the delay after the job's end. Default: 0.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=31536000
@@ -307,32 +311,43 @@ type CleanupRule struct {
 // ClusterJobStatus is the observed state of a job.
 type ClusterJobStatus struct {
 	// observedGeneration is the generation of the spec that this status describes.
+	// +kubebuilder:validation:Minimum=1
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// phase is a one-word summary for people. Programs must use conditions.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Phase string `json:"phase,omitempty"`
-	// summary holds strings for kubectl's columns.
+	// summary holds what only people read, such as the strings of kubectl's columns. Programs must use the other fields.
 	// +optional
-	Summary JobSummary `json:"summary,omitempty"`
-	// conditions: Ready, Reconciling, Stalled, Complete, Failed, Finished, Suspended.
+	Summary JobSummary `json:"summary,omitzero"`
+	// conditions are of the types Ready, Reconciling, Stalled, Complete, Failed, Finished, Suspended.
+	// +kubebuilder:validation:MaxItems=32
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 	// clusterName is the ComputeCluster of the current or last attempt.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	ClusterName string `json:"clusterName,omitempty"`
 	// submissionID is the submission ID in Ray of the current or last attempt.
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:MinLength=1
 	// +optional
 	SubmissionID string `json:"submissionID,omitempty"`
-	// ownCluster is the number of the job's own cluster, from 1; 0 without one.
+	// ownCluster is the number of the job's own cluster, from 1. Absent without one.
+	// +kubebuilder:validation:Minimum=1
 	// +optional
 	OwnCluster int32 `json:"ownCluster,omitempty"`
-	// attempt is the number of the current or last attempt, from 1; 0 before the first.
+	// attempt is the number of the current or last attempt, from 1. Absent before the first.
+	// +kubebuilder:validation:Minimum=1
 	// +optional
 	Attempt int32 `json:"attempt,omitempty"`
 	// attempts are the last attempts, the oldest first.
+	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=number
 	// +optional
@@ -348,17 +363,25 @@ type ClusterJobStatus struct {
 // JobSummary holds strings that kubectl shows in columns.
 type JobSummary struct {
 	// attempt is "number/maximum".
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Attempt string `json:"attempt,omitempty"`
 	// duration from the first run to the end. Empty until the job ends.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Duration string `json:"duration,omitempty"`
 	// entrypoint is the beginning of the entrypoint or command.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	Entrypoint string `json:"entrypoint,omitempty"`
 }
 
 // LogState is how complete LastLines are.
+//
+// +kubebuilder:validation:Enum=Complete;Truncated;Lost
 type LogState string
 
 // States of an attempt's last lines.
@@ -374,23 +397,33 @@ const (
 // JobAttempt is one submission to one head.
 type JobAttempt struct {
 	// number of the attempt, from 1.
-	Number int32 `json:"number"`
+	// +kubebuilder:validation:Minimum=1
+	// +required
+	Number int32 `json:"number,omitempty"`
 	// submissionID is its submission ID in Ray, as for "ray job logs".
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	SubmissionID string `json:"submissionID,omitempty"`
 	// clusterName is the ComputeCluster that it runs on.
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:MinLength=1
 	// +optional
 	ClusterName string `json:"clusterName,omitempty"`
 	// clusterUID is that ComputeCluster's UID.
 	// +optional
-	ClusterUID string `json:"clusterUID,omitempty"`
+	ClusterUID types.UID `json:"clusterUID,omitempty"`
 	// headName is the head pod that it was submitted to.
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:MinLength=1
 	// +optional
 	HeadName string `json:"headName,omitempty"`
 	// headUID is that pod's UID. The attempt was submitted to no other pod.
 	// +optional
-	HeadUID string `json:"headUID,omitempty"`
+	HeadUID types.UID `json:"headUID,omitempty"`
 	// session is Ray's session name of the head that accepted it.
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:MinLength=1
 	// +optional
 	Session string `json:"session,omitempty"`
 	// submitTime is when it was bound to that head, just before its submission.
@@ -403,19 +436,26 @@ type JobAttempt struct {
 	// +optional
 	EndTime *metav1.Time `json:"endTime,omitempty"`
 	// reason is the code of how it ended, or while it is being stopped, why.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Reason string `json:"reason,omitempty"`
 	// message explains the reason.
+	// +kubebuilder:validation:MaxLength=32768
+	// +kubebuilder:validation:MinLength=1
 	// +optional
 	Message string `json:"message,omitempty"`
 	// exitCode of the driver's process, if it exited by itself.
 	// +optional
 	ExitCode *int32 `json:"exitCode,omitempty"`
 	// lastLines are the last lines of the driver's output.
+	// +kubebuilder:validation:MaxItems=20
+	// +kubebuilder:validation:items:MaxLength=2048
 	// +listType=atomic
 	// +optional
 	LastLines []string `json:"lastLines,omitempty"`
 	// logState is how complete lastLines are: Complete, Truncated or Lost. It is absent until they are read.
+	// +kubebuilder:validation:MinLength=1
 	// +optional
 	LogState LogState `json:"logState,omitempty"`
 }

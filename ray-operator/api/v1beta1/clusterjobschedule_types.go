@@ -19,16 +19,18 @@ import (
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 52 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be a DNS-1035 label of at most 52 characters, because the names of its jobs begin with it; choose a shorter or simpler name"
 type ClusterJobSchedule struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitempty"`
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard metadata of objects.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitzero"`
 
 	// spec is the desired state. No controller writes it.
 	// +required
-	Spec ClusterJobScheduleSpec `json:"spec"`
+	Spec ClusterJobScheduleSpec `json:"spec,omitzero"`
 	// status is the observed state, as the operator reported it last.
 	// +kubebuilder:default={conditions: {{type: "Ready", status: "Unknown", reason: "Pending", message: "Waiting for the operator; if this stays, check that the Heliostat operator runs", lastTransitionTime: "1970-01-01T00:00:00Z"}}}
 	// +optional
-	Status ClusterJobScheduleStatus `json:"status,omitempty"`
+	Status ClusterJobScheduleStatus `json:"status,omitzero"`
 }
 
 // ClusterJobScheduleList is a list of ClusterJobSchedules.
@@ -59,11 +61,12 @@ type ClusterJobScheduleSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	// +required
-	Schedule string `json:"schedule"`
+	Schedule string `json:"schedule,omitempty"`
 
 	// timeZone is the IANA name of the zone whose clocks the schedule means, such as Europe/Berlin. Default: UTC.
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="self == '' || (self != 'Local' && self.matches('^[A-Z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$'))",message="a time zone must be a name of the IANA database; write it such as Europe/Berlin or Etc/UTC"
+	// +kubebuilder:validation:MinLength=1
 	// +optional
 	TimeZone string `json:"timeZone,omitempty"`
 
@@ -93,13 +96,13 @@ type ClusterJobScheduleSpec struct {
 	// +optional
 	FailedJobsHistoryLimit *int32 `json:"failedJobsHistoryLimit,omitempty"`
 
-	// suspend, if true, starts no more jobs. Jobs that have started go on, and times that pass meanwhile are not made up for.
+	// suspend keeps the schedule from starting jobs while it is true. Jobs that have started go on, and times that pass meanwhile are not made up for.
 	// +optional
-	Suspend bool `json:"suspend,omitempty"`
+	Suspend *bool `json:"suspend,omitempty"`
 
 	// jobTemplate describes the jobs. A change of it holds for the jobs that start after it.
 	// +required
-	JobTemplate JobTemplate `json:"jobTemplate"`
+	JobTemplate JobTemplate `json:"jobTemplate,omitzero"`
 }
 
 // JobTemplate describes ClusterJobs to create.
@@ -108,26 +111,31 @@ type ClusterJobScheduleSpec struct {
 type JobTemplate struct {
 	// metadata of the ClusterJobs.
 	// +optional
-	Metadata TemplateMetadata `json:"metadata,omitempty"`
+	Metadata TemplateMetadata `json:"metadata,omitzero"`
 	// spec of the ClusterJobs.
 	// +required
-	Spec ClusterJobSpec `json:"spec"`
+	Spec ClusterJobSpec `json:"spec,omitzero"`
 }
 
 // ClusterJobScheduleStatus is the observed state of a schedule.
 type ClusterJobScheduleStatus struct {
 	// observedGeneration is the generation of the spec that this status describes.
+	// +kubebuilder:validation:Minimum=1
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// conditions: Ready, Reconciling, Stalled, Suspended.
+	// conditions are of the types Ready, Reconciling, Stalled, Suspended.
+	// +kubebuilder:validation:MaxItems=32
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 	// activeJobs is how many jobs of the schedule have not ended.
+	// +kubebuilder:validation:Minimum=1
 	// +optional
 	ActiveJobs int32 `json:"activeJobs,omitempty"`
 	// active are the names of those jobs, the latest ten, the oldest first.
+	// +kubebuilder:validation:MaxItems=10
+	// +kubebuilder:validation:items:MaxLength=253
 	// +listType=atomic
 	// +optional
 	Active []string `json:"active,omitempty"`

@@ -4,6 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // ComputeCluster is a Ray cluster: one head and groups of workers.
@@ -23,16 +24,18 @@ import (
 // +kubebuilder:printcolumn:name="Head",type=string,JSONPath=`.status.head.podName`,priority=1
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 50 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be a DNS-1035 label of at most 50 characters: lower-case letters, digits and '-', starting with a letter; choose a shorter or simpler name"
 type ComputeCluster struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitempty"`
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard metadata of objects.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitzero"`
 
 	// spec is the desired state. No controller writes it.
 	// +required
-	Spec ComputeClusterSpec `json:"spec"`
+	Spec ComputeClusterSpec `json:"spec,omitzero"`
 	// status is the observed state, as the operator reported it last.
 	// +kubebuilder:default={conditions: {{type: "Ready", status: "Unknown", reason: "Pending", message: "Waiting for the operator; if this stays, check that the Heliostat operator runs", lastTransitionTime: "1970-01-01T00:00:00Z"}}}
 	// +optional
-	Status ComputeClusterStatus `json:"status,omitempty"`
+	Status ComputeClusterStatus `json:"status,omitzero"`
 }
 
 // ComputeClusterList is a list of ComputeClusters.
@@ -48,10 +51,10 @@ type ComputeClusterList struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.head) || !has(self.head.ingress) || !has(self.authentication) || self.authentication.mode != 'Disabled'",message="head.ingress must not expose the dashboard without authentication, because anyone who reaches it can run code; set authentication.mode to Token, or leave the ingress out",fieldPath=".head.ingress"
 // +kubebuilder:validation:XValidation:rule="has(self.controlStore) == has(oldSelf.controlStore)",message="controlStore must not be added or removed after creation; create a new cluster",fieldPath=".controlStore"
-// +kubebuilder:validation:XValidation:rule="(has(self.network) && has(self.network.encryption) && self.network.encryption == 'Required') == (has(oldSelf.network) && has(oldSelf.network.encryption) && oldSelf.network.encryption == 'Required')",message="network.encryption is immutable; create a new cluster",fieldPath=".network"
+// +kubebuilder:validation:XValidation:rule="(has(self.network) && has(self.network.encryption) && self.network.encryption == 'Enabled') == (has(oldSelf.network) && has(oldSelf.network.encryption) && oldSelf.network.encryption == 'Enabled')",message="network.encryption is immutable; create a new cluster",fieldPath=".network"
 // +kubebuilder:validation:XValidation:rule="self.?head.?service.?headless.orValue(false) == oldSelf.?head.?service.?headless.orValue(false)",message="head.service.headless is immutable; create a new cluster",fieldPath=".head.service"
-// +kubebuilder:validation:XValidation:rule="self.?network.?encryption.orValue('Disabled') != 'Required' || !self.?head.?service.?headless.orValue(false)",message="head.service.headless must not be set with network.encryption, because a headless Service cannot map the dashboard's port; leave headless out",fieldPath=".head.service"
-// +kubebuilder:validation:XValidation:rule="!has(self.network) || !has(self.network.encryption) || self.network.encryption != 'Required' || !has(self.controlStore) || !has(self.controlStore.redis) || !self.controlStore.redis.address.startsWith('redis:')",message="the address of a Redis must begin with rediss:// with network.encryption; give the address of its TLS port",fieldPath=".controlStore.redis"
+// +kubebuilder:validation:XValidation:rule="self.?network.?encryption.orValue('Disabled') != 'Enabled' || !self.?head.?service.?headless.orValue(false)",message="head.service.headless must not be set with network.encryption, because a headless Service cannot map the dashboard's port; leave headless out",fieldPath=".head.service"
+// +kubebuilder:validation:XValidation:rule="!has(self.network) || !has(self.network.encryption) || self.network.encryption != 'Enabled' || !has(self.controlStore) || !has(self.controlStore.redis) || !self.controlStore.redis.address.startsWith('redis:')",message="the address of a Redis must begin with rediss:// with network.encryption; give the address of its TLS port",fieldPath=".controlStore.redis"
 // +kubebuilder:validation:XValidation:rule="!self.rayVersion.contains('+') || has(self.image) && size(self.image) > 0",message="image must be set for this rayVersion, because no image tag can contain its '+'; set image",fieldPath=".image"
 // +kubebuilder:validation:XValidation:rule="!has(self.controlStore) || !has(self.controlStore.embedded) || !self.rayVersion.matches('^2[.]5[2-6][.]')",message="rayVersion must be 2.57 or later for the embedded control store; raise it, or use managedRedis",fieldPath=".controlStore.embedded"
 // +kubebuilder:validation:XValidation:rule="!has(self.autoscaling) || !has(self.autoscaling.maxNodes) || !has(self.workerGroups) || self.workerGroups.map(g, (has(g.minReplicas) ? g.minReplicas : 0) * (has(g.hostsPerReplica) ? g.hostsPerReplica : 1)).sum() <= self.autoscaling.maxNodes",message="maxNodes must not be below the number of workers that the groups' minReplicas need; raise maxNodes or lower minReplicas",fieldPath=".autoscaling.maxNodes"
@@ -61,11 +64,13 @@ type ComputeClusterSpec struct {
 	// rayVersion is the version of Ray in the image, such as "2.60.0". Releases from 2.52 to 2.60 are verified. For later ones, pre-releases, custom builds and nightly, the condition RayUnverified is True.
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^(nightly(-[a-z0-9.]+)*|(2[.](5[2-9]|[6-9][0-9]|[1-9][0-9][0-9]+)|([3-9]|[1-9][0-9]+)[.][0-9]+)[.][0-9]+((a|b|rc)[0-9]+)?([.]post[0-9]+)?([.]dev[0-9]+)?([+][a-zA-Z0-9.]+)?)$')",message="rayVersion must be nightly or a Ray version from 2.52.0 on, such as 2.60.0, 2.61.0rc1 or 2.60.0+own; give one, and put other parts of a tag into image"
+	// +kubebuilder:validation:MinLength=1
 	// +required
-	RayVersion string `json:"rayVersion"`
+	RayVersion string `json:"rayVersion,omitempty"`
 
 	// image is the container image of head and workers. Default: rayproject/ray:RAYVERSION.
 	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:MinLength=1
 	// +optional
 	Image string `json:"image,omitempty"`
 
@@ -74,15 +79,16 @@ type ComputeClusterSpec struct {
 	// +optional
 	ImagePullPolicy corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
 
-	// suspend, if true, deletes all pods and keeps everything else. Resuming starts a new Ray session; with a control store, it starts with the stored state.
+	// suspend deletes all pods and keeps everything else while it is true. Resuming starts a new Ray session; with a control store, it starts with the stored state.
 	// +optional
-	Suspend bool `json:"suspend,omitempty"`
+	Suspend *bool `json:"suspend,omitempty"`
 
 	// managedBy names the controller that reconciles this object. This operator ignores objects with any other value than the default, as MultiKueue needs. Immutable.
 	// +kubebuilder:default="heliostat.dev/operator"
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="managedBy is immutable; create a new cluster"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[a-zA-Z0-9]([-a-zA-Z0-9._]*[a-zA-Z0-9])?$')",message="managedBy must be a domain, '/', and a name; give one such as \"kueue.x-k8s.io/multikueue\""
+	// +kubebuilder:validation:MinLength=1
 	// +optional
 	ManagedBy string `json:"managedBy,omitempty"`
 
@@ -92,7 +98,7 @@ type ComputeClusterSpec struct {
 
 	// head is the pod with the cluster's control plane. If there are worker groups, it runs no tasks unless its rayResources say otherwise.
 	// +optional
-	Head HeadSpec `json:"head,omitempty"`
+	Head HeadSpec `json:"head,omitzero"`
 
 	// workerGroups are sets of identical workers. A cluster without groups runs everything on its head.
 	// +kubebuilder:validation:MaxItems=64
@@ -101,11 +107,11 @@ type ComputeClusterSpec struct {
 	// +optional
 	WorkerGroups []WorkerGroup `json:"workerGroups,omitempty"`
 
-	// autoscaling, if present, scales workers by Ray's demand, within minReplicas and maxReplicas of each group. Default: none, and replicas is the number of workers.
+	// autoscaling scales workers by Ray's demand, within minReplicas and maxReplicas of each group. Default: none, and replicas is the number of workers.
 	// +optional
 	Autoscaling *Autoscaling `json:"autoscaling,omitempty"`
 
-	// controlStore, if present, keeps the head's state outside the head: workers, actors and Serve applications survive a restart of the head. It must be set on creation. Default: none, and the state is lost with the head.
+	// controlStore keeps the head's state outside the head: workers, actors and Serve applications survive a restart of the head. It must be set on creation. Default: none, and the state is lost with the head.
 	// +optional
 	ControlStore *ControlStore `json:"controlStore,omitempty"`
 
@@ -119,9 +125,9 @@ type ComputeClusterSpec struct {
 
 	// upgradeStrategy is how running pods are replaced after a change of their spec. Default: not at all.
 	// +optional
-	UpgradeStrategy *UpgradeStrategy `json:"upgradeStrategy,omitempty"`
+	UpgradeStrategy *ClusterUpgradeStrategy `json:"upgradeStrategy,omitempty"`
 
-	// scheduler, if present, schedules the head and the required workers as one gang: all or none. It must be set on creation. Default: none, and Kubernetes schedules each pod by itself.
+	// scheduler schedules the head and the required workers as one gang: all or none. It must be set on creation. Default: none, and Kubernetes schedules each pod by itself.
 	// +optional
 	Scheduler *Scheduler `json:"scheduler,omitempty"`
 
@@ -207,7 +213,7 @@ type WorkerGroup struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="a group's name must be lower-case letters, digits and '-', starting with a letter and ending with a letter or digit; choose such a name"
 	// +kubebuilder:validation:XValidation:rule="!(self in ['head', 'headgroup'])",message="a group must not be named head or headgroup, which stand for the head; choose another name"
 	// +required
-	Name string `json:"name"`
+	Name string `json:"name,omitempty"`
 
 	// replicas is the number of workers, or with hostsPerReplica the number of sets of workers. With autoscaling, it is the initial number of a new group, within minReplicas and maxReplicas. Default: 1 within minReplicas and maxReplicas, with autoscaling minReplicas.
 	// +kubebuilder:validation:Minimum=0
@@ -253,9 +259,9 @@ type WorkerGroup struct {
 	// +optional
 	HostsPerReplica int32 `json:"hostsPerReplica,omitempty"`
 
-	// suspend, if true, drains and removes the group's workers.
+	// suspend drains and removes the group's workers while it is true.
 	// +optional
-	Suspend bool `json:"suspend,omitempty"`
+	Suspend *bool `json:"suspend,omitempty"`
 
 	// drainSeconds is how long a planned exit waits for work on a worker: scaling down, rolling, suspending the group, draining of its node. The pod's grace period follows. Default: 300.
 	// +kubebuilder:validation:Minimum=0
@@ -271,6 +277,7 @@ type WorkerGroup struct {
 
 	// image of this group's workers. It must have the same versions of Ray and Python as the head's image. Default: the cluster's image.
 	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:MinLength=1
 	// +optional
 	Image string `json:"image,omitempty"`
 
@@ -280,44 +287,54 @@ type WorkerGroup struct {
 // ComputeClusterStatus is the observed state of a cluster.
 type ComputeClusterStatus struct {
 	// observedGeneration is the generation of the spec that this status describes.
+	// +kubebuilder:validation:Minimum=1
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// phase is a one-word summary for people. Programs must use conditions.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Phase string `json:"phase,omitempty"`
-	// summary holds strings for kubectl's columns.
+	// summary holds what only people read, such as the strings of kubectl's columns. Programs must use the other fields.
 	// +optional
-	Summary ClusterSummary `json:"summary,omitempty"`
-	// conditions: Ready, Reconciling, Stalled, HeadReady, WorkersReady, UpToDate, ControlStoreReady, Autoscaling, Suspended, InvalidSpec, NameConflict, VersionMismatch, RayUnverified.
+	Summary ClusterSummary `json:"summary,omitzero"`
+	// conditions are of the types Ready, Reconciling, Stalled, HeadReady, WorkersReady, UpToDate, ControlStoreReady, Autoscaling, Suspended, InvalidSpec, NameConflict, VersionMismatch, RayUnverified.
+	// +kubebuilder:validation:MaxItems=32
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 	// epoch counts the heads of this cluster.
+	// +kubebuilder:validation:Minimum=1
 	// +optional
 	Epoch int64 `json:"epoch,omitempty"`
 	// session is the epoch of the workers, if it differs from epoch and there is no control store. Later heads never started, and the workers still wait for one.
+	// +kubebuilder:validation:Minimum=1
 	// +optional
 	Session int64 `json:"session,omitempty"`
 	// head is the head pod of the current epoch.
 	// +optional
 	Head *HeadStatus `json:"head,omitempty"`
 	// serviceName is the Service in front of the head.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	ServiceName string `json:"serviceName,omitempty"`
 	// dashboardURL is the URL of Ray's dashboard and job API inside the Kubernetes cluster.
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:MinLength=1
 	// +optional
 	DashboardURL string `json:"dashboardURL,omitempty"`
 	// tokenSecretName is the Secret with the cluster's token under the key auth_token.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	TokenSecretName string `json:"tokenSecretName,omitempty"`
-	// connect holds lines to copy into a shell inside the Kubernetes cluster. The addresses in Ray's own messages work in the cluster's pods only.
-	// +optional
-	Connect *ConnectStatus `json:"connect,omitempty"`
 	// workers counts the workers of all groups.
 	// +optional
-	Workers WorkerCounts `json:"workers,omitempty"`
+	Workers WorkerCounts `json:"workers,omitzero"`
 	// groups counts the workers of each group.
+	// +kubebuilder:validation:MaxItems=64
 	// +listType=map
 	// +listMapKey=name
 	// +optional
@@ -333,42 +350,62 @@ type ComputeClusterStatus struct {
 	Autoscaling *AutoscalingStatus `json:"autoscaling,omitempty"`
 }
 
-// ClusterSummary holds strings that kubectl shows in columns.
+// ClusterSummary holds what only people read: strings for kubectl's columns, and lines for a shell.
 type ClusterSummary struct {
 	// ready is "ready/desired" workers.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Ready string `json:"ready,omitempty"`
 	// cpus of all desired pods.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	CPUs string `json:"cpus,omitempty"`
 	// memory of all desired pods.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Memory string `json:"memory,omitempty"`
 	// gpus of all desired pods.
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:MinLength=1
 	// +optional
 	GPUs string `json:"gpus,omitempty"`
+	// connect holds lines to copy into a shell inside the Kubernetes cluster. The addresses in Ray's own messages work in the cluster's pods only.
+	// +optional
+	Connect *ConnectSummary `json:"connect,omitempty"`
 }
 
 // HeadStatus names the head pod of the current epoch.
 type HeadStatus struct {
 	// podName is the pod's name.
-	PodName string `json:"podName"`
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:MinLength=1
+	// +required
+	PodName string `json:"podName,omitempty"`
 	// uid of the pod.
 	// +optional
-	UID string `json:"uid,omitempty"`
+	UID types.UID `json:"uid,omitempty"`
 	// nodeName is the Kubernetes node it runs on.
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:MinLength=1
 	// +optional
 	NodeName string `json:"nodeName,omitempty"`
 	// ip of the pod.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=45
 	// +optional
 	IP string `json:"ip,omitempty"`
 	// restarts is how often Ray's container restarted in this pod.
+	// +kubebuilder:validation:Minimum=1
 	// +optional
 	Restarts int32 `json:"restarts,omitempty"`
-	// since is when the pod was created.
+	// creationTime is when the pod was created.
 	// +optional
-	Since *metav1.Time `json:"since,omitempty"`
+	CreationTime *metav1.Time `json:"creationTime,omitempty"`
 	// failures counts consecutive earlier heads that ended soon after their creation. The pause before the next head doubles with each, up to 5 minutes.
+	// +kubebuilder:validation:Minimum=1
 	// +optional
 	Failures int32 `json:"failures,omitempty"`
 }
@@ -389,20 +426,29 @@ type WorkerCounts struct {
 // GroupStatus counts the workers of a group.
 type GroupStatus struct {
 	// name of the group.
-	Name string `json:"name"`
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:MinLength=1
+	// +required
+	Name string `json:"name,omitempty"`
 
 	WorkerCounts `json:",inline"`
 
 	// outdated is how many were built from an earlier spec.
+	// +kubebuilder:validation:Minimum=1
 	// +optional
 	Outdated int32 `json:"outdated,omitempty"`
 	// draining is how many are on a planned exit and still run work.
+	// +kubebuilder:validation:Minimum=1
 	// +optional
 	Draining int32 `json:"draining,omitempty"`
 	// reason is the code of what the group waits for. Empty when the group is complete.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Reason string `json:"reason,omitempty"`
 	// message explains the reason, with a remedy.
+	// +kubebuilder:validation:MaxLength=32768
+	// +kubebuilder:validation:MinLength=1
 	// +optional
 	Message string `json:"message,omitempty"`
 }

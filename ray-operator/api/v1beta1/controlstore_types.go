@@ -28,13 +28,15 @@ type SecretKey struct {
 	// name of the Secret.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="the name of a Secret must be a DNS-1123 subdomain; give the name of a Secret in the cluster's namespace"
+	// +kubebuilder:validation:MinLength=1
 	// +required
-	Name string `json:"name"`
+	Name string `json:"name,omitempty"`
 	// key in the Secret.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[-._a-zA-Z0-9]+$') && self != '.' && !self.startsWith('..')",message="a key of a Secret must consist of letters, digits, '-', '_' and '.', must not be '.', and must not begin with '..'; give such a key"
+	// +kubebuilder:validation:MinLength=1
 	// +required
-	Key string `json:"key"`
+	Key string `json:"key,omitempty"`
 }
 
 // GivenRedis is an existing Redis.
@@ -46,8 +48,9 @@ type GivenRedis struct {
 	// address is redis://HOST:PORT, or rediss://HOST:PORT with TLS. It may be the address of a Sentinel.
 	// +kubebuilder:validation:MaxLength=300
 	// +kubebuilder:validation:XValidation:rule="self.matches('^rediss?://([a-zA-Z0-9]([-a-zA-Z0-9.]{0,251}[a-zA-Z0-9])?|[[][0-9a-fA-F:.]+[]]):([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$')",message="address must be redis://HOST:PORT, or rediss://HOST:PORT with TLS, and contain nothing else; put user and password into usernameSecret and passwordSecret"
+	// +kubebuilder:validation:MinLength=1
 	// +required
-	Address string `json:"address"`
+	Address string `json:"address,omitempty"`
 
 	// namespace separates clusters that share a Redis: every key of this cluster begins with RAY, the namespace and @. Two clusters must never share a namespace. Immutable. Default: its own.
 	// +kubebuilder:validation:MinLength=1
@@ -111,6 +114,7 @@ type ManagedRedis struct {
 	// image of Redis 7 or later, with TLS.
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:default="redis:7"
+	// +kubebuilder:validation:MinLength=1
 	// +optional
 	Image string `json:"image,omitempty"`
 
@@ -122,9 +126,9 @@ type ManagedRedis struct {
 	// +optional
 	Size corev1.ResourceList `json:"size,omitempty"`
 
-	// retain, if true, keeps the volume when the cluster is deleted. A later cluster of the same name continues with its data.
+	// retain keeps the volume when the cluster is deleted. Default: false, and the volume is deleted with the cluster. A later cluster of the same name continues with its data.
 	// +optional
-	Retain bool `json:"retain,omitempty"`
+	Retain *bool `json:"retain,omitempty"`
 }
 
 // EmbeddedStore is Ray's own store on a volume of the head.
@@ -155,22 +159,29 @@ type EmbeddedStore struct {
 	// existingClaim is a PersistentVolumeClaim in the same namespace to use instead of a new one. It is never deleted.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="the name of a claim must be a DNS-1123 subdomain; give the name of a claim in the cluster's namespace"
+	// +kubebuilder:validation:MinLength=1
 	// +optional
 	ExistingClaim string `json:"existingClaim,omitempty"`
 
-	// retain, if true, keeps the volume when the cluster is deleted. A later cluster of the same name continues with its data.
+	// retain keeps the volume when the cluster is deleted. Default: false, and the volume is deleted with the cluster. A later cluster of the same name continues with its data.
 	// +optional
-	Retain bool `json:"retain,omitempty"`
+	Retain *bool `json:"retain,omitempty"`
 }
 
 // ControlStoreStatus is the state of the control store.
 type ControlStoreStatus struct {
 	// session is the epoch in which the stored state began, which is the epoch of the workers. It does not change when a head recovers.
-	Session int64 `json:"session"`
+	// +kubebuilder:validation:Minimum=1
+	// +required
+	Session int64 `json:"session,omitempty"`
 	// namespace is Ray's namespace in a Redis: its keys begin with RAY, the namespace and @.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 	// claimName is the PersistentVolumeClaim of a store with a volume.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	ClaimName string `json:"claimName,omitempty"`
 }

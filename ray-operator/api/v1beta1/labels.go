@@ -129,7 +129,7 @@ const (
 	AnnotationClosed = "serve.heliostat.dev/closed"
 	// AnnotationToken holds, on a pod, a short hash of the token that it was started with.
 	AnnotationToken = "heliostat.dev/token" //nolint:gosec // the name of an annotation
-	// AnnotationEncryption is Required on a pod that uses TLS. No template can set it.
+	// AnnotationEncryption is Enabled on a pod that uses TLS. No template can set it.
 	AnnotationEncryption = "heliostat.dev/encryption"
 	// AnnotationApplied holds, on an object of a fixed name, the hash of what the operator
 	// last applied to it.

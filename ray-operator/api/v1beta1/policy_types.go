@@ -1,49 +1,67 @@
 package v1beta1
 
-// Upgrade strategies.
+import "k8s.io/apimachinery/pkg/util/intstr"
+
+// ClusterUpgradeType is how pods that were built from an earlier spec are replaced.
+//
+// +kubebuilder:validation:Enum=None;RollingWorkers;Recreate
+type ClusterUpgradeType string
+
+// Types of a cluster's upgrade.
 const (
-	UpgradeOnDelete       = "OnDelete"
-	UpgradeRollingWorkers = "RollingWorkers"
-	UpgradeRecreate       = "Recreate"
+	// ClusterUpgradeNone: not at all. A pod that is deleted or fails is created from the current spec.
+	ClusterUpgradeNone ClusterUpgradeType = "None"
+	// ClusterUpgradeRollingWorkers: workers are drained and replaced, group by group.
+	ClusterUpgradeRollingWorkers ClusterUpgradeType = "RollingWorkers"
+	// ClusterUpgradeRecreate: all pods at once.
+	ClusterUpgradeRecreate ClusterUpgradeType = "Recreate"
 )
 
-// UpgradeStrategy is how pods that were built from an earlier spec are replaced.
+// ClusterUpgradeStrategy is how pods that were built from an earlier spec are replaced.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.rolling) || self.type == 'RollingWorkers'",message="rolling must be used with type RollingWorkers; set that type or leave rolling out"
-type UpgradeStrategy struct {
-	// type OnDelete keeps them until a user deletes them. RollingWorkers drains and replaces workers, group by group, for changes of workers only. Recreate replaces all pods at once when any is out of date, which ends running work.
-	// +kubebuilder:validation:Enum=OnDelete;RollingWorkers;Recreate
-	// +kubebuilder:default=OnDelete
+// +kubebuilder:validation:XValidation:rule="!has(self.rollingWorkers) || self.type == 'RollingWorkers'",message="rollingWorkers must be used with type RollingWorkers; set that type or leave rollingWorkers out",fieldPath=".rollingWorkers"
+// +union
+type ClusterUpgradeStrategy struct {
+	// type None keeps them until they are deleted or fail. RollingWorkers drains and replaces workers, group by group, for changes of workers only. Recreate replaces all pods at once when any is out of date, which ends running work.
+	// +kubebuilder:default=None
+	// +unionDiscriminator
 	// +optional
-	Type string `json:"type,omitempty"`
-	// rolling sets the pace of RollingWorkers.
+	Type ClusterUpgradeType `json:"type,omitempty"`
+	// rollingWorkers sets the pace of RollingWorkers.
 	// +optional
-	Rolling *Rolling `json:"rolling,omitempty"`
+	RollingWorkers *RollingWorkers `json:"rollingWorkers,omitempty"`
 }
 
-// Rolling is the pace of a rolling replacement, in replicas of a group.
+// RollingWorkers is the pace of a rolling replacement, in replicas of a group.
 //
-// +kubebuilder:validation:XValidation:rule="self.maxUnavailable > 0 || self.maxSurge > 0",message="maxUnavailable and maxSurge must not both be 0; set one of them above 0"
-type Rolling struct {
-	// maxUnavailable is how many replicas may be unavailable at once.
-	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=10000
+// +kubebuilder:validation:XValidation:rule="!(string(self.maxUnavailable) in ['0', '0%']) || !(string(self.maxSurge) in ['0', '0%'])",message="maxUnavailable and maxSurge must not both be 0; set one of them above 0"
+type RollingWorkers struct {
+	// maxUnavailable is how many replicas of a group may be unavailable at once: a number, or a percentage of replicas, rounded down. If both it and maxSurge are 0 after rounding, it is 1.
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=4
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 10000 : self.matches('^(100|[1-9]?[0-9])%$')",message="an amount must be a number from 0 to 10000 or a percentage from 0% to 100%; give one such as 1 or 25%"
 	// +kubebuilder:default=1
 	// +optional
-	MaxUnavailable int32 `json:"maxUnavailable"`
-	// maxSurge is how many replicas may exist in addition to replicas.
-	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=10000
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+	// maxSurge is how many replicas of a group may exist in addition to replicas: a number, or a percentage of replicas, rounded up.
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=4
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 10000 : self.matches('^(100|[1-9]?[0-9])%$')",message="an amount must be a number from 0 to 10000 or a percentage from 0% to 100%; give one such as 1 or 25%"
 	// +kubebuilder:default=0
 	// +optional
-	MaxSurge int32 `json:"maxSurge"`
+	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
 }
+
+// IdleAction is what happens to an idle cluster.
+//
+// +kubebuilder:validation:Enum=Suspend;Delete;None
+type IdleAction string
 
 // Idle actions.
 const (
-	IdleSuspend = "Suspend"
-	IdleDelete  = "Delete"
-	IdleNone    = "None"
+	IdleSuspend IdleAction = "Suspend"
+	IdleDelete  IdleAction = "Delete"
+	IdleNone    IdleAction = "None"
 )
 
 // IdlePolicy is what happens to an idle cluster. A cluster is idle when Ray reports no connected driver, running job, detached actor, pending demand or busy worker.
@@ -52,10 +70,9 @@ type IdlePolicy struct {
 	// +kubebuilder:validation:Minimum=10
 	// +kubebuilder:validation:Maximum=31536000
 	// +required
-	AfterSeconds int32 `json:"afterSeconds"`
+	AfterSeconds int32 `json:"afterSeconds,omitempty"`
 	// action Suspend deletes the pods; an edit of the spec, the annotation heliostat.dev/resume or a ClusterJob resumes the cluster. Delete deletes the ComputeCluster. None only reports.
-	// +kubebuilder:validation:Enum=Suspend;Delete;None
 	// +kubebuilder:default=None
 	// +optional
-	Action string `json:"action,omitempty"`
+	Action IdleAction `json:"action,omitempty"`
 }

@@ -4,14 +4,10 @@ import corev1 "k8s.io/api/core/v1"
 
 // ServiceReach holds fields of a Service under their own names, except its type.
 type ServiceReach struct {
-	// nodePorts are ports on the nodes, by the names of the Service's ports. For types NodePort and LoadBalancer only. Default: Kubernetes chooses each.
-	// +kubebuilder:validation:MaxProperties=37
-	// +kubebuilder:validation:XValidation:rule="self.all(name, self[name] >= 1 && self[name] <= 65535 && self.exists_one(other, self[other] == self[name]))",message="a node port must be a number from 1 to 65535 that no other port has; correct the number"
-	// +optional
-	NodePorts map[string]int32 `json:"nodePorts,omitempty"`
 	// loadBalancerClass names the implementation of the load balancer. For type LoadBalancer only. It cannot be changed while type is LoadBalancer. Default: the cloud's own.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="!format.qualifiedName().validate(self).hasValue()",message="loadBalancerClass must be a name with an optional DNS prefix and '/'; give one such as service.k8s.aws/nlb"
+	// +kubebuilder:validation:MinLength=1
 	// +optional
 	LoadBalancerClass string `json:"loadBalancerClass,omitempty"`
 	// loadBalancerSourceRanges are the client addresses that the load balancer accepts. For type LoadBalancer only. Default: all.

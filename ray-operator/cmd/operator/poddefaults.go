@@ -45,7 +45,7 @@ func readSizes(text string) (pod.Sizes, error) {
 	}
 	probe := v1beta1.ComputeCluster{Spec: v1beta1.ComputeClusterSpec{
 		RayVersion: "2.60.0", Autoscaling: &v1beta1.Autoscaling{Size: given.Autoscaling},
-		Network:      &v1beta1.Network{Encryption: v1beta1.EncryptionRequired, EncryptionSize: given.Encryption},
+		Network:      &v1beta1.Network{Encryption: v1beta1.Enabled, EncryptionSize: given.Encryption},
 		ControlStore: &v1beta1.ControlStore{ManagedRedis: &v1beta1.ManagedRedis{Size: given.ManagedRedis}},
 	}}
 	probe.Name = "all"

@@ -95,7 +95,7 @@ func woken(t *testing.T, tell func(context.Context, queue)) []string {
 	return names
 }
 
-func jobOn(name, head string) v1beta1.ClusterJob {
+func jobOn(name string, head types.UID) v1beta1.ClusterJob {
 	one := v1beta1.ClusterJob{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, UID: types.UID(name)}}
 	one.Spec.ClusterRef, one.Spec.Entrypoint = &v1beta1.ClusterReference{Name: "demo"}, "python x.py"
 	if head != "" {

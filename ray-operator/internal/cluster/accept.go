@@ -3,6 +3,8 @@ package cluster
 import (
 	"slices"
 
+	"k8s.io/utils/ptr"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
@@ -25,7 +27,7 @@ func checkRules(p *planner) *reason.Finding {
 		accepted = broken
 	}
 	isNew := func(rule string) bool { return !slices.Contains(accepted, rule) }
-	if slices.ContainsFunc(broken, isNew) && !p.cluster.Spec.Suspend {
+	if slices.ContainsFunc(broken, isNew) && !ptr.Deref(p.cluster.Spec.Suspend, false) {
 		finding := reason.InvalidSpec.Of(text)
 		return &finding
 	}
@@ -48,7 +50,7 @@ func rulesOf(findings validate.Findings) []string {
 // wasAccepted reports whether an operator went on with the very spec. One that is suspended says nothing of that.
 func wasAccepted(cluster *v1beta1.ComputeCluster) bool {
 	status := &cluster.Status
-	if refused := meta.FindStatusCondition(status.Conditions, v1beta1.ConditionInvalidSpec); refused != nil && cluster.Spec.Suspend {
+	if refused := meta.FindStatusCondition(status.Conditions, v1beta1.ConditionInvalidSpec); refused != nil && ptr.Deref(cluster.Spec.Suspend, false) {
 		return false
 	}
 	stalled := meta.FindStatusCondition(status.Conditions, v1beta1.ConditionStalled)

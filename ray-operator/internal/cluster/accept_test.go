@@ -36,10 +36,10 @@ func TestAccept(t *testing.T) {
 	}
 	known := func(s *cluster.Seen) { s.Record.Accepted = []string{"ray-version"} }
 	scale := edit(func(of *v1beta1.ComputeCluster) { of.Spec.WorkerGroups[0].Replicas = new(int32(3)) })
-	suspend := edit(func(of *v1beta1.ComputeCluster) { of.Spec.Suspend = true })
+	suspend := edit(func(of *v1beta1.ComputeCluster) { of.Spec.Suspend = new(true) })
 	stalled := func(of *v1beta1.ComputeCluster) { of.Status.Conditions[0].Reason = reason.InvalidSpec.Code }
 	refusedBefore := func(of *v1beta1.ComputeCluster) {
-		of.Spec.Suspend = true
+		of.Spec.Suspend = new(true)
 		of.Status.Conditions = append(of.Status.Conditions, metav1.Condition{Type: v1beta1.ConditionInvalidSpec, Status: metav1.ConditionTrue})
 	}
 	worse := edit(func(of *v1beta1.ComputeCluster) {

@@ -21,7 +21,7 @@ var site = desired.Site{Image: pod.OperatorImage{Image: "heliostat"}}
 // not speak with those of another.
 func TestAuthority_StaysWhileItsCertificatesAreInUse(t *testing.T) {
 	of := demo()
-	of.Spec.Network = &v1beta1.Network{Encryption: v1beta1.EncryptionRequired}
+	of.Spec.Network = &v1beta1.Network{Encryption: v1beta1.Enabled}
 	of.Spec.ControlStore = managedRedis()
 	redis := func(ready int32) func(*cluster.Seen) {
 		return func(seen *cluster.Seen) {
@@ -34,7 +34,7 @@ func TestAuthority_StaysWhileItsCertificatesAreInUse(t *testing.T) {
 	alone := func(seen *cluster.Seen) { seen.Pods = nil }
 	encrypted := func(seen *cluster.Seen) {
 		for i := range seen.Pods {
-			seen.Pods[i].Annotations[v1beta1.AnnotationEncryption] = v1beta1.EncryptionRequired
+			seen.Pods[i].Annotations[v1beta1.AnnotationEncryption] = string(v1beta1.Enabled)
 		}
 	}
 	for name, c := range map[string]struct {

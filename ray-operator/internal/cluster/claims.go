@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 
+	"k8s.io/utils/ptr"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
@@ -29,7 +31,7 @@ func missingClaims(s *situation, group *v1beta1.WorkerGroup, slot int) (missing 
 // releaseClaims gives back the claims of slots that a group has no use for: more than it wants,
 // and no pod is in them or about to be.
 func releaseClaims(p *planner, m *members, created []int) {
-	if m.group.Suspend || len(m.group.VolumeClaimTemplates) == 0 {
+	if ptr.Deref(m.group.Suspend, false) || len(m.group.VolumeClaimTemplates) == 0 {
 		return
 	}
 	needed := map[int]bool{}

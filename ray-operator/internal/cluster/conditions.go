@@ -302,7 +302,7 @@ func explainIdle(t *statusDraft) *reason.Finding {
 		return nil
 	}
 	since := reconcile.Stamp(t.plan.IdleSince)
-	fate := map[string]string{v1beta1.IdleSuspend: "suspended", v1beta1.IdleDelete: "deleted"}[policy.Action]
+	fate := map[v1beta1.IdleAction]string{v1beta1.IdleSuspend: "suspended", v1beta1.IdleDelete: "deleted"}[policy.Action]
 	var found reason.Finding
 	switch {
 	case t.plan.IdleKept:

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
@@ -51,10 +52,10 @@ func suspension(cause string, generation int64) func(*cluster.Seen) {
 func podless(s *cluster.Seen)  { s.Pods = nil }
 func noBudget(s *cluster.Seen) { delete(s.Fixtures, "PodDisruptionBudget") }
 func suspendSpec(s *v1beta1.ComputeClusterSpec) {
-	s.Suspend = true
+	s.Suspend = new(true)
 }
 
-func idlePolicy(action string) func(*v1beta1.ComputeClusterSpec) {
+func idlePolicy(action v1beta1.IdleAction) func(*v1beta1.ComputeClusterSpec) {
 	return func(s *v1beta1.ComputeClusterSpec) {
 		s.IdlePolicy = &v1beta1.IdlePolicy{AfterSeconds: 600, Action: action}
 	}
@@ -183,7 +184,7 @@ func TestDecideWhoLeaves(t *testing.T) {
 		"asked to retire, of one too many":      {one_, given(1, pods(1, retire)), "~cpu0@1/Retired/5m0s ask/1s/1 5m0s"},
 		"its node is going":                     {nil, given(1, pods(1, on("n2")), nodeSeen("n2", cluster.Node{Going: "spot"})), "+cpu2@1 ~cpu0@1/NodeDraining/5m0s ask/1s/1 5m0s"},
 		"a suspended group": {
-			func(s *v1beta1.ComputeClusterSpec) { s.WorkerGroups[0].Suspend = true }, given(1),
+			func(s *v1beta1.ComputeClusterSpec) { s.WorkerGroups[0].Suspend = new(true) }, given(1),
 			"~cpu1@1/GroupSuspended/5m0s ~cpu0@1/GroupSuspended/5m0s ask/1s/2 5m0s",
 		},
 	})
@@ -249,13 +250,13 @@ func old(p *corev1.Pod) {
 	p.Annotations[v1beta1.AnnotationIntent], p.Annotations[v1beta1.AnnotationShape] = "v1-old", "v1-old"
 }
 
-func upgrade(kind string, rolling *v1beta1.Rolling) func(*v1beta1.ComputeClusterSpec) {
+func upgrade(kind v1beta1.ClusterUpgradeType, rolling *v1beta1.RollingWorkers) func(*v1beta1.ComputeClusterSpec) {
 	return func(s *v1beta1.ComputeClusterSpec) { strategy(kind, rolling)(s) }
 }
 
 func TestDecideToUpgrade(t *testing.T) {
 	rolling := upgrade("RollingWorkers", nil)
-	surge := upgrade("RollingWorkers", &v1beta1.Rolling{MaxSurge: 1})
+	surge := upgrade("RollingWorkers", &v1beta1.RollingWorkers{MaxUnavailable: new(intstr.FromInt32(0)), MaxSurge: new(intstr.FromInt32(1))})
 	checkCases(t, map[string]case_{
 		"OnDelete":                   {nil, given(1, pods(1, old), pods(2, old)), ""},
 		"a hash of a later version":  {rolling, given(1, pods(1, func(p *corev1.Pod) { p.Annotations[v1beta1.AnnotationIntent] = "v9-a" })), ""},
@@ -286,7 +287,7 @@ func unhashed(p *corev1.Pod) {
 // TestRollsGroupByGroup: the second group waits until the first is complete.
 func TestRollsGroupByGroup(t *testing.T) {
 	of := testkit.Cluster("demo", testkit.Group("a", 1), testkit.Group("b", 1))
-	of.Spec.UpgradeStrategy = &v1beta1.UpgradeStrategy{Type: v1beta1.UpgradeRollingWorkers}
+	of.Spec.UpgradeStrategy = &v1beta1.ClusterUpgradeStrategy{Type: v1beta1.ClusterUpgradeRollingWorkers}
 	for name, test := range map[string]struct {
 		edit func(a, b *corev1.Pod)
 		want string

@@ -33,7 +33,7 @@ var storeEffects = map[string]specEdit{
 	"controlStore.managedRedis.storageClassName": ofManaged(func(m *v1beta1.ManagedRedis) { m.StorageClassName = new("fast") }),
 	"controlStore.managedRedis.image":            ofManaged(func(m *v1beta1.ManagedRedis) { m.Image = "mine" }),
 	"controlStore.managedRedis.size":             ofManaged(func(m *v1beta1.ManagedRedis) { m.Size = corev1.ResourceList{"cpu": *storage()} }),
-	"controlStore.managedRedis.retain":           ofManaged(func(m *v1beta1.ManagedRedis) { m.Retain = true }),
+	"controlStore.managedRedis.retain":           ofManaged(func(m *v1beta1.ManagedRedis) { m.Retain = new(true) }),
 
 	"controlStore.embedded.storage":          ofEmbedded(func(e *v1beta1.EmbeddedStore) { e.Storage = storage() }),
 	"controlStore.embedded.storageClassName": ofEmbedded(func(e *v1beta1.EmbeddedStore) { e.StorageClassName = new("fast") }),
@@ -41,7 +41,7 @@ var storeEffects = map[string]specEdit{
 		e.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
 	}),
 	"controlStore.embedded.existingClaim": ofEmbedded(func(e *v1beta1.EmbeddedStore) { e.ExistingClaim = "mine" }),
-	"controlStore.embedded.retain":        ofEmbedded(func(e *v1beta1.EmbeddedStore) { e.Retain = true }),
+	"controlStore.embedded.retain":        ofEmbedded(func(e *v1beta1.EmbeddedStore) { e.Retain = new(true) }),
 }
 
 func ofRedis(edit func(*v1beta1.GivenRedis)) specEdit {

@@ -12,6 +12,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
@@ -29,7 +30,7 @@ var effects = map[string]specEdit{
 	"rayVersion":      func(s *v1beta1.ComputeClusterSpec) { s.RayVersion = "2.59.0" },
 	"image":           func(s *v1beta1.ComputeClusterSpec) { s.Image = "mine" },
 	"imagePullPolicy": func(s *v1beta1.ComputeClusterSpec) { s.ImagePullPolicy = corev1.PullAlways },
-	"suspend":         func(s *v1beta1.ComputeClusterSpec) { s.Suspend = true },
+	"suspend":         func(s *v1beta1.ComputeClusterSpec) { s.Suspend = new(true) },
 	"managedBy":       func(s *v1beta1.ComputeClusterSpec) { s.ManagedBy = "kueue.x-k8s.io/multikueue" },
 
 	"scheduler.name":          scheduledBy(func(p *v1beta1.Scheduler) { p.Name = v1beta1.SchedulerKAI }),
@@ -56,8 +57,8 @@ var effects = map[string]specEdit{
 	"head.labels":                    func(s *v1beta1.ComputeClusterSpec) { s.Head.Labels = text("a") },
 	"head.template":                  func(s *v1beta1.ComputeClusterSpec) { s.Head.Template = nodeNamed() },
 	"head.service.type":              headService(func(h *v1beta1.HeadServiceSpec) { h.Type = corev1.ServiceTypeNodePort }),
-	"head.service.headless":          headService(func(h *v1beta1.HeadServiceSpec) { h.Headless = true }),
-	"head.service.nodePorts":         headService(func(h *v1beta1.HeadServiceSpec) { h.NodePorts = map[string]int32{"a": 30000} }),
+	"head.service.headless":          headService(func(h *v1beta1.HeadServiceSpec) { h.Headless = new(true) }),
+	"head.service.ports.nodePort":    headService(func(h *v1beta1.HeadServiceSpec) { h.Ports[0].NodePort = 30000 }),
 	"head.service.loadBalancerClass": headService(func(h *v1beta1.HeadServiceSpec) { h.LoadBalancerClass = "a" }),
 	"head.service.loadBalancerSourceRanges": headService(func(h *v1beta1.HeadServiceSpec) {
 		h.LoadBalancerSourceRanges = []string{"10.0.0.0/8"}
@@ -106,7 +107,7 @@ var effects = map[string]specEdit{
 	"workerGroups.minReplicas":     group(func(g *v1beta1.WorkerGroup) { g.MinReplicas = number(5) }),
 	"workerGroups.maxReplicas":     group(func(g *v1beta1.WorkerGroup) { g.MaxReplicas = number(1) }),
 	"workerGroups.hostsPerReplica": group(func(g *v1beta1.WorkerGroup) { g.HostsPerReplica = 2 }),
-	"workerGroups.suspend":         group(func(g *v1beta1.WorkerGroup) { g.Suspend = true }),
+	"workerGroups.suspend":         group(func(g *v1beta1.WorkerGroup) { g.Suspend = new(true) }),
 	"workerGroups.drainSeconds":    group(func(g *v1beta1.WorkerGroup) { g.DrainSeconds = number(7) }),
 	"workerGroups.volumeClaimTemplates": group(func(g *v1beta1.WorkerGroup) {
 		g.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{claimTemplate("a")}
@@ -124,7 +125,7 @@ var effects = map[string]specEdit{
 	},
 	"authentication.secretName": func(s *v1beta1.ComputeClusterSpec) { s.Authentication.SecretName = "a" },
 	"network.isolation": func(s *v1beta1.ComputeClusterSpec) {
-		s.Network = &v1beta1.Network{Isolation: v1beta1.IsolationDisabled}
+		s.Network = &v1beta1.Network{Isolation: v1beta1.Disabled}
 	},
 	"network.allowFrom.from": func(s *v1beta1.ComputeClusterSpec) {
 		s.Network.AllowFrom[0].From = []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{}}}
@@ -137,17 +138,17 @@ var effects = map[string]specEdit{
 		s.Network.AllowTo[0].Ports = []networkingv1.NetworkPolicyPort{{}}
 	},
 	"network.cloudMetadata": func(s *v1beta1.ComputeClusterSpec) {
-		s.Network.CloudMetadata = v1beta1.CloudMetadataEnabled
+		s.Network.CloudMetadata = v1beta1.Enabled
 	},
 	"network.encryptionSize": func(s *v1beta1.ComputeClusterSpec) { s.Network.EncryptionSize = testkit.Resources("limits.cpu", "1") },
 
-	"network.encryption": func(s *v1beta1.ComputeClusterSpec) { s.Network.Encryption = v1beta1.EncryptionRequired },
+	"network.encryption": func(s *v1beta1.ComputeClusterSpec) { s.Network.Encryption = v1beta1.Enabled },
 
-	"upgradeStrategy.type":                   strategy(v1beta1.UpgradeRecreate, nil),
-	"upgradeStrategy.rolling.maxUnavailable": strategy(v1beta1.UpgradeRollingWorkers, &v1beta1.Rolling{MaxUnavailable: 2}),
-	"upgradeStrategy.rolling.maxSurge":       strategy(v1beta1.UpgradeRollingWorkers, &v1beta1.Rolling{MaxUnavailable: 1, MaxSurge: 1}),
-	"idlePolicy.afterSeconds":                func(s *v1beta1.ComputeClusterSpec) { s.IdlePolicy.AfterSeconds = 60 },
-	"idlePolicy.action":                      func(s *v1beta1.ComputeClusterSpec) { s.IdlePolicy.Action = v1beta1.IdleDelete },
+	"upgradeStrategy.type":                          strategy(v1beta1.ClusterUpgradeRecreate, nil),
+	"upgradeStrategy.rollingWorkers.maxUnavailable": strategy(v1beta1.ClusterUpgradeRollingWorkers, &v1beta1.RollingWorkers{MaxUnavailable: new(intstr.FromInt32(2))}),
+	"upgradeStrategy.rollingWorkers.maxSurge":       strategy(v1beta1.ClusterUpgradeRollingWorkers, &v1beta1.RollingWorkers{MaxUnavailable: new(intstr.FromInt32(1)), MaxSurge: new(intstr.FromInt32(1))}),
+	"idlePolicy.afterSeconds":                       func(s *v1beta1.ComputeClusterSpec) { s.IdlePolicy.AfterSeconds = 60 },
+	"idlePolicy.action":                             func(s *v1beta1.ComputeClusterSpec) { s.IdlePolicy.Action = v1beta1.IdleDelete },
 }
 
 func defaults(edit func(*v1beta1.PodDefaults)) specEdit {
@@ -166,9 +167,9 @@ func group(edit func(*v1beta1.WorkerGroup)) specEdit {
 	return func(s *v1beta1.ComputeClusterSpec) { edit(&s.WorkerGroups[0]) }
 }
 
-func strategy(kind string, rolling *v1beta1.Rolling) specEdit {
+func strategy(kind v1beta1.ClusterUpgradeType, rolling *v1beta1.RollingWorkers) specEdit {
 	return func(s *v1beta1.ComputeClusterSpec) {
-		s.UpgradeStrategy = &v1beta1.UpgradeStrategy{Type: kind, Rolling: rolling}
+		s.UpgradeStrategy = &v1beta1.ClusterUpgradeStrategy{Type: kind, RollingWorkers: rolling}
 	}
 }
 
@@ -198,12 +199,12 @@ func opened() *v1beta1.ComputeCluster {
 	of.Spec.Head.Ingress = &v1beta1.IngressSpec{Host: "a.example"}
 	of.Spec.Authentication = &v1beta1.Authentication{Mode: v1beta1.AuthenticationToken}
 	of.Spec.Network = &v1beta1.Network{
-		Isolation: v1beta1.IsolationEnabled,
+		Isolation: v1beta1.Enabled,
 		AllowFrom: []v1beta1.IngressRule{{From: []networkingv1.NetworkPolicyPeer{}, Ports: []v1beta1.Port{v1beta1.PortServe}}},
 		AllowTo:   []v1beta1.EgressRule{{To: []networkingv1.NetworkPolicyPeer{}}},
 	}
-	of.Spec.UpgradeStrategy = &v1beta1.UpgradeStrategy{
-		Type: v1beta1.UpgradeRollingWorkers, Rolling: &v1beta1.Rolling{MaxUnavailable: 1},
+	of.Spec.UpgradeStrategy = &v1beta1.ClusterUpgradeStrategy{
+		Type: v1beta1.ClusterUpgradeRollingWorkers, RollingWorkers: &v1beta1.RollingWorkers{MaxUnavailable: new(intstr.FromInt32(1))},
 	}
 	of.Spec.IdlePolicy = &v1beta1.IdlePolicy{AfterSeconds: 3600, Action: v1beta1.IdleSuspend}
 	return of
@@ -247,7 +248,7 @@ func TestEveryFieldHasAnEffect(t *testing.T) {
 			of.Spec.Autoscaling, of.Spec.WorkerGroups[0].MaxReplicas = &v1beta1.Autoscaling{}, number(9)
 		}
 		if path == "network.encryptionSize" {
-			of.Spec.Network.Encryption = v1beta1.EncryptionRequired
+			of.Spec.Network.Encryption = v1beta1.Enabled
 		}
 		if strings.HasPrefix(path, "scheduler.") {
 			of.Spec.Scheduler = &v1beta1.Scheduler{Name: v1beta1.SchedulerVolcano}

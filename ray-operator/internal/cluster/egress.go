@@ -29,7 +29,7 @@ func (o observer) seePolicies(ctx context.Context, cluster *v1beta1.ComputeClust
 // leavesEgress reports whether a cluster's spec says nothing of what its pods reach.
 func leavesEgress(cluster *v1beta1.ComputeCluster) bool {
 	network := cluster.Spec.Network
-	return network == nil || network.AllowTo == nil && network.CloudMetadata != v1beta1.CloudMetadataEnabled && network.Isolation != v1beta1.IsolationDisabled
+	return network == nil || network.AllowTo == nil && network.CloudMetadata != v1beta1.Enabled && network.Isolation != v1beta1.Disabled
 }
 
 // networkPolicyOf returns the policy around the cluster's pods. Where the namespace has one that limits what all its

@@ -20,10 +20,10 @@ func TestNetworkPolicy_LeavesEgressToTheNamespace(t *testing.T) {
 		"said nothing":               {nil, false, true},
 		"said nothing, ruled":        {nil, true, false},
 		"allowTo, ruled":             {allow, true, true},
-		"metadata for them":          {&v1beta1.Network{CloudMetadata: v1beta1.CloudMetadataEnabled}, true, false},
-		"isolation said, and ruled":  {&v1beta1.Network{Isolation: v1beta1.IsolationEnabled}, true, false},
-		"isolation said, not ruled":  {&v1beta1.Network{Isolation: v1beta1.IsolationEnabled}, false, true},
-		"metadata closed, not ruled": {&v1beta1.Network{CloudMetadata: v1beta1.CloudMetadataDisabled}, false, true},
+		"metadata for them":          {&v1beta1.Network{CloudMetadata: v1beta1.Enabled}, true, false},
+		"isolation said, and ruled":  {&v1beta1.Network{Isolation: v1beta1.Enabled}, true, false},
+		"isolation said, not ruled":  {&v1beta1.Network{Isolation: v1beta1.Enabled}, false, true},
+		"metadata closed, not ruled": {&v1beta1.Network{CloudMetadata: v1beta1.Disabled}, false, true},
 	} {
 		of := demo()
 		of.Spec.Network = test.network

@@ -114,7 +114,7 @@ func replaceHead(p *planner) {
 // again then. A head that is lost anyway is told of as lost.
 func recreatePods(p *planner) bool {
 	strategy := p.cluster.Spec.UpgradeStrategy
-	if strategy == nil || strategy.Type != v1beta1.UpgradeRecreate || p.head == nil || p.head.isTerminating() {
+	if strategy == nil || strategy.Type != v1beta1.ClusterUpgradeRecreate || p.head == nil || p.head.isTerminating() {
 		return false
 	}
 	old := slices.DeleteFunc(p.intents.outdatedPods(p.seen.Pods, p.Turn), Pod.isUnstarted) // which are replaced by themselves

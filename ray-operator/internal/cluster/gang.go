@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/utils/ptr"
+
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -78,7 +80,7 @@ func gangOf(s *situation, sizes map[string]Size) gang.Gang {
 		if isAutoscaled(cluster) {
 			size = boundsOf(group).Min
 		}
-		if !group.Suspend {
+		if !ptr.Deref(group.Suspend, false) {
 			members[group.Name] = size * pod.Hosts(group)
 		}
 	}

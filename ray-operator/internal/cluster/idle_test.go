@@ -55,11 +55,12 @@ func TestKeepUntil_HoldsTheIdlePolicy(t *testing.T) {
 	at := func(ahead time.Duration) string { return now.Add(ahead).Format(time.RFC3339) }
 	const act, soon = "", "IdleSoon"
 	for name, test := range map[string]struct {
-		value, by, action string
-		idle              time.Duration
-		want              string // the reason of the condition, or act
-		wake              time.Duration
-		words             string
+		value, by string
+		action    v1beta1.IdleAction
+		idle      time.Duration
+		want      string // the reason of the condition, or act
+		wake      time.Duration
+		words     string
 	}{
 		"nobody asks":                 {"", "", v1beta1.IdleSuspend, 20 * time.Minute, act, 0, ""},
 		"for an hour":                 {at(time.Hour), "ana", v1beta1.IdleSuspend, 20 * time.Minute, "IdleKept", time.Hour, "2026-01-01T13:00:00Z at the request of ana, and suspended then"},

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 )
@@ -25,7 +27,7 @@ func limitNodes(cluster *v1beta1.ComputeCluster, sizes map[string]Size) {
 	for _, group := range byPriority(cluster) {
 		size, hosts := sizes[group.Name], pod.Hosts(group)
 		more := size.Replicas - size.Staying
-		if more <= 0 || group.Suspend || size.Rolled {
+		if more <= 0 || ptr.Deref(group.Suspend, false) || size.Rolled {
 			continue
 		}
 		if admitted := max(0, room) / hosts; admitted < more {

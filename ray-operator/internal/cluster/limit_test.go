@@ -61,7 +61,7 @@ func TestDecide_KeepsWithinMaxNodes(t *testing.T) {
 }
 
 func rolledAway(of *v1beta1.ComputeCluster, seen *cluster.Seen) {
-	strategy(v1beta1.UpgradeRollingWorkers, nil)(&of.Spec)
+	strategy(v1beta1.ClusterUpgradeRollingWorkers, nil)(&of.Spec)
 	exiting("Rolling", time.Minute, time.Minute)(seen.Pods[2].Pod)
 	seen.Record.Roll = cluster.Roll{Group: "cpu", Size: 2}
 }

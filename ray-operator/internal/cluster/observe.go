@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -149,7 +151,7 @@ func (o observer) seeJobs(ctx context.Context, cluster *v1beta1.ComputeCluster, 
 	}
 	for i := range jobs.Items {
 		job := &jobs.Items[i]
-		if !job.Spec.Suspend && job.DeletionTimestamp == nil && reconcile.IsOurs(job.Spec.ManagedBy) {
+		if !ptr.Deref(job.Spec.Suspend, false) && job.DeletionTimestamp == nil && reconcile.IsOurs(job.Spec.ManagedBy) {
 			seen.Wanted = job.Name
 			return nil
 		}

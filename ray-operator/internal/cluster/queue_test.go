@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
@@ -44,7 +45,7 @@ func suspendedBy(cause string) func(*cluster.Seen) {
 }
 
 func TestQueue_HoldsAndLets(t *testing.T) {
-	suspended := func(c *v1beta1.ComputeCluster) { c.Spec.Suspend = true }
+	suspended := func(c *v1beta1.ComputeCluster) { c.Spec.Suspend = new(true) }
 	damaged := func(s *cluster.Seen) { s.RecordError = errors.New("no JSON") }
 	for name, test := range map[string]struct {
 		seen cluster.Seen
@@ -146,7 +147,7 @@ func TestQueue_KeepsSizesInTheQuota(t *testing.T) {
 
 func TestQueue_LeavesNoSurge(t *testing.T) {
 	of := demo()
-	of.Spec.UpgradeStrategy = &v1beta1.UpgradeStrategy{Type: v1beta1.UpgradeRollingWorkers, Rolling: &v1beta1.Rolling{MaxSurge: 2}}
+	of.Spec.UpgradeStrategy = &v1beta1.ClusterUpgradeStrategy{Type: v1beta1.ClusterUpgradeRollingWorkers, RollingWorkers: &v1beta1.RollingWorkers{MaxUnavailable: new(intstr.FromInt32(0)), MaxSurge: new(intstr.FromInt32(2))}}
 	outOfDate := func(s *cluster.Seen) {
 		for _, worker := range s.Pods[1:] {
 			old(worker.Pod)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
@@ -217,7 +219,7 @@ func mirroredSuspension(cluster *v1beta1.ComputeCluster) Suspension {
 	switch {
 	case told == nil:
 		return Suspension{}
-	case told.Reason == reason.SuspendedIdle.Code, told.Reason == reason.Suspending.Code && !cluster.Spec.Suspend:
+	case told.Reason == reason.SuspendedIdle.Code, told.Reason == reason.Suspending.Code && !ptr.Deref(cluster.Spec.Suspend, false):
 		return Suspension{Cause: suspendedIdle, Generation: told.ObservedGeneration, Resume: resumption(cluster)}
 	case told.Reason == reason.SuspendedBySpec.Code, told.Reason == reason.Suspending.Code:
 		return Suspension{Cause: suspendedBySpec}

@@ -75,7 +75,7 @@ func TestSparesRecord(t *testing.T) {
 		"workers tell that there was a head":   {func(*v1beta1.ComputeCluster) {}, false},
 		"nobody tells where there is no group": {func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups = nil }, true},
 		"nor where no worker is wanted":        {func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups[0].Replicas = &none }, true},
-		"nor where the group is suspended":     {func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups[0].Suspend = true }, true},
+		"nor where the group is suspended":     {func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups[0].Suspend = new(true) }, true},
 		"sizes are kept": {func(c *v1beta1.ComputeCluster) {
 			c.Spec.Autoscaling, c.Spec.WorkerGroups[0].Replicas = &v1beta1.Autoscaling{}, nil
 			c.Spec.WorkerGroups[0].MinReplicas, c.Spec.WorkerGroups[0].MaxReplicas = &one, &four

@@ -1,6 +1,9 @@
 package cluster
 
 import (
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scale"
@@ -74,8 +77,12 @@ func beginRoll(p *planner, m *members) {
 // otherwise.
 func paceOf(s *situation, sizes map[string]Size, group *v1beta1.WorkerGroup) scale.RollPace {
 	pace := scale.RollPace{Wanted: sizes[group.Name].Replicas, Unavailable: 1}
-	if rolling := s.cluster.Spec.UpgradeStrategy.Rolling; rolling != nil {
-		pace.Unavailable, pace.Surge = int(rolling.MaxUnavailable), int(rolling.MaxSurge)
+	if rolling := s.cluster.Spec.UpgradeStrategy.RollingWorkers; rolling != nil {
+		pace.Unavailable = replicasOf(rolling.MaxUnavailable, 1, pace.Wanted, false)
+		pace.Surge = replicasOf(rolling.MaxSurge, 0, pace.Wanted, true)
+		if pace.Surge == 0 { // a percentage of few replicas is rounded down to none
+			pace.Unavailable = max(pace.Unavailable, 1)
+		}
 	}
 	if s.seen.Queue.Queue != "" { // which has given quota for no pod beyond its sizes
 		return scale.RollPace{Wanted: pace.Wanted, Unavailable: max(pace.Unavailable, 1)}
@@ -94,6 +101,16 @@ func paceOf(s *situation, sizes map[string]Size, group *v1beta1.WorkerGroup) sca
 	}
 	pace.Surge = min(pace.Surge, max(beyond, least))
 	return pace
+}
+
+// replicasOf returns a number or percentage of replicas as a number.
+func replicasOf(amount *intstr.IntOrString, otherwise int32, all int, roundUp bool) int {
+	given := ptr.Deref(amount, intstr.FromInt32(otherwise))
+	number, err := intstr.GetScaledValueFromIntOrPercent(&given, all, roundUp)
+	if err != nil { // the schema admits numbers and percentages alone
+		return int(otherwise)
+	}
+	return number
 }
 
 // chooseRolledGroup returns the group that a rolling replacement is at, and what it does or waits for, nil if there is

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"pgregory.net/rapid"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
@@ -60,8 +61,8 @@ func TestRollOfAnAutoscaledGroup_KeepsItsBounds(t *testing.T) {
 			c.Spec.WorkerGroups[0].MaxReplicas = &most
 			nodes := int32(g.nodes)
 			c.Spec.Autoscaling.MaxNodes = &nodes
-			c.Spec.UpgradeStrategy = &v1beta1.UpgradeStrategy{
-				Type: v1beta1.UpgradeRollingWorkers, Rolling: &v1beta1.Rolling{MaxUnavailable: int32(g.unavailable), MaxSurge: int32(g.surge)},
+			c.Spec.UpgradeStrategy = &v1beta1.ClusterUpgradeStrategy{
+				Type: v1beta1.ClusterUpgradeRollingWorkers, RollingWorkers: &v1beta1.RollingWorkers{MaxUnavailable: new(intstr.FromInt32(int32(g.unavailable))), MaxSurge: new(intstr.FromInt32(int32(g.surge)))},
 			}
 		})
 		g.seen = elasticPods(g.of, workers)

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -138,7 +140,7 @@ func ordersFor(b basis, sizes map[string]Size) *scalelink.Orders {
 	if spec == nil || b.head == nil || b.head.isTerminating() || !pod.HasAutoscaler(b.head.Pod) {
 		return nil
 	}
-	all := scalelink.Orders{Head: string(b.head.UID), Pace: cmp.Or(spec.Pace, v1beta1.PaceDefault)}
+	all := scalelink.Orders{Head: string(b.head.UID), Pace: string(cmp.Or(spec.Pace, v1beta1.PaceDefault))}
 	if spec.MaxNodes != nil {
 		all.MaxNodes = int(*spec.MaxNodes)
 	}
@@ -169,7 +171,7 @@ func ordersFor(b basis, sizes map[string]Size) *scalelink.Orders {
 func ordersOf(cluster *v1beta1.ComputeCluster, group *v1beta1.WorkerGroup) scalelink.Group {
 	within := boundsOf(group)
 	one := scalelink.Group{
-		Name: group.Name, Min: within.Min, Max: within.Max, Hosts: pod.Hosts(group), Suspended: group.Suspend,
+		Name: group.Name, Min: within.Min, Max: within.Max, Hosts: pod.Hosts(group), Suspended: ptr.Deref(group.Suspend, false),
 		IdleTimeout:     secondsOr(group.IdleTimeoutSeconds, secondsOr(cluster.Spec.Autoscaling.IdleTimeoutSeconds, defaultIdle)),
 		CapacityTimeout: secondsOr(group.CapacityTimeoutSeconds, 0),
 	}

@@ -6,7 +6,10 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
@@ -36,7 +39,7 @@ func reportSizes(t *statusDraft) {
 		size, known := t.plan.Sizes[group.Name]
 		if held := t.plan.Scaled[group.Name]; known && held != nil {
 			told.Groups = append(told.Groups, v1beta1.GroupTarget{
-				Name: group.Name, Target: int32(size.Replicas), Replicas: held[0], Reason: size.Reason, Rolled: size.Rolled,
+				Name: group.Name, Target: int32(size.Replicas), Replicas: givenReplicas(held[0]), Message: size.Reason, Rolled: size.Rolled,
 			})
 		}
 	}
@@ -44,13 +47,21 @@ func reportSizes(t *statusDraft) {
 	if !isAutoscaled(t.cluster) || !scaler.Heard || t.head == nil {
 		return
 	}
-	told.HeadUID = string(t.head.UID)
+	told.HeadUID = t.head.UID
 	told.Retiring = listRetiring(t)
 	told.RetiringTotal, told.InfeasibleTotal = int32(len(told.Retiring)), int32(len(scaler.Word.Never))
 	told.Retiring = told.Retiring[:min(len(told.Retiring), mostTold)]
 	for _, never := range scaler.Word.Never[:min(len(scaler.Word.Never), mostTold)] {
-		told.Infeasible = append(told.Infeasible, v1beta1.InfeasibleShape{Shape: never.Shape, Count: int32(never.Count), Reason: never.Reason})
+		told.Infeasible = append(told.Infeasible, v1beta1.InfeasibleShape{Shape: never.Shape, Count: int32(never.Count), Message: never.Reason})
 	}
+}
+
+// givenReplicas returns the replicas of a spec, nil for the negative number that stands in the record for none.
+func givenReplicas(recorded int32) *int32 {
+	if recorded < 0 {
+		return nil
+	}
+	return &recorded
 }
 
 // listRetiring returns the workers that the autoscaler gives back, and those on a planned exit.
@@ -63,11 +74,11 @@ func listRetiring(t *statusDraft) []v1beta1.RetiringWorker {
 			exit := p.plannedExit()
 			until := metav1.NewTime(exit.Until)
 			all = append(all, v1beta1.RetiringWorker{
-				Pod: p.Name, UID: string(p.UID), Reason: exit.Why, State: v1beta1.RetiringDraining, Deadline: &until,
+				Pod: p.Name, UID: p.UID, Reason: exit.Why, State: v1beta1.RetiringDraining, DeadlineTime: &until,
 			})
 		case named >= 0:
 			leaver := t.seen.Scaler.Word.Leaving[named]
-			one := v1beta1.RetiringWorker{Pod: p.Name, UID: leaver.Pod, Node: leaver.Node, Reason: leaver.Reason, State: v1beta1.RetiringDraining}
+			one := v1beta1.RetiringWorker{Pod: p.Name, UID: types.UID(leaver.Pod), Node: leaver.Node, Reason: leaver.Reason, State: v1beta1.RetiringDraining}
 			if leaver.Drained {
 				one.State = v1beta1.RetiringDrained
 			}
@@ -143,7 +154,7 @@ func describeShapes(of *v1beta1.AutoscalingStatus) string {
 	var parts []string
 	all := of.Infeasible
 	for _, one := range all[:min(most, len(all))] {
-		parts = append(parts, fmt.Sprintf("%d × %s (%s)", one.Count, one.Shape, one.Reason))
+		parts = append(parts, fmt.Sprintf("%d × %s (%s)", one.Count, one.Shape, one.Message))
 	}
 	if more := int(of.InfeasibleTotal) - most; more > 0 {
 		parts = append(parts, fmt.Sprintf("and %d more shapes", more))
@@ -167,7 +178,7 @@ func desiredReplicas(t *statusDraft, group *v1beta1.WorkerGroup) int {
 	if size, known := t.plan.Sizes[group.Name]; known {
 		return size.Replicas
 	}
-	if group.Suspend {
+	if ptr.Deref(group.Suspend, false) {
 		return 0
 	}
 	return scale.Follow(pod.Replicas(t.cluster, group), 0, boundsOf(group))
@@ -190,9 +201,9 @@ func mirroredSizes(cluster *v1beta1.ComputeCluster) map[string]Held {
 	}
 	all := map[string]Held{}
 	for _, target := range status.Groups {
-		all[target.Name] = Held{target.Replicas}
+		all[target.Name] = Held{recordReplicas(target.Replicas)}
 		if !isAutoscaled(cluster) {
-			all[target.Name] = Held{target.Replicas, target.Target}
+			all[target.Name] = Held{recordReplicas(target.Replicas), target.Target}
 		}
 	}
 	return all

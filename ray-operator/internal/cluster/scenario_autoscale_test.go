@@ -1,12 +1,14 @@
 package cluster_test
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink"
@@ -108,7 +110,7 @@ func TestAutoscaling(t *testing.T) {
 			sizes(w, "demo", map[string]int{"cpu": 4})
 		}},
 		testkit.Scenario{Name: "rolled-with-a-surge", Run: func(w *testkit.World) {
-			begun(w, strategyOf(v1beta1.UpgradeRollingWorkers, &v1beta1.Rolling{MaxSurge: 1}))
+			begun(w, strategyOf(v1beta1.ClusterUpgradeRollingWorkers, &v1beta1.RollingWorkers{MaxUnavailable: new(intstr.FromInt32(0)), MaxSurge: new(intstr.FromInt32(1))}))
 			reimage(w, "new")
 			w.After(10 * time.Minute)
 			imaged(w, map[string]int{"new": 2})
@@ -119,10 +121,10 @@ func TestAutoscaling(t *testing.T) {
 		testkit.Scenario{Name: "group-added", Run: groupAdded},
 		testkit.Scenario{Name: "group-suspended", Run: func(w *testkit.World) {
 			begun(w)
-			w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups[0].Suspend = true })
+			w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups[0].Suspend = new(true) })
 			w.After(10 * time.Minute)
 			sizes(w, "demo", map[string]int{"cpu": 0})
-			w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups[0].Suspend = false })
+			w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups[0].Suspend = new(false) })
 			scaledTo(w, 3)
 			sizes(w, "demo", map[string]int{"cpu": 3})
 		}},
@@ -130,7 +132,7 @@ func TestAutoscaling(t *testing.T) {
 }
 
 // strategyOf edits a cluster's upgrade strategy.
-func strategyOf(kind string, rolling *v1beta1.Rolling) func(*v1beta1.ComputeCluster) {
+func strategyOf(kind v1beta1.ClusterUpgradeType, rolling *v1beta1.RollingWorkers) func(*v1beta1.ComputeCluster) {
 	return func(c *v1beta1.ComputeCluster) { strategy(kind, rolling)(&c.Spec) }
 }
 
@@ -272,10 +274,10 @@ func TestWhatTheAutoscalerSays(t *testing.T) {
 	w.After(time.Minute)
 	w.Expect("demo", ready, "Autoscaling=True Infeasible")
 	status := w.Cluster("demo").Status.Autoscaling
-	if len(status.Groups) != 1 || status.Groups[0] != (v1beta1.GroupTarget{Name: "cpu", Target: 5, Replicas: 2, Reason: "3 × {CPU: 1}"}) {
+	if len(status.Groups) != 1 || !reflect.DeepEqual(status.Groups[0], v1beta1.GroupTarget{Name: "cpu", Target: 5, Replicas: new(int32(2)), Message: "3 × {CPU: 1}"}) {
 		t.Errorf("groups %+v", status.Groups)
 	}
-	if len(status.Infeasible) != 1 || status.Infeasible[0].Shape != "{GPU: 16}" || status.HeadUID != string(w.Head("demo").UID) {
+	if len(status.Infeasible) != 1 || status.Infeasible[0].Shape != "{GPU: 16}" || status.HeadUID != w.Head("demo").UID {
 		t.Errorf("status %+v", status)
 	}
 	grew := func(event string) bool {
@@ -310,7 +312,7 @@ func TestWhoIsLeavingIsTold(t *testing.T) {
 	w.Edit("demo", func(c *v1beta1.ComputeCluster) { *c.Spec.WorkerGroups[0].MaxReplicas = 4 })
 	w.Settle()
 	retiring = w.Cluster("demo").Status.Autoscaling.Retiring
-	if len(retiring) != 1 || retiring[0].State != v1beta1.RetiringDraining || retiring[0].Reason != "Surplus" || retiring[0].Deadline == nil {
+	if len(retiring) != 1 || retiring[0].State != v1beta1.RetiringDraining || retiring[0].Reason != "Surplus" || retiring[0].DeadlineTime == nil {
 		t.Errorf("retiring above the maximum %+v", retiring)
 	}
 }

@@ -20,7 +20,7 @@ import (
 
 func encrypted(workers int32) *v1beta1.ComputeCluster {
 	cluster := testkit.Cluster("demo", testkit.Group("cpu", workers))
-	cluster.Spec.Network = &v1beta1.Network{Encryption: v1beta1.EncryptionRequired}
+	cluster.Spec.Network = &v1beta1.Network{Encryption: v1beta1.Enabled}
 	return cluster
 }
 
@@ -90,10 +90,10 @@ func authorityRenewed(w *testkit.World) {
 	w.Create(encrypted(1))
 	w.Settle()
 	first := authorityOf(w)
-	w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.Suspend = true })
+	w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.Suspend = new(true) })
 	w.Settle()
 	removeAuthority(w)
-	w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.Suspend = false })
+	w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.Suspend = new(false) })
 	w.Settle()
 	w.Expect("demo", ready)
 	if authorityOf(w).UID == first.UID {
@@ -126,10 +126,10 @@ func authorityOfAStore(w *testkit.World) {
 			w.Fatalf("pod %s speaks TLS with the Redis: %t, with others: %t", one.Name, !is, pod.IsEncrypted(one))
 		}
 	}
-	w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.Suspend = true })
+	w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.Suspend = new(true) })
 	w.Settle()
 	removeAuthority(w)
-	w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.Suspend = false })
+	w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.Suspend = new(false) })
 	w.Settle()
 	w.Expect("demo", ready, serves)
 	if authorityOf(w).UID == first.UID {

@@ -239,7 +239,7 @@ func notWanted(w *testkit.World) {
 	kept := testkit.UIDs(w.Pods("demo"))
 	w.Edit("demo", func(c *v1beta1.ComputeCluster) {
 		c.Spec.Head.Ingress = nil
-		c.Spec.Network = &v1beta1.Network{Isolation: v1beta1.IsolationDisabled}
+		c.Spec.Network = &v1beta1.Network{Isolation: v1beta1.Disabled}
 	})
 	w.Settle()
 	w.Expect("demo", ready)
@@ -323,11 +323,11 @@ func claimsOutlive(w *testkit.World) {
 	claims(w, 2)
 	suspend(w, false)
 	w.Settle()
-	w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups[0].Suspend = true })
+	w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups[0].Suspend = new(true) })
 	w.Settle()
 	claims(w, 2)
 	w.Force(w.Head("demo"))
-	w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups[0].Suspend = false })
+	w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups[0].Suspend = new(false) })
 	w.Settle()
 	w.Expect("demo", ready)
 	for i, claim := range claims(w, 2) {

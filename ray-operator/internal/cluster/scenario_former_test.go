@@ -92,7 +92,7 @@ func restoreFormer(w *testkit.World, former []client.Object) {
 		w.Must(w.Client.Create(w.Ctx, made, client.FieldOwner(kube.FieldOwner)))
 		if pod, is := made.(*corev1.Pod); is && pod.Labels[v1beta1.LabelRole] == v1beta1.RoleHead {
 			record = strings.ReplaceAll(record, string(object.GetUID()), string(made.GetUID()))
-			status.Head.UID = string(made.GetUID())
+			status.Head.UID = made.GetUID()
 		}
 	}
 	w.Annotate(cluster, v1beta1.AnnotationRecord, record)

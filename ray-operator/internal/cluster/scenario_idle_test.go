@@ -11,7 +11,7 @@ import (
 )
 
 // used is a running cluster with an idle policy of two minutes, and somebody who uses it.
-func used(w *testkit.World, action string) {
+func used(w *testkit.World, action v1beta1.IdleAction) {
 	w.Helper()
 	cluster := testkit.Cluster("demo", testkit.Group("cpu", 2))
 	cluster.Spec.IdlePolicy = &v1beta1.IdlePolicy{AfterSeconds: 120, Action: action}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
@@ -15,8 +16,8 @@ import (
 func rolling(w *testkit.World, unavailable, surge int32) {
 	w.Helper()
 	cluster := testkit.Cluster("demo", testkit.Group("cpu", 3))
-	cluster.Spec.UpgradeStrategy = &v1beta1.UpgradeStrategy{
-		Type: v1beta1.UpgradeRollingWorkers, Rolling: &v1beta1.Rolling{MaxUnavailable: unavailable, MaxSurge: surge},
+	cluster.Spec.UpgradeStrategy = &v1beta1.ClusterUpgradeStrategy{
+		Type: v1beta1.ClusterUpgradeRollingWorkers, RollingWorkers: &v1beta1.RollingWorkers{MaxUnavailable: new(intstr.FromInt32(unavailable)), MaxSurge: new(intstr.FromInt32(surge))},
 	}
 	w.Create(cluster)
 	w.Settle()
@@ -154,7 +155,7 @@ func TestRollingUnderway(t *testing.T) {
 
 func rolledHosts(w *testkit.World) {
 	cluster := testkit.Cluster("demo", sliced(2, 2))
-	cluster.Spec.UpgradeStrategy = &v1beta1.UpgradeStrategy{Type: v1beta1.UpgradeRollingWorkers}
+	cluster.Spec.UpgradeStrategy = &v1beta1.ClusterUpgradeStrategy{Type: v1beta1.ClusterUpgradeRollingWorkers}
 	w.Create(cluster)
 	w.Settle()
 	former := testkit.UIDs(w.Workers("demo", "tpu"))
@@ -172,7 +173,7 @@ func rolledHosts(w *testkit.World) {
 func recreating(w *testkit.World) {
 	w.Helper()
 	cluster := testkit.Cluster("demo", testkit.Group("cpu", 2))
-	cluster.Spec.UpgradeStrategy = &v1beta1.UpgradeStrategy{Type: v1beta1.UpgradeRecreate}
+	cluster.Spec.UpgradeStrategy = &v1beta1.ClusterUpgradeStrategy{Type: v1beta1.ClusterUpgradeRecreate}
 	w.Create(cluster)
 	w.Settle()
 	w.Expect("demo", ready)

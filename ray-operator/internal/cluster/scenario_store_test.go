@@ -136,7 +136,7 @@ func TestStore(t *testing.T) {
 				keeping(w, store())
 				former := testkit.UIDs(w.Pods("demo"))
 				w.Edit("demo", func(c *v1beta1.ComputeCluster) {
-					c.Spec.UpgradeStrategy = &v1beta1.UpgradeStrategy{Type: v1beta1.UpgradeRecreate}
+					c.Spec.UpgradeStrategy = &v1beta1.ClusterUpgradeStrategy{Type: v1beta1.ClusterUpgradeRecreate}
 					c.Spec.Image = "another"
 				})
 				w.Settle()
@@ -396,7 +396,7 @@ func TestManagedStore(t *testing.T) {
 		testkit.Scenario{Name: "set-deleted", Run: setDeleted},
 		testkit.Scenario{Name: "retained", Run: func(w *testkit.World) {
 			keeping(w, managedRedis())
-			w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.ControlStore.ManagedRedis.Retain = true })
+			w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.ControlStore.ManagedRedis.Retain = new(true) })
 			w.Settle()
 			w.Delete(w.Cluster("demo"))
 			w.Settle()
@@ -404,7 +404,7 @@ func TestManagedStore(t *testing.T) {
 			var claim corev1.PersistentVolumeClaim
 			w.Must(w.Client.Get(w.Ctx, clientKey("demo-store"), &claim))
 			again := managedRedis()
-			again.ManagedRedis.Retain = true
+			again.ManagedRedis.Retain = new(true)
 			keeping(w, again)
 			var now corev1.PersistentVolumeClaim
 			w.Must(w.Client.Get(w.Ctx, clientKey("demo-store"), &now))

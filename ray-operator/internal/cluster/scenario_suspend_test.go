@@ -14,7 +14,7 @@ const isSuspended = "Suspended=True SuspendedBySpec"
 
 func suspend(w *testkit.World, suspend bool) {
 	w.Helper()
-	w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.Suspend = suspend })
+	w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.Suspend = new(suspend) })
 }
 
 // gaveBack asserts that a suspended cluster has given back what it held, and kept the rest.
@@ -48,7 +48,7 @@ func TestSuspend(t *testing.T) {
 		}},
 		testkit.Scenario{Name: "suspended-from-the-start", Run: func(w *testkit.World) {
 			cluster := testkit.Cluster("demo", testkit.Group("cpu", 2))
-			cluster.Spec.Suspend = true
+			cluster.Spec.Suspend = new(true)
 			w.Create(cluster)
 			w.Settle()
 			gaveBack(w, isSuspended)
@@ -162,11 +162,11 @@ func resumedEarly(w *testkit.World) {
 func groupSuspended(w *testkit.World) {
 	started(w, "demo", testkit.Group("cpu", 2), testkit.Group("gpu", 1))
 	kept := testkit.UIDs(append(w.Workers("demo", "gpu"), w.Head("demo")))
-	w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups[0].Suspend = true })
+	w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups[0].Suspend = new(true) })
 	w.Settle()
 	w.Expect("demo", ready)
 	sizes(w, "demo", map[string]int{"": 1, "cpu": 0, "gpu": 1})
-	w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups[0].Suspend = false })
+	w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups[0].Suspend = new(false) })
 	w.Settle()
 	w.Expect("demo", ready)
 	sizes(w, "demo", map[string]int{"": 1, "cpu": 2, "gpu": 1})

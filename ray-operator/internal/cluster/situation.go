@@ -36,5 +36,5 @@ func (s *situation) hasStore() bool { return s.cluster.Spec.ControlStore != nil 
 // isRolling reports whether workers that are out of date are replaced one after the other.
 func (s *situation) isRolling() bool {
 	strategy := s.cluster.Spec.UpgradeStrategy
-	return strategy != nil && strategy.Type == v1beta1.UpgradeRollingWorkers
+	return strategy != nil && strategy.Type == v1beta1.ClusterUpgradeRollingWorkers
 }

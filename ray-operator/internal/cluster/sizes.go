@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
@@ -42,13 +44,8 @@ func boundsOf(group *v1beta1.WorkerGroup) scale.Bounds {
 // maxSize is more than the schema lets a group have.
 const maxSize = 10000
 
-// givenReplicas returns the replicas as the spec gives them, below zero where it does not.
-func givenReplicas(group *v1beta1.WorkerGroup) int32 {
-	if group.Replicas == nil {
-		return -1
-	}
-	return *group.Replicas
-}
+// recordReplicas returns replicas of a spec as the record has them: below zero where the spec does not give them.
+func recordReplicas(given *int32) int32 { return ptr.Deref(given, -1) }
 
 // Size is how many replicas a group must have.
 type Size struct {
@@ -80,7 +77,7 @@ func measureGroups(p *planner) {
 		if held := heldOf(b, group, size); held != nil {
 			p.Scaled[group.Name] = held
 		}
-		if group.Suspend {
+		if ptr.Deref(group.Suspend, false) {
 			size.Replicas = 0
 		}
 		p.Sizes[group.Name] = size
@@ -122,7 +119,7 @@ func sizeOf(b basis, group *v1beta1.WorkerGroup) (size Size, wake time.Duration)
 		if isRolled(b, group.Name) {
 			size.Replicas, size.Rolled, size.Reason = scale.Follow(b.seen.Record.Roll.Size, 0, within), true, rollReason
 		}
-	case held[0] != givenReplicas(group): // edited since
+	case held[0] != recordReplicas(group.Replicas): // edited since
 	case off:
 		size.Replicas = scale.Follow(kept, 0, within)
 	default:
@@ -133,7 +130,7 @@ func sizeOf(b basis, group *v1beta1.WorkerGroup) (size Size, wake time.Duration)
 
 // heldOf returns what the record must keep of a group, nil for nothing.
 func heldOf(b basis, group *v1beta1.WorkerGroup, size Size) Held {
-	replicas := givenReplicas(group)
+	replicas := recordReplicas(group.Replicas)
 	held, known := b.seen.Record.Scaled[group.Name]
 	_, off := held.size()
 	switch {
@@ -145,7 +142,7 @@ func heldOf(b basis, group *v1beta1.WorkerGroup, size Size) Held {
 		return nil
 	case off || b.Session != b.seen.Record.recordedTurn().Session: // sizes of a new session are not those of the moment
 		return held
-	case group.Suspend || b.cluster.Spec.Suspend || b.seen.Record.Suspended.Cause != "":
+	case ptr.Deref(group.Suspend, false) || ptr.Deref(b.cluster.Spec.Suspend, false) || b.seen.Record.Suspended.Cause != "":
 		return nil
 	default:
 		return Held{replicas, int32(size.Replicas)}
@@ -189,7 +186,7 @@ func hasStartedUp(b basis, sizes map[string]Size) bool {
 		if isAutoscaled(b.cluster) {
 			least = boundsOf(group).Min
 		}
-		if !group.Suspend && ready[group.Name] < least*pod.Hosts(group) {
+		if !ptr.Deref(group.Suspend, false) && ready[group.Name] < least*pod.Hosts(group) {
 			return false
 		}
 	}

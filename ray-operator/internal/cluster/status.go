@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -32,7 +34,6 @@ func Status(cluster *v1beta1.ComputeCluster, seen Seen, plan Plan, outcome Outco
 		ServiceName:        naming.HeadService(cluster.Name),
 		TokenSecretName:    pod.TokenSecret(cluster),
 		DashboardURL:       pod.DashboardURL(cluster),
-		Connect:            pod.Connect(cluster),
 		Conditions:         slices.Clone(cluster.Status.Conditions),
 	}
 	if turn := t.statusTurn(); cluster.Spec.ControlStore == nil && turn.Session < turn.Epoch {
@@ -42,8 +43,8 @@ func Status(cluster *v1beta1.ComputeCluster, seen Seen, plan Plan, outcome Outco
 	if t.head = headOf(t.pods, t.status.Epoch); t.head != nil {
 		made := t.head.CreationTimestamp
 		t.status.Head = &v1beta1.HeadStatus{
-			PodName: t.head.Name, UID: string(t.head.UID), Restarts: restarts(*t.head), NodeName: t.head.Spec.NodeName,
-			IP: t.head.Status.PodIP, Since: &made, Failures: t.statusFailures(),
+			PodName: t.head.Name, UID: t.head.UID, Restarts: restarts(*t.head), NodeName: t.head.Spec.NodeName,
+			IP: t.head.Status.PodIP, CreationTime: &made, Failures: t.statusFailures(),
 		}
 	}
 	examinePods(&t)
@@ -204,7 +205,7 @@ func explainGroup(t *statusDraft, group *v1beta1.WorkerGroup, counts v1beta1.Gro
 		return *t.plan.Held, true
 	case counts.Draining > 0 && complete:
 		return reason.Draining.Of(counts.Draining, group.Name), true
-	case group.Suspend && !t.plan.Suspended:
+	case ptr.Deref(group.Suspend, false) && !t.plan.Suspended:
 		return reason.GroupSuspended.Of(), true
 	}
 	findings := t.findings[group.Name]
@@ -244,6 +245,6 @@ func sumResources(t *statusDraft) {
 	t.status.Resources = sum
 	t.status.Summary = v1beta1.ClusterSummary{
 		Ready: fmt.Sprintf("%d/%d", workers.Ready, workers.Desired),
-		CPUs:  sum.Cpu().String(), Memory: sum.Memory().String(), GPUs: gpus.String(),
+		CPUs:  sum.Cpu().String(), Memory: sum.Memory().String(), GPUs: gpus.String(), Connect: pod.Connect(t.cluster),
 	}
 }

@@ -218,7 +218,7 @@ func TestReady_NamesARayWithoutIPv6(t *testing.T) {
 // TestUpToDate_NamesTheGroupThatARollWaitsFor: a group that cannot be complete keeps the next ones from being replaced.
 func TestUpToDate_NamesTheGroupThatARollWaitsFor(t *testing.T) {
 	of := testkit.Cluster("demo", testkit.Group("cpu", 2), testkit.Group("gpu", 1))
-	of.Spec.UpgradeStrategy = &v1beta1.UpgradeStrategy{Type: v1beta1.UpgradeRollingWorkers}
+	of.Spec.UpgradeStrategy = &v1beta1.ClusterUpgradeStrategy{Type: v1beta1.ClusterUpgradeRollingWorkers}
 	gpu := running(pod.Worker(of, &of.Spec.WorkerGroups[1], 0, 1), naming.Place{Group: "gpu", Epoch: 1})
 	outdated(gpu.Pod)
 	gpu.Annotations[v1beta1.AnnotationShape] = "other" // so that it cannot become what is wanted
@@ -282,11 +282,10 @@ func TestStatusNumbers(t *testing.T) {
 	counts, since := v1beta1.WorkerCounts{Desired: 2, Created: 2, Ready: 1}, metav1.NewTime(now.Add(-time.Hour))
 	want := v1beta1.ComputeClusterStatus{
 		ObservedGeneration: 7, Phase: v1beta1.PhaseStarting, Epoch: 1,
-		Summary:     v1beta1.ClusterSummary{Ready: "1/2", CPUs: "3", Memory: "5Gi", GPUs: "2"},
+		Summary:     v1beta1.ClusterSummary{Ready: "1/2", CPUs: "3", Memory: "5Gi", GPUs: "2", Connect: pod.Connect(of)},
 		ServiceName: "demo-head", TokenSecretName: "demo-token", DashboardURL: "http://demo-head.default.svc:8265",
-		Connect: pod.Connect(of),
 		Head: &v1beta1.HeadStatus{
-			PodName: seen.Pods[0].Name, UID: string(seen.Pods[0].UID), NodeName: "node-1", IP: "10.0.0.1", Since: &since,
+			PodName: seen.Pods[0].Name, UID: seen.Pods[0].UID, NodeName: "node-1", IP: "10.0.0.1", CreationTime: &since,
 		},
 		Workers: counts,
 		Groups: []v1beta1.GroupStatus{{ // the other one was built without a size

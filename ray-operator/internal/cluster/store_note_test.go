@@ -31,7 +31,7 @@ func TestNoteIsKeptBeforeARedisIsAsked(t *testing.T) {
 		"one whose head was lost":    {store: givenRedis(), edits: []func(*cluster.Seen){func(s *cluster.Seen) { s.Pods = s.Pods[1:] }}, want: true},
 		"what is noted":              {store: givenRedis(), edits: []func(*cluster.Seen){headless, func(s *cluster.Seen) { s.Store.Noted = true }}},
 		"one with a head":            {store: givenRedis()},
-		"a suspended one":            {store: givenRedis(), edits: []func(*cluster.Seen){headless}, spec: func(s *v1beta1.ComputeClusterSpec) { s.Suspend = true }},
+		"a suspended one":            {store: givenRedis(), edits: []func(*cluster.Seen){headless}, spec: func(s *v1beta1.ComputeClusterSpec) { s.Suspend = new(true) }},
 		"a managed Redis":            {store: managedRedis(), edits: []func(*cluster.Seen){headless}},
 		"an embedded store":          {store: embedded(), edits: []func(*cluster.Seen){headless}},
 		"no store":                   {edits: []func(*cluster.Seen){headless}},
@@ -77,7 +77,7 @@ func TestStoreSecret_IsMadeWithItsSet(t *testing.T) {
 	of.Spec.ControlStore = managedRedis()
 	fresh := cluster.Seen{RecordMissing: true, Token: cluster.Token{Presence: reconcile.Absent}}
 	for _, suspend := range []bool{false, true} {
-		of.Spec.Suspend = suspend
+		of.Spec.Suspend = new(suspend)
 		if plan := decide(of, fresh); !plan.StoreSecret {
 			t.Errorf("suspended %t: the Secret is not made: %s", suspend, plan)
 		}

@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"k8s.io/utils/ptr"
+
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -54,7 +56,7 @@ func ownSuspension(p *planner) Suspension {
 	was := p.seen.Record.Suspended
 	now := Suspension{Cause: suspendedIdle, Generation: p.cluster.Generation, Resume: resumption(p.cluster)}
 	switch {
-	case p.cluster.Spec.Suspend:
+	case ptr.Deref(p.cluster.Spec.Suspend, false):
 		return Suspension{Cause: suspendedBySpec}
 	case was.Cause == now.Cause && was.Generation == now.Generation && was.Resume == now.Resume && p.seen.Wanted == "":
 		return was

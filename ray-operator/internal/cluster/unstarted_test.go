@@ -47,8 +47,8 @@ const (
 
 // TestDecide_ReplacesWhatNeverStarted: under every strategy, and nothing that ran with it.
 func TestDecide_ReplacesWhatNeverStarted(t *testing.T) {
-	for _, kind := range []string{v1beta1.UpgradeOnDelete, v1beta1.UpgradeRollingWorkers, v1beta1.UpgradeRecreate} {
-		t.Run(kind, func(t *testing.T) {
+	for _, kind := range []v1beta1.ClusterUpgradeType{v1beta1.ClusterUpgradeNone, v1beta1.ClusterUpgradeRollingWorkers, v1beta1.ClusterUpgradeRecreate} {
+		t.Run(string(kind), func(t *testing.T) {
 			edit := upgrade(kind, nil)
 			checkCases(t, map[string]case_{
 				"a worker":                  {edit, given(1, pods(1, misspelt)), "+cpu2@1 " + replaced + "30s"},
@@ -65,8 +65,8 @@ func TestDecide_ReplacesWhatNeverStarted(t *testing.T) {
 				},
 				"a head, and workers that cannot wait for the next": {
 					edit, given(1, pods(0, misspelt), pods(1, starting), pods(1, old), pods(2, unborn)),
-					newEpoch + "-head@1/5s -cpu0@1/5s -cpu1@1/5s !" + map[string]string{
-						v1beta1.UpgradeOnDelete: "NeverStarted", v1beta1.UpgradeRollingWorkers: "NeverStarted", v1beta1.UpgradeRecreate: "Recreating",
+					newEpoch + "-head@1/5s -cpu0@1/5s -cpu1@1/5s !" + map[v1beta1.ClusterUpgradeType]string{
+						v1beta1.ClusterUpgradeNone: "NeverStarted", v1beta1.ClusterUpgradeRollingWorkers: "NeverStarted", v1beta1.ClusterUpgradeRecreate: "Recreating",
 					}[kind] + " 30s",
 				},
 				"not a head that is as wanted": {edit, given(1, pods(0, unborn)), "30s"},
@@ -77,7 +77,7 @@ func TestDecide_ReplacesWhatNeverStarted(t *testing.T) {
 
 // TestDecide_ReplacesUnstartedOfAnAutoscaledGroup: as many as the autoscaler wants, and none beside them.
 func TestDecide_ReplacesUnstartedOfAnAutoscaledGroup(t *testing.T) {
-	for _, kind := range []string{v1beta1.UpgradeOnDelete, v1beta1.UpgradeRollingWorkers, v1beta1.UpgradeRecreate} {
+	for _, kind := range []v1beta1.ClusterUpgradeType{v1beta1.ClusterUpgradeNone, v1beta1.ClusterUpgradeRollingWorkers, v1beta1.ClusterUpgradeRecreate} {
 		of := elastic(func(c *v1beta1.ComputeCluster) { strategy(kind, nil)(&c.Spec) })
 		seen := elasticPods(of, 2)
 		seen.Scaler = cluster.Scaler{Heard: true, Connected: true, Word: scalelink.Word{Targets: []scalelink.Target{{Group: "cpu", Replicas: 2}}}}
@@ -98,7 +98,7 @@ func TestDecide_LeavesWhatRan(t *testing.T) {
 		"a worker that was ready":  {nil, given(1, pods(1, rayless(10*time.Second))), "30s"},
 		"a worker that ended once": {nil, given(1, pods(1, looped)), "30s"},
 		"a head that starts":       {nil, given(1, pods(0, starting), pods(0, old)), "30s"},
-		"a head that ended once":   {upgrade(v1beta1.UpgradeRollingWorkers, nil), given(1, pods(0, looped)), "30s"},
+		"a head that ended once":   {upgrade(v1beta1.ClusterUpgradeRollingWorkers, nil), given(1, pods(0, looped)), "30s"},
 	})
 }
 
@@ -139,14 +139,14 @@ func TestDecide_KeepsTheSizeItCorrects(t *testing.T) {
 }
 
 // stuck is a cluster of a strategy whose pods have an image that nobody can pull, those of a role or all.
-func stuck(w *testkit.World, kind, role string, edit func(*v1beta1.ComputeCluster)) {
+func stuck(w *testkit.World, kind v1beta1.ClusterUpgradeType, role string, edit func(*v1beta1.ComputeCluster)) {
 	w.Helper()
 	failing := true
 	w.Kubelet.Idle = func(pod *corev1.Pod) bool { // workers run once their head does
 		return broken(pod) || role != v1beta1.RoleWorker && failing && !isHead(pod)
 	}
 	of := testkit.Cluster("demo", testkit.Group("cpu", 2))
-	of.Spec.UpgradeStrategy = &v1beta1.UpgradeStrategy{Type: kind}
+	of.Spec.UpgradeStrategy = &v1beta1.ClusterUpgradeStrategy{Type: kind}
 	edit(of)
 	w.Create(of)
 	w.Settle()
@@ -157,7 +157,7 @@ func stuck(w *testkit.World, kind, role string, edit func(*v1beta1.ComputeCluste
 func isHead(pod *corev1.Pod) bool { return pod.Labels[v1beta1.LabelRole] == v1beta1.RoleHead }
 
 // correctedAll corrects the image of all pods: none of them ever ran.
-func correctedAll(w *testkit.World, kind string) {
+func correctedAll(w *testkit.World, kind v1beta1.ClusterUpgradeType) {
 	stuck(w, kind, "", func(c *v1beta1.ComputeCluster) { c.Spec.Image = "broken" })
 	former := testkit.UIDs(w.Pods("demo"))
 	w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.Image = "" })
@@ -173,7 +173,7 @@ func correctedAll(w *testkit.World, kind string) {
 }
 
 // correctedHead corrects the head alone: the workers, which are as wanted, stay.
-func correctedHead(w *testkit.World, kind string) {
+func correctedHead(w *testkit.World, kind v1beta1.ClusterUpgradeType) {
 	stuck(w, kind, v1beta1.RoleHead, func(c *v1beta1.ComputeCluster) { c.Spec.Image, c.Spec.WorkerGroups[0].Image = "broken", "mine" })
 	kept := testkit.UIDs(w.Workers("demo", "cpu"))
 	w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.Image = "" })
@@ -184,7 +184,7 @@ func correctedHead(w *testkit.World, kind string) {
 }
 
 // correctedWorkers corrects a group: the head, which ran, stays.
-func correctedWorkers(w *testkit.World, kind string) {
+func correctedWorkers(w *testkit.World, kind v1beta1.ClusterUpgradeType) {
 	stuck(w, kind, v1beta1.RoleWorker, func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups[0].Image = "broken" })
 	head := w.Head("demo").UID
 	reimage(w, "")
@@ -219,11 +219,11 @@ func correctedBeside(w *testkit.World) {
 }
 
 func TestUnstarted(t *testing.T) {
-	for _, kind := range []string{v1beta1.UpgradeOnDelete, v1beta1.UpgradeRollingWorkers, v1beta1.UpgradeRecreate} {
+	for _, kind := range []v1beta1.ClusterUpgradeType{v1beta1.ClusterUpgradeNone, v1beta1.ClusterUpgradeRollingWorkers, v1beta1.ClusterUpgradeRecreate} {
 		play(t,
-			testkit.Scenario{Name: "all-" + kind, Run: func(w *testkit.World) { correctedAll(w, kind) }},
-			testkit.Scenario{Name: "head-" + kind, Run: func(w *testkit.World) { correctedHead(w, kind) }},
-			testkit.Scenario{Name: "workers-" + kind, Run: func(w *testkit.World) { correctedWorkers(w, kind) }},
+			testkit.Scenario{Name: "all-" + string(kind), Run: func(w *testkit.World) { correctedAll(w, kind) }},
+			testkit.Scenario{Name: "head-" + string(kind), Run: func(w *testkit.World) { correctedHead(w, kind) }},
+			testkit.Scenario{Name: "workers-" + string(kind), Run: func(w *testkit.World) { correctedWorkers(w, kind) }},
 		)
 	}
 	play(t,

@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"k8s.io/utils/ptr"
+
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scale"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -37,7 +39,7 @@ func planGroups(p *planner) {
 func resizeGroup(p *planner, m *members, rolling bool) {
 	size, why := p.wantedReplicas(m.group), exitSurplus
 	switch {
-	case m.group.Suspend:
+	case ptr.Deref(m.group.Suspend, false):
 		why = exitSuspended
 	case rolling:
 		size = rollGroup(m, paceOf(p.situation, p.Sizes, m.group))

@@ -13,6 +13,8 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/utils/ptr"
+
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -43,7 +45,7 @@ func HeadService(cluster *v1beta1.ComputeCluster, epoch int64) *corev1.Service {
 	if wanted.Type != "" {
 		service.Spec.Type = wanted.Type
 	}
-	if wanted.Headless {
+	if ptr.Deref(wanted.Headless, false) {
 		service.Spec.ClusterIP = corev1.ClusterIPNone
 	}
 	dress(&service.ObjectMeta, wanted.Labels, wanted.Annotations)
@@ -54,8 +56,11 @@ func HeadService(cluster *v1beta1.ComputeCluster, epoch int64) *corev1.Service {
 		}
 		service.Spec.Ports = append(service.Spec.Ports, made)
 	}
-	for _, port := range wanted.Ports {
+	for _, port := range furtherPorts(&wanted) {
 		service.Spec.Ports = append(service.Spec.Ports, servicePort(port.Name, port.Port, targetOf(port)))
+	}
+	for _, port := range wanted.Ports {
+		setNodePort(service, port.Name, port.NodePort)
 	}
 	setReach(&service.Spec, &wanted.ServiceReach)
 	return service
@@ -73,9 +78,23 @@ func setReach(service *corev1.ServiceSpec, wanted *v1beta1.ServiceReach) {
 	if wanted.IPFamilyPolicy != "" {
 		service.IPFamilyPolicy = new(wanted.IPFamilyPolicy)
 	}
-	for i := range service.Ports {
-		service.Ports[i].NodePort = wanted.NodePorts[service.Ports[i].Name]
+}
+
+// setNodePort sets the node port of a Service's port by the port's name.
+func setNodePort(service *corev1.Service, name string, number int32) {
+	for i := range service.Spec.Ports {
+		if service.Spec.Ports[i].Name == name {
+			service.Spec.Ports[i].NodePort = number
+		}
 	}
+}
+
+// furtherPorts returns the ports of a head's Service that are not Ray's own.
+func furtherPorts(wanted *v1beta1.HeadServiceSpec) []v1beta1.ServicePort {
+	return slices.DeleteFunc(slices.Clone(wanted.Ports), func(port v1beta1.ServicePort) bool {
+		isRays, _ := pod.PortNumber(port.Name)
+		return isRays
+	})
 }
 
 func servicePort(name string, port, target int32) corev1.ServicePort {

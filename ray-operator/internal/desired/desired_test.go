@@ -41,9 +41,9 @@ func open() *v1beta1.ComputeCluster {
 		Type:        corev1.ServiceTypeLoadBalancer,
 		Labels:      map[string]string{"team": "a", v1beta1.LabelCluster: "other"},
 		Annotations: map[string]string{"example.com/internal": "true"},
-		Ports:       []v1beta1.ServicePort{{Name: "debug", Port: 5678}, {Name: "web", Port: 80, TargetPort: 8501}},
+		Ports:       []v1beta1.ServicePort{{Name: "debug", Port: 5678}, {Name: "web", Port: 80, TargetPort: 8501, NodePort: 30080}, {Name: "dashboard", NodePort: 30265}},
 		ServiceReach: v1beta1.ServiceReach{
-			NodePorts: map[string]int32{"dashboard": 30265, "web": 30080}, LoadBalancerClass: "service.k8s.aws/nlb",
+			LoadBalancerClass:        "service.k8s.aws/nlb",
 			LoadBalancerSourceRanges: []string{"203.0.113.0/24"}, ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicyLocal,
 			SessionAffinity: corev1.ServiceAffinityClientIP, IPFamilies: []corev1.IPFamily{corev1.IPv6Protocol, corev1.IPv4Protocol},
 			IPFamilyPolicy: corev1.IPFamilyPolicyPreferDualStack,
@@ -162,7 +162,7 @@ func TestHeadServiceType(t *testing.T) {
 // TestHeadServiceHeadless: no address of its own, and it still publishes a head that is not ready.
 func TestHeadServiceHeadless(t *testing.T) {
 	cluster := testkit.Cluster("demo")
-	cluster.Spec.Head.Service = &v1beta1.HeadServiceSpec{Headless: true}
+	cluster.Spec.Head.Service = &v1beta1.HeadServiceSpec{Headless: new(true)}
 	made := desired.HeadService(cluster, 1).Spec
 	if made.ClusterIP != corev1.ClusterIPNone || made.Type != corev1.ServiceTypeClusterIP || !made.PublishNotReadyAddresses {
 		t.Errorf("clusterIP %q, type %s, publishes %v", made.ClusterIP, made.Type, made.PublishNotReadyAddresses)

@@ -15,7 +15,7 @@ import (
 
 func encrypted() *v1beta1.ComputeCluster {
 	cluster := managed()
-	cluster.Spec.Network = &v1beta1.Network{Encryption: v1beta1.EncryptionRequired}
+	cluster.Spec.Network = &v1beta1.Network{Encryption: v1beta1.Enabled}
 	return cluster
 }
 

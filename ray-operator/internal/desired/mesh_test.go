@@ -38,7 +38,7 @@ func TestMesh_OpensItsTunnelToThePeersOfPorts(t *testing.T) {
 	service := &v1beta1.ClusterService{}
 	service.Name, service.Namespace = "front", testkit.Namespace
 	encrypted := testkit.Cluster("demo")
-	encrypted.Spec.Network = &v1beta1.Network{Encryption: v1beta1.EncryptionRequired}
+	encrypted.Spec.Network = &v1beta1.Network{Encryption: v1beta1.Enabled}
 	for name, of := range map[string]func(desired.Site) *networkingv1.NetworkPolicy{
 		"a cluster":            func(s desired.Site) *networkingv1.NetworkPolicy { return desired.NetworkPolicy(open(), s) },
 		"an encrypted cluster": func(s desired.Site) *networkingv1.NetworkPolicy { return desired.NetworkPolicy(encrypted, s) },

@@ -56,7 +56,7 @@ func NetworkPolicy(cluster *v1beta1.ComputeCluster, site Site) *networkingv1.Net
 	if cluster.Spec.Network != nil {
 		network = *cluster.Spec.Network
 	}
-	if network.Isolation == v1beta1.IsolationDisabled {
+	if network.Isolation == v1beta1.Disabled {
 		return nil
 	}
 	policy := &networkingv1.NetworkPolicy{
@@ -67,7 +67,7 @@ func NetworkPolicy(cluster *v1beta1.ComputeCluster, site Site) *networkingv1.Net
 			Ingress:     site.Mesh.admit(ingressRules(cluster, site, network.AllowFrom)),
 		},
 	}
-	if network.AllowTo != nil || network.CloudMetadata != v1beta1.CloudMetadataEnabled {
+	if network.AllowTo != nil || network.CloudMetadata != v1beta1.Enabled {
 		policy.Spec.PolicyTypes = append(policy.Spec.PolicyTypes, networkingv1.PolicyTypeEgress)
 		policy.Spec.Egress = egressRules(cluster, site.Mesh, &network)
 	}
@@ -94,7 +94,7 @@ func ingressRules(cluster *v1beta1.ComputeCluster, site Site, allowed []v1beta1.
 		Ports: named(v1beta1.PortDashboard, v1beta1.PortClient, v1beta1.PortMetrics),
 	}
 	if service := cluster.Spec.Head.Service; service != nil {
-		for _, further := range service.Ports {
+		for _, further := range furtherPorts(service) {
 			neighbours.Ports = append(neighbours.Ports, port(corev1.ProtocolTCP, targetOf(further)))
 		}
 	}
@@ -128,7 +128,7 @@ func egressRules(cluster *v1beta1.ComputeCluster, mesh Mesh, network *v1beta1.Ne
 		narrowed[i].Ports = mesh.open(narrowed[i].Ports)
 	}
 	rules = append(rules, narrowed...)
-	if network.CloudMetadata == v1beta1.CloudMetadataEnabled {
+	if network.CloudMetadata == v1beta1.Enabled {
 		rules = append(rules, networkingv1.NetworkPolicyEgressRule{To: blocks(metadata.Closed())})
 	}
 	return rules

@@ -93,7 +93,7 @@ var reachRows = map[string]struct {
 }{
 	"default": {},
 	"said": {edit: func(s *v1beta1.ComputeClusterSpec) {
-		s.Network = &v1beta1.Network{Isolation: v1beta1.IsolationEnabled}
+		s.Network = &v1beta1.Network{Isolation: v1beta1.Enabled}
 	}},
 	"egress": {edit: func(s *v1beta1.ComputeClusterSpec) {
 		s.Network = &v1beta1.Network{AllowTo: []v1beta1.EgressRule{{}}}
@@ -207,7 +207,7 @@ func everybody(ports ...int32) map[string][]int32 {
 // TestNoIsolation has to be said.
 func TestNoIsolation(t *testing.T) {
 	cluster := testkit.Cluster("demo")
-	cluster.Spec.Network = &v1beta1.Network{Isolation: v1beta1.IsolationDisabled}
+	cluster.Spec.Network = &v1beta1.Network{Isolation: v1beta1.Disabled}
 	if policy := desired.NetworkPolicy(cluster, site); policy != nil {
 		t.Errorf("%+v", policy)
 	}
@@ -226,7 +226,7 @@ func TestEgress(t *testing.T) {
 			cluster := testkit.Cluster("demo")
 			cluster.Spec.Network = &v1beta1.Network{AllowTo: test.allowTo}
 			if test.rules == 0 {
-				cluster.Spec.Network.CloudMetadata = v1beta1.CloudMetadataEnabled
+				cluster.Spec.Network.CloudMetadata = v1beta1.Enabled
 			}
 			have := desired.NetworkPolicy(cluster, site).Spec
 			types := []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}
@@ -293,7 +293,7 @@ func TestNetworkPolicy_HoldsPodsFromMetadata(t *testing.T) {
 		"8.8.8.8", "10.1.0.7", "169.254.170.23", "168.63.129.17", "100.100.100.201", "2001:db8::1", "fd00:ec2::23",
 	}
 	identities := []string{others[2], others[6]}
-	enabled, block := v1beta1.CloudMetadataEnabled, func(cidr string) []v1beta1.EgressRule {
+	enabled, block := v1beta1.Enabled, func(cidr string) []v1beta1.EgressRule {
 		return []v1beta1.EgressRule{{To: []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: cidr}}}}}
 	}
 	atPort80 := &v1beta1.ControlStore{Redis: &v1beta1.GivenRedis{Address: "redis://r.example:80"}}
@@ -304,8 +304,8 @@ func TestNetworkPolicy_HoldsPodsFromMetadata(t *testing.T) {
 		toMetadata, beyond []string
 	}{
 		"nothing said":    {nil, nil, nil, others},
-		"isolation":       {&v1beta1.Network{Isolation: v1beta1.IsolationEnabled}, nil, nil, others},
-		"disabled":        {&v1beta1.Network{CloudMetadata: v1beta1.CloudMetadataDisabled}, nil, nil, others},
+		"isolation":       {&v1beta1.Network{Isolation: v1beta1.Enabled}, nil, nil, others},
+		"disabled":        {&v1beta1.Network{CloudMetadata: v1beta1.Disabled}, nil, nil, others},
 		"enabled":         {&v1beta1.Network{CloudMetadata: enabled}, nil, metadata, others},
 		"nothing allowed": {&v1beta1.Network{AllowTo: none}, nil, nil, nil},
 		"a block":         {&v1beta1.Network{AllowTo: inTen}, nil, nil, others[1:2]},

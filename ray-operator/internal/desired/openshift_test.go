@@ -71,7 +71,7 @@ func podsOf(site desired.Site) map[string]*corev1.PodSpec {
 	embedded.Spec.ControlStore = &v1beta1.ControlStore{Embedded: &v1beta1.EmbeddedStore{}}
 	embedded.Spec.Autoscaling = &v1beta1.Autoscaling{}
 	stored.Spec.ControlStore = &v1beta1.ControlStore{ManagedRedis: &v1beta1.ManagedRedis{}}
-	stored.Spec.Network = &v1beta1.Network{Encryption: v1beta1.EncryptionRequired}
+	stored.Spec.Network = &v1beta1.Network{Encryption: v1beta1.Enabled}
 	set := site.StoreSet(stored, true)
 	return map[string]*corev1.PodSpec{
 		"head with an embedded store and an autoscaler": &site.HeadPod(embedded, 1).Spec,

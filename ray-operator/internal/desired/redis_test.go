@@ -199,7 +199,7 @@ func TestIntentOfRedis(t *testing.T) {
 			c.Spec.PodDefaults = &v1beta1.PodDefaults{Labels: map[string]string{"a": "b"}, Tolerations: []corev1.Toleration{}}
 		}, false},
 		"volume": {func(c *v1beta1.ComputeCluster) {
-			c.Spec.ControlStore.ManagedRedis.Retain, c.Spec.ControlStore.ManagedRedis.Storage = true, storageOf("2Gi")
+			c.Spec.ControlStore.ManagedRedis.Retain, c.Spec.ControlStore.ManagedRedis.Storage = new(true), storageOf("2Gi")
 		}, false},
 	} {
 		cluster := managed()

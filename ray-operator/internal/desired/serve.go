@@ -48,6 +48,9 @@ func ServeService(service *v1beta1.ClusterService, ports Ports) *corev1.Service 
 	for _, port := range additionalPorts(&wanted) {
 		made.Spec.Ports = append(made.Spec.Ports, servicePort(port.Name, port.Port, port.TargetPort))
 	}
+	for _, port := range wanted.Ports {
+		setNodePort(made, port.Name, port.NodePort)
+	}
 	setReach(&made.Spec, &wanted.ServiceReach)
 	return made
 }
@@ -90,7 +93,7 @@ func frontOf(service *v1beta1.ClusterService) v1beta1.ServeService {
 func servePort(wanted v1beta1.ServeService, name string, number, target int32) corev1.ServicePort {
 	for _, port := range wanted.Ports {
 		if port.Name == name {
-			number = port.Port
+			number = cmp.Or(port.Port, number)
 		}
 	}
 	return servicePort(name, number, target)
@@ -166,7 +169,7 @@ func serveClients(service *v1beta1.ClusterService, site Site, allowed []v1beta1.
 	if !slices.ContainsFunc(allowed, isServer) {
 		peers = append(peers, networkingv1.NetworkPolicyPeer{PodSelector: &metav1.LabelSelector{}})
 	}
-	if upgrade := service.Spec.Upgrade; upgrade != nil && upgrade.Gateway != nil {
+	if upgrade := service.Spec.UpgradeStrategy; upgrade != nil && upgrade.Gateway != nil {
 		if there := upgrade.Gateway.ParentRef.Namespace; there != "" && there != service.Namespace {
 			peers = append(peers, networkingv1.NetworkPolicyPeer{NamespaceSelector: namespaceSelector(there)})
 		}

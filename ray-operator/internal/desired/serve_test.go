@@ -59,8 +59,7 @@ func TestServeService(t *testing.T) {
 func TestServeHead_IsForInside(t *testing.T) {
 	cluster := testkit.Cluster("text-3-abc")
 	cluster.Spec.Head.Service = &v1beta1.HeadServiceSpec{
-		Type: corev1.ServiceTypeNodePort, Annotations: map[string]string{"b": "c"}, Ports: []v1beta1.ServicePort{{Name: "more", Port: 9999}},
-		ServiceReach: v1beta1.ServiceReach{NodePorts: map[string]int32{"more": 30000}},
+		Type: corev1.ServiceTypeNodePort, Annotations: map[string]string{"b": "c"}, Ports: []v1beta1.ServicePort{{Name: "more", Port: 9999, NodePort: 30000}},
 	}
 	made := desired.ServeHead(testkit.Service("text"), cluster, 4)
 	if made.Name != "text-head" || made.Labels[v1beta1.LabelService] != "text" || len(made.Annotations) != 0 || made.OwnerReferences[0].Kind != "ClusterService" {
@@ -130,7 +129,7 @@ func letIn(front *v1beta1.ServeService, gateway string, on desired.Site) []strin
 	service := testkit.OwnService("text")
 	service.Spec.Service = front
 	if gateway != "" {
-		service.Spec.Upgrade = &v1beta1.Upgrade{Gateway: &v1beta1.ServiceGateway{
+		service.Spec.UpgradeStrategy = &v1beta1.ServiceUpgradeStrategy{Gateway: &v1beta1.ServiceGateway{
 			ParentRef: v1beta1.GatewayReference{Name: "public", Namespace: gateway},
 		}}
 	}

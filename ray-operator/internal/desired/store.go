@@ -3,6 +3,8 @@ package desired
 import (
 	"strconv"
 
+	"k8s.io/utils/ptr"
+
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -49,7 +51,7 @@ func StoreClaim(cluster *v1beta1.ComputeCluster) *corev1.PersistentVolumeClaim {
 	if class := volume.StorageClassName; class != nil {
 		claim.Spec.StorageClassName = new(*class)
 	}
-	if volume.Retain {
+	if ptr.Deref(volume.Retain, false) {
 		claim.OwnerReferences = nil
 	}
 	return claim

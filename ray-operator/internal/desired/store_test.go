@@ -56,7 +56,7 @@ func TestGoldenOfStores(t *testing.T) {
 	testkit.Golden(t, "store-budget", desired.StoreBudget(cluster))
 	testkit.Golden(t, "store-policy", desired.StorePolicy(cluster, site))
 	testkit.Golden(t, "store-claim-embedded", desired.StoreClaim(stored(v1beta1.ControlStore{Embedded: &v1beta1.EmbeddedStore{
-		Storage: storageOf("3Gi"), StorageClassName: new("fast"), AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}, Retain: true,
+		Storage: storageOf("3Gi"), StorageClassName: new("fast"), AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}, Retain: new(true),
 	}})))
 }
 
@@ -72,11 +72,11 @@ func TestStoreClaim(t *testing.T) {
 	}{
 		"managed": {v1beta1.ControlStore{ManagedRedis: &v1beta1.ManagedRedis{}}, once, "1Gi", nil, true},
 		"managed, all said": {
-			v1beta1.ControlStore{ManagedRedis: &v1beta1.ManagedRedis{Storage: storageOf("2Gi"), StorageClassName: new(""), Retain: true}}, once, "2Gi", new(""), false,
+			v1beta1.ControlStore{ManagedRedis: &v1beta1.ManagedRedis{Storage: storageOf("2Gi"), StorageClassName: new(""), Retain: new(true)}}, once, "2Gi", new(""), false,
 		},
 		"embedded": {v1beta1.ControlStore{Embedded: &v1beta1.EmbeddedStore{}}, alone, "1Gi", nil, true},
 		"embedded, all said": {
-			v1beta1.ControlStore{Embedded: &v1beta1.EmbeddedStore{Storage: storageOf("2Gi"), StorageClassName: new("fast"), AccessModes: once, Retain: true}}, once, "2Gi", new("fast"), false,
+			v1beta1.ControlStore{Embedded: &v1beta1.EmbeddedStore{Storage: storageOf("2Gi"), StorageClassName: new("fast"), AccessModes: once, Retain: new(true)}}, once, "2Gi", new("fast"), false,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -202,7 +202,7 @@ func TestReachOfAStore(t *testing.T) {
 		in      []string
 	}{
 		"by default":           {nil, site, []string{"head", "next head", "operator"}},
-		"without isolation":    {&v1beta1.Network{Isolation: v1beta1.IsolationDisabled}, site, []string{"head", "next head", "operator"}},
+		"without isolation":    {&v1beta1.Network{Isolation: v1beta1.Disabled}, site, []string{"head", "next head", "operator"}},
 		"with others let in":   {&v1beta1.Network{AllowFrom: []v1beta1.IngressRule{{Ports: []v1beta1.Port{v1beta1.PortGCS}}}}, site, []string{"head", "next head", "operator"}},
 		"a site without names": {nil, desired.Site{}, []string{"head", "next head"}},
 	} {

@@ -55,7 +55,7 @@ func TestTrustOf_IsOfTheHeadsOwner(t *testing.T) {
 		"without a certificate":      {"uid", map[string][]byte{v1beta1.AuthorityKeyKey: key}, false},
 	} {
 		head := &corev1.Pod{ObjectMeta: ownedBy("uid")}
-		head.Annotations = map[string]string{v1beta1.AnnotationEncryption: v1beta1.EncryptionRequired}
+		head.Annotations = map[string]string{v1beta1.AnnotationEncryption: string(v1beta1.Enabled)}
 		trust := headwatch.TrustOf(oneSecret{secret: &corev1.Secret{ObjectMeta: ownedBy(c.owner), Data: c.data}}, head)
 		config, err := trust.Config(t.Context())
 		if (err == nil) != c.is || c.is && (config.RootCAs == nil || len(config.Certificates) != 1) {

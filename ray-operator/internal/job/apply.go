@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -117,7 +119,7 @@ func (r *Reconciler) writeRecord(ctx context.Context, job *v1beta1.ClusterJob, p
 // suspendCluster suspends a cluster of the job's own, and notes since when.
 func (r *Reconciler) suspendCluster(ctx context.Context, cluster *v1beta1.ComputeCluster) error {
 	wanted := cluster.DeepCopy()
-	wanted.Spec.Suspend = true
+	wanted.Spec.Suspend = new(true)
 	if wanted.Annotations == nil {
 		wanted.Annotations = map[string]string{}
 	}
@@ -128,7 +130,7 @@ func (r *Reconciler) suspendCluster(ctx context.Context, cluster *v1beta1.Comput
 func (r *Reconciler) suspendWorkers(ctx context.Context, cluster *v1beta1.ComputeCluster) error {
 	wanted := cluster.DeepCopy()
 	for i := range wanted.Spec.WorkerGroups {
-		wanted.Spec.WorkerGroups[i].Suspend = true
+		wanted.Spec.WorkerGroups[i].Suspend = new(true)
 	}
 	return r.Writer.Edit(ctx, cluster, wanted)
 }
@@ -208,7 +210,7 @@ func (r *Reconciler) renewPermit(ctx context.Context, job *v1beta1.ClusterJob) (
 		return time.Time{}, fmt.Errorf("read ClusterJob %s past the cache: %w", job.Name, err)
 	}
 	same := there.UID == job.UID && there.Annotations[v1beta1.AnnotationRecord] == job.Annotations[v1beta1.AnnotationRecord] &&
-		there.Spec.Suspend == job.Spec.Suspend && isStopAsked(&there) == isStopAsked(job) && there.DeletionTimestamp.IsZero() == job.DeletionTimestamp.IsZero()
+		ptr.Deref(there.Spec.Suspend, false) == ptr.Deref(job.Spec.Suspend, false) && isStopAsked(&there) == isStopAsked(job) && there.DeletionTimestamp.IsZero() == job.DeletionTimestamp.IsZero()
 	if !same {
 		return time.Time{}, &fault.Wait{For: "the cache to know what became of ClusterJob " + job.Name}
 	}

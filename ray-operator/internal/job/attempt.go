@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
@@ -48,7 +50,7 @@ func ensureHead(p *planner) bool {
 		p.setPhase(v1beta1.PhasePending, reason.ClusterDeleting.Of(name))
 	case !reconcile.IsOurs(cluster.Spec.ManagedBy):
 		p.setPhase(v1beta1.PhasePending, reason.ClusterForeign.Of(name, cluster.Spec.ManagedBy))
-	case cluster.Spec.Suspend:
+	case ptr.Deref(cluster.Spec.Suspend, false):
 		p.setPhase(p.waitingPhase(), reason.ClusterSuspended.Of(name))
 	case p.seen.Head == nil || p.seen.Head.Status.PodIP == "":
 		p.setPhase(p.waitingPhase(), explainStarting(cluster))

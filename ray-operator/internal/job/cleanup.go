@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -89,7 +91,7 @@ func cleanupRulesOf(s situation) []v1beta1.CleanupRule {
 // hasWorkers reports whether a group of the cluster is not suspended yet.
 func hasWorkers(cluster *v1beta1.ComputeCluster) bool {
 	for i := range cluster.Spec.WorkerGroups {
-		if !cluster.Spec.WorkerGroups[i].Suspend {
+		if !ptr.Deref(cluster.Spec.WorkerGroups[i].Suspend, false) {
 			return true
 		}
 	}

@@ -63,7 +63,7 @@ func deleted(seconds int64) edit {
 func freed(seconds int64, empty bool) func(*Seen) {
 	return func(s *Seen) {
 		s.Cluster = demo()
-		s.Cluster.Spec.Suspend = true
+		s.Cluster.Spec.Suspend = new(true)
 		s.Cluster.Annotations = map[string]string{v1beta1.AnnotationReleasedAt: reconcile.Stamp(time.Unix(ago(seconds), 0))}
 		if empty {
 			s.Cluster.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionSuspended, Status: metav1.ConditionTrue}}
@@ -71,7 +71,7 @@ func freed(seconds int64, empty bool) func(*Seen) {
 	}
 }
 
-func suspend(job *v1beta1.ClusterJob) { job.Spec.Suspend = true }
+func suspend(job *v1beta1.ClusterJob) { job.Spec.Suspend = new(true) }
 
 func outcome(r *Record) {
 	r.Bound, r.Past = Bound{}, []Past{past(1, "EntrypointFailed", 100)}

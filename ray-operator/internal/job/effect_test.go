@@ -47,7 +47,7 @@ var effects = map[string]specEdit{
 	"cleanup.action":               cleanup(func(r *v1beta1.CleanupRule) { r.Action = v1beta1.CleanupDeleteWorkers }),
 	"cleanup.afterSeconds":         cleanup(func(r *v1beta1.CleanupRule) { r.AfterSeconds = 500 }),
 	"ttlSecondsAfterFinished":      func(s *v1beta1.ClusterJobSpec) { s.TTLSecondsAfterFinished = number(50) },
-	"suspend":                      func(s *v1beta1.ClusterJobSpec) { s.Suspend = true },
+	"suspend":                      func(s *v1beta1.ClusterJobSpec) { s.Suspend = new(true) },
 	"managedBy":                    func(s *v1beta1.ClusterJobSpec) { s.ManagedBy = "kueue.x-k8s.io/multikueue" },
 }
 

@@ -7,6 +7,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"k8s.io/utils/ptr"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
@@ -133,7 +135,7 @@ func judgeUnknown(s situation) (fate, bool) {
 // attempt, and what became of it. With its workers gone nothing of it goes on.
 func canComeBack(s situation) bool {
 	cluster := s.seen.Cluster
-	return cluster.Spec.ControlStore != nil && !cluster.Spec.Suspend && cluster.DeletionTimestamp == nil &&
+	return cluster.Spec.ControlStore != nil && !ptr.Deref(cluster.Spec.Suspend, false) && cluster.DeletionTimestamp == nil &&
 		!meta.IsStatusConditionTrue(cluster.Status.Conditions, v1beta1.ConditionSuspended)
 }
 

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/lru"
@@ -106,7 +108,7 @@ func standingOf(job *v1beta1.ClusterJob) *standing {
 	}
 	now := situation{job: job, record: s.record}
 	s.backoff, s.holds = retryDelay(now), now.isBound()
-	s.ready = !s.holds && !job.Spec.Suspend && !isStopAsked(job) && job.DeletionTimestamp == nil && IsManaged(job) && len(validate.Job(job)) == 0
+	s.ready = !s.holds && !ptr.Deref(job.Spec.Suspend, false) && !isStopAsked(job) && job.DeletionTimestamp == nil && IsManaged(job) && len(validate.Job(job)) == 0
 	return s
 }
 

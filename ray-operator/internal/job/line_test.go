@@ -207,7 +207,7 @@ func TestSeeLine_ReadsEachChangeOnce(t *testing.T) {
 	if each := testing.AllocsPerRun(10, func() { r.Lines.sortWaiting(unended, now) }); each > 20 { // validating one takes more
 		t.Errorf("one more look at the line allocates %.0f times", each)
 	}
-	cache.jobs[5002].Spec.Suspend, cache.jobs[5002].ResourceVersion = true, "changed"
+	cache.jobs[5002].Spec.Suspend, cache.jobs[5002].ResourceVersion = new(true), "changed"
 	if look(); seen.Line.Place != 199 {
 		t.Errorf("behind one that was suspended it stands at %d", seen.Line.Place)
 	}

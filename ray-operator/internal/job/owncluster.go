@@ -4,6 +4,8 @@ import (
 	"maps"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -83,7 +85,7 @@ func releaseCluster(p *planner, cluster *v1beta1.ComputeCluster) {
 	since, err := time.Parse(time.RFC3339, cluster.Annotations[v1beta1.AnnotationReleasedAt])
 	left := since.Add(freeFor).Sub(p.now)
 	switch {
-	case err != nil || !cluster.Spec.Suspend:
+	case err != nil || !ptr.Deref(cluster.Spec.Suspend, false):
 		p.Free = append(p.Free, cluster)
 	case left > 0 && !meta.IsStatusConditionTrue(cluster.Status.Conditions, v1beta1.ConditionSuspended):
 		p.wakeIn(left)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -73,14 +75,14 @@ func planQueue(p *planner) {
 // isRunnable reports whether nothing but the queue keeps the job from running: an invalid one runs no attempt but one
 // that is bound.
 func isRunnable(s situation) bool {
-	if s.job.Spec.Suspend || s.job.DeletionTimestamp != nil || s.seen.Queue.Queue == "" {
+	if ptr.Deref(s.job.Spec.Suspend, false) || s.job.DeletionTimestamp != nil || s.seen.Queue.Queue == "" {
 		return false
 	}
 	return s.isBound() || len(validate.Job(s.job)) == 0
 }
 
 // isHeld reports whether the job may not run now.
-func (p *planner) isHeld() bool { return p.job.Spec.Suspend || p.Queue.Held }
+func (p *planner) isHeld() bool { return ptr.Deref(p.job.Spec.Suspend, false) || p.Queue.Held }
 
 // explainQueue returns what a job without admission waits for.
 func explainQueue(p *planner) reason.Finding {

@@ -65,7 +65,7 @@ func admissions() map[string]queueing {
 		},
 		"one that its user suspended leaves the queue": {
 			seen(bound(preempted, func(r *Record) { r.Bound = Bound{} }), noCluster, inQueue(false, "Admitted", "QuotaReserved")),
-			func(j *v1beta1.ClusterJob) { own(j); j.Spec.Suspend = true }, "Suspended JobSuspended and delete Workload",
+			func(j *v1beta1.ClusterJob) { own(j); j.Spec.Suspend = new(true) }, "Suspended JobSuspended and delete Workload",
 		},
 		"one that runs on a cluster that exists goes on": {
 			seen(bound(), func(s *Seen) { s.Queue = kueue.Seen{Queue: "team", Problem: "the cluster holds the quota"} }), func(*v1beta1.ClusterJob) {},

@@ -28,17 +28,17 @@ func TestClusters(t *testing.T) {
 		}},
 		testkit.Scenario{Name: "suspended-and-resumed", Run: func(w *testkit.World) {
 			shared(w, succeeds)
-			w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.Suspend = true })
+			w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.Suspend = new(true) })
 			w.Settle()
 			given(w, testkit.Job("train"))
 			w.ExpectJob("train", "Pending", "Ready=False ClusterSuspended")
-			w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.Suspend = false })
+			w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.Suspend = new(false) })
 			w.Settle()
 			w.ExpectJob("train", "Succeeded", "1 JobSucceeded(0) Complete")
 		}},
 		testkit.Scenario{Name: "suspended-under-a-run", Run: func(w *testkit.World) {
 			one(plain, hangs)(w)
-			w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.Suspend = true })
+			w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.Suspend = new(true) })
 			w.Settle()
 			w.ExpectJob("train", "Failed", "1 HeadLost Lost")
 		}, KeepRecord: true}, // a suspended cluster's record comes back with its next write
@@ -194,7 +194,7 @@ func ownTaken(w *testkit.World) {
 	w.Create(job)
 	forged := func(name string) *v1beta1.ComputeCluster {
 		cluster := testkit.Cluster(name)
-		cluster.Spec.Suspend = true
+		cluster.Spec.Suspend = new(true)
 		cluster.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(job, v1beta1.GroupVersion.WithKind("ClusterJob"))}
 		w.Create(cluster)
 		return cluster

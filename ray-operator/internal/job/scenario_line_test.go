@@ -89,7 +89,7 @@ func TestLine(t *testing.T) {
 			w.EditJob("job-1", suspended)
 			w.Settle()
 			expectPhases(w, "SRSRPP")
-			w.EditJob("job-3", func(j *v1beta1.ClusterJob) { j.Spec.Suspend = false })
+			w.EditJob("job-3", func(j *v1beta1.ClusterJob) { j.Spec.Suspend = new(false) })
 			w.Settle()
 			if said := w.JobMessage("job-3"); !strings.Contains(said, "position 1 in the queue") {
 				w.Fatalf("job 3 says %q", said)

@@ -108,7 +108,7 @@ func TestLostNode_BlocksNothing(t *testing.T) {
 		testkit.Scenario{Name: "suspension", Run: func(w *testkit.World) {
 			programs(w, hangs)
 			lostNode(w)
-			w.EditJob("train", func(j *v1beta1.ClusterJob) { j.Spec.Suspend = true })
+			w.EditJob("train", func(j *v1beta1.ClusterJob) { j.Spec.Suspend = new(true) })
 			w.After(10 * time.Minute)
 			w.ExpectJob("train", "Suspended")
 		}, AnyOutput: true},

@@ -21,7 +21,7 @@ func ownName(of *v1beta1.ClusterJob, number int32) string {
 	return naming.JobCluster(of.Name, of.UID, number)
 }
 
-func suspended(j *v1beta1.ClusterJob) { j.Spec.Suspend = true }
+func suspended(j *v1beta1.ClusterJob) { j.Spec.Suspend = new(true) }
 
 const isSuspended = "Suspended=True JobSuspended"
 

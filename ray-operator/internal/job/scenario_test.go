@@ -92,7 +92,7 @@ func given(w *testkit.World, of *v1beta1.ClusterJob, edits ...func(*v1beta1.Clus
 
 func suspend(w *testkit.World, is bool) {
 	w.Helper()
-	w.EditJob("train", func(j *v1beta1.ClusterJob) { j.Spec.Suspend = is })
+	w.EditJob("train", func(j *v1beta1.ClusterJob) { j.Spec.Suspend = new(is) })
 }
 
 func retries(retry v1beta1.Retry) func(*v1beta1.ClusterJob) {

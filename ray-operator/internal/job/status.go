@@ -108,15 +108,15 @@ func listAttempts(job *v1beta1.ClusterJob, seen Seen, plan Plan, now time.Time) 
 
 func entryOf(past Past) v1beta1.JobAttempt {
 	return v1beta1.JobAttempt{
-		Number: past.Number, ClusterName: past.Cluster, HeadUID: string(past.Head), Reason: past.Reason, ExitCode: past.Exit,
+		Number: past.Number, ClusterName: past.Cluster, HeadUID: past.Head, Reason: past.Reason, ExitCode: past.Exit,
 		StartTime: reconcile.Moment(past.Start), EndTime: reconcile.Moment(past.End),
 	}
 }
 
 // describeBound says what an attempt is or was bound to.
 func describeBound(entry *v1beta1.JobAttempt, bound Bound) {
-	entry.ClusterName, entry.ClusterUID = bound.Cluster, string(bound.UID)
-	entry.HeadName, entry.HeadUID, entry.Session = bound.Pod, string(bound.Head), bound.Session
+	entry.ClusterName, entry.ClusterUID = bound.Cluster, bound.UID
+	entry.HeadName, entry.HeadUID, entry.Session = bound.Pod, bound.Head, bound.Session
 	entry.SubmitTime = reconcile.Moment(bound.At)
 }
 

@@ -17,7 +17,7 @@ func TestStrandedPods_AreLeftBehind(t *testing.T) {
 	record.Attempt, record.Own, record.Losses, record.Last = 2, 2, 1, binding(90000)
 	record.Past = []Past{past(1, "HeadLost", 86400)}
 	again := func(j *v1beta1.ClusterJob) { j.Spec.Retry = &v1beta1.Retry{Limit: 3, Scope: v1beta1.RetryCluster} }
-	suspending := func(j *v1beta1.ClusterJob) { j.Spec.Suspend, j.Status.Phase = true, v1beta1.PhaseSuspending }
+	suspending := func(j *v1beta1.ClusterJob) { j.Spec.Suspend, j.Status.Phase = new(true), v1beta1.PhaseSuspending }
 	for name, c := range map[string]struct {
 		job     *v1beta1.ClusterJob
 		remains int

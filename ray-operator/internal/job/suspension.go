@@ -1,6 +1,8 @@
 package job
 
 import (
+	"k8s.io/utils/ptr"
+
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -8,7 +10,7 @@ import (
 // suspendJob takes a suspended job off its cluster, and begins again when it is resumed.
 func suspendJob(p *planner) bool {
 	switch {
-	case p.job.Spec.Suspend && p.isBound():
+	case ptr.Deref(p.job.Spec.Suspend, false) && p.isBound():
 		stopAttempt(p, reason.JobSuspended.Of())
 	case p.isHeld() && p.isBound() && !p.hasOwnCluster():
 		return false // the label came later, and a job on a cluster that exists has no quota to lose
@@ -39,7 +41,7 @@ func vacateCluster(p *planner) {
 	if p.job.Status.Phase == v1beta1.PhaseSuspending {
 		reportStranded(p)
 	}
-	if p.job.Spec.Suspend {
+	if ptr.Deref(p.job.Spec.Suspend, false) {
 		p.setPhase(v1beta1.PhaseSuspended, reason.JobSuspended.Of())
 	} else {
 		p.setPhase(v1beta1.PhasePending, explainQueue(p))

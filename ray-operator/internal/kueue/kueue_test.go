@@ -244,7 +244,7 @@ func TestPodSets(t *testing.T) {
 			s.Autoscaling, s.WorkerGroups[0].MaxReplicas = &v1beta1.Autoscaling{}, &five
 		}, "head:1 workers-gpu:5 of 4 CPUs"},
 		"all hosts of a replica":          {func(s *v1beta1.ComputeClusterSpec) { s.WorkerGroups[0].HostsPerReplica = 4 }, "head:1 workers-gpu:8 of 4 CPUs"},
-		"none of a suspended group":       {func(s *v1beta1.ComputeClusterSpec) { s.WorkerGroups[0].Suspend = true }, "head:1"},
+		"none of a suspended group":       {func(s *v1beta1.ComputeClusterSpec) { s.WorkerGroups[0].Suspend = new(true) }, "head:1"},
 		"none of a group without a size":  {func(s *v1beta1.ComputeClusterSpec) { s.WorkerGroups[0].Replicas = new(int32) }, "head:1"},
 		"one of a small group":            {func(s *v1beta1.ComputeClusterSpec) { s.WorkerGroups[0].Replicas = &one }, "head:1 workers-gpu:1 of 4 CPUs"},
 		"one of a group without replicas": {func(s *v1beta1.ComputeClusterSpec) { s.WorkerGroups[0].Replicas = nil }, "head:1 workers-gpu:1 of 4 CPUs"},

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/utils/ptr"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -91,7 +93,7 @@ func podSets(cluster *v1beta1.ComputeCluster) []PodSet {
 func most(cluster *v1beta1.ComputeCluster, group *v1beta1.WorkerGroup) int32 {
 	replicas := int32(pod.Replicas(cluster, group))
 	switch {
-	case group.Suspend:
+	case ptr.Deref(group.Suspend, false):
 		return 0
 	case cluster.Spec.Autoscaling != nil && group.MaxReplicas != nil:
 		replicas = *group.MaxReplicas

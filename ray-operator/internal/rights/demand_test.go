@@ -90,7 +90,7 @@ func TestDemands_AreNoneOfEmptySpecs(t *testing.T) {
 		"a job":     rights.OfJob(&v1beta1.ClusterJob{}, rights.ChartSite()),
 		"a service": rights.OfService(&v1beta1.ClusterService{}, rights.ChartSite()),
 		"a service with a Service": rights.OfService(&v1beta1.ClusterService{Spec: v1beta1.ClusterServiceSpec{
-			Service: &v1beta1.ServeService{}, Upgrade: &v1beta1.Upgrade{}, ClusterRef: &v1beta1.ClusterReference{},
+			Service: &v1beta1.ServeService{}, UpgradeStrategy: &v1beta1.ServiceUpgradeStrategy{}, ClusterRef: &v1beta1.ClusterReference{},
 		}}, rights.ChartSite()),
 	}
 	for name, have := range empty {

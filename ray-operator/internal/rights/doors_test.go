@@ -33,14 +33,14 @@ var doors = map[string]struct {
 		Authentication: &v1beta1.Authentication{Mode: v1beta1.AuthenticationToken},
 	}, ""},
 	"no isolation": {v1beta1.ComputeClusterSpec{
-		Network: &v1beta1.Network{Isolation: v1beta1.IsolationDisabled},
+		Network: &v1beta1.Network{Isolation: v1beta1.Disabled},
 	}, "open spec.network.isolation"},
-	"isolation": {v1beta1.ComputeClusterSpec{Network: &v1beta1.Network{Isolation: v1beta1.IsolationEnabled}}, ""},
+	"isolation": {v1beta1.ComputeClusterSpec{Network: &v1beta1.Network{Isolation: v1beta1.Enabled}}, ""},
 	"metadata": {v1beta1.ComputeClusterSpec{
-		Network: &v1beta1.Network{CloudMetadata: v1beta1.CloudMetadataEnabled},
+		Network: &v1beta1.Network{CloudMetadata: v1beta1.Enabled},
 	}, "metadata spec.network.cloudMetadata"},
 	"no metadata": {v1beta1.ComputeClusterSpec{
-		Network: &v1beta1.Network{CloudMetadata: v1beta1.CloudMetadataDisabled},
+		Network: &v1beta1.Network{CloudMetadata: v1beta1.Disabled},
 	}, ""},
 	"a load balancer": {
 		ofHead(corev1.ServiceTypeLoadBalancer), "service spec.head.service.type; open spec.head.service.type",
@@ -267,9 +267,9 @@ var services = map[string]struct {
 	}, "service spec.service.type; open spec.service.type"},
 	"a Service": {v1beta1.ClusterServiceSpec{Service: &v1beta1.ServeService{Type: corev1.ServiceTypeClusterIP}}, ""},
 	"a gateway": {v1beta1.ClusterServiceSpec{
-		Upgrade: &v1beta1.Upgrade{Gateway: &v1beta1.ServiceGateway{}},
-	}, "route spec.upgrade.gateway"},
-	"a strategy": {v1beta1.ClusterServiceSpec{Upgrade: &v1beta1.Upgrade{Strategy: v1beta1.UpgradeInPlace}}, ""},
+		UpgradeStrategy: &v1beta1.ServiceUpgradeStrategy{Gateway: &v1beta1.ServiceGateway{}},
+	}, "route spec.upgradeStrategy.gateway"},
+	"a strategy": {v1beta1.ClusterServiceSpec{UpgradeStrategy: &v1beta1.ServiceUpgradeStrategy{Type: v1beta1.ServiceUpgradeInPlace}}, ""},
 	"a cluster": {v1beta1.ClusterServiceSpec{
 		ClusterRef: &v1beta1.ClusterReference{Name: "theirs"},
 	}, "cluster spec.clusterRef theirs"},

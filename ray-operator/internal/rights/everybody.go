@@ -92,7 +92,7 @@ func findOpen(o *object, found func(field, name string)) {
 	}
 	open("authentication.mode", o.cluster.Authentication != nil && o.cluster.Authentication.Mode == v1beta1.AuthenticationDisabled)
 	if n := o.cluster.Network; n != nil {
-		open("network.isolation", n.Isolation == v1beta1.IsolationDisabled)
+		open("network.isolation", n.Isolation == v1beta1.Disabled)
 		var peers []networkingv1.NetworkPolicyPeer
 		for _, rule := range n.AllowFrom {
 			peers = append(peers, rule.From...)

@@ -368,10 +368,10 @@ var doorNeeds = []Need{
 	},
 	{
 		ID: "route", Family: Doors, Verb: "create", Group: "gateway.networking.k8s.io", Resource: "httproutes",
-		Fields: "`upgrade.gateway`, with its hostnames", Entries: when("object.spec.?upgrade.?gateway.hasValue()", "'spec.upgrade.gateway'"),
+		Fields: "`upgradeStrategy.gateway`, with its hostnames", Entries: when("object.spec.?upgradeStrategy.?gateway.hasValue()", "'spec.upgradeStrategy.gateway'"),
 		find: func(o *object, found func(field, name string)) {
-			if o.service != nil && o.service.Upgrade != nil && o.service.Upgrade.Gateway != nil {
-				found("spec.upgrade.gateway", "")
+			if o.service != nil && o.service.UpgradeStrategy != nil && o.service.UpgradeStrategy.Gateway != nil {
+				found("spec.upgradeStrategy.gateway", "")
 			}
 		},
 	},
@@ -414,7 +414,7 @@ var doorNeeds = []Need{
 				".exists(r, size(r.to) == 0 || r.to.exists(p, "+givesMetadata+"))", "variables.path + '.network.allowTo'"),
 		find: func(o *object, found func(field, name string)) {
 			n := o.cluster.Network
-			if n != nil && n.CloudMetadata == v1beta1.CloudMetadataEnabled {
+			if n != nil && n.CloudMetadata == v1beta1.Enabled {
 				found(o.path+".network.cloudMetadata", "")
 			}
 			if n != nil && slices.ContainsFunc(n.AllowTo, func(rule v1beta1.EgressRule) bool {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -52,7 +54,7 @@ func Decide(schedule *v1beta1.ClusterJobSchedule, jobs []v1beta1.ClusterJob, now
 	case problem != nil:
 		plan.State, plan.IsStalled = *problem, true
 		return plan
-	case schedule.Spec.Suspend:
+	case ptr.Deref(schedule.Spec.Suspend, false):
 		plan.State = reason.ScheduleSuspended.Of()
 		return plan
 	}

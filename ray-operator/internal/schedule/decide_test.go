@@ -54,7 +54,7 @@ func deadline(seconds int32) func(*v1beta1.ClusterJobSchedule) {
 
 func withoutRecord(s *v1beta1.ClusterJobSchedule) { s.Annotations = nil }
 
-func suspended(s *v1beta1.ClusterJobSchedule) { s.Spec.Suspend = true }
+func suspended(s *v1beta1.ClusterJobSchedule) { s.Spec.Suspend = new(true) }
 
 // jobs are those for hours of the day: "7+" succeeded, "8-" failed, "9" runs, "9x" is being deleted.
 func jobs(words string) []v1beta1.ClusterJob {
@@ -183,7 +183,7 @@ func zoneIs(name string) func(*v1beta1.ClusterJobSchedule) {
 func resumed() *v1beta1.ClusterJobSchedule {
 	schedule := hourly(suspended)
 	schedule.Annotations[v1beta1.AnnotationRecord] = Decide(schedule, nil, today("09:30:00")).Record.String()
-	schedule.Spec.Suspend = false
+	schedule.Spec.Suspend = new(false)
 	return schedule
 }
 

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
@@ -36,7 +38,7 @@ func (r Record) String() string {
 // timesOf is what says at which times jobs start.
 func timesOf(spec *v1beta1.ClusterJobScheduleSpec) string {
 	words := []string{spec.Schedule, spec.TimeZone}
-	if spec.Suspend {
+	if ptr.Deref(spec.Suspend, false) {
 		words = append(words, "suspended")
 	}
 	return strings.Join(words, "|")

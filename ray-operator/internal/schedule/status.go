@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
@@ -54,7 +56,7 @@ func setConditions(schedule *v1beta1.ClusterJobSchedule, status *v1beta1.Cluster
 			state = diagnose.Refusal("a job of the schedule", refused)
 		}
 	}
-	isSuspended := schedule.Spec.Suspend && !plan.IsStalled && refused == nil
+	isSuspended := ptr.Deref(schedule.Spec.Suspend, false) && !plan.IsStalled && refused == nil
 	say.Set(v1beta1.ConditionReady, !plan.IsStalled && refused == nil, state)
 	say.SetOr(v1beta1.ConditionReconciling, refused != nil, state)
 	say.SetStalled(plan.IsStalled, state)

@@ -20,7 +20,7 @@ import (
 func fieldsOf(spec v1beta1.ClusterJobScheduleSpec) map[string]bool {
 	names := map[string]bool{}
 	for _, field := range reflect.VisibleFields(reflect.TypeOf(spec)) {
-		names[strings.TrimSuffix(field.Tag.Get("json"), ",omitempty")] = true
+		names[strings.Split(field.Tag.Get("json"), ",")[0]] = true
 	}
 	return names
 }

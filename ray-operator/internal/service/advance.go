@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
@@ -78,7 +80,7 @@ func (d *draft) follow() {
 		}
 		d.target, d.held = d.findRevision(d.record.Active.Revision), true
 		d.noteAnswers()
-	case d.service.Spec.Suspend:
+	case ptr.Deref(d.service.Spec.Suspend, false):
 		d.suspendService()
 	default:
 		d.finalizer = true
@@ -154,7 +156,7 @@ func (d *draft) recordEnd(result v1beta1.UpgradeResult, fault *Fault) {
 		from, to = record.Active.Revision, record.Candidate.Revision
 	}
 	old, latter := d.findRevision(from).numberText(), d.findRevision(to).numberText()
-	record.Last = &Last{From: old, To: latter, Result: result, Fault: fault, Began: record.Began, Ended: d.now.Unix()}
+	record.Last = &Last{From: d.findRevision(from).Number, To: d.findRevision(to).Number, Result: result, Fault: fault, Began: record.Began, Ended: d.now.Unix()}
 	switch {
 	case result == v1beta1.UpgradeSucceeded:
 		d.addEvent(reason.UpgradeDone.Of(latter, old), "Upgrade")

@@ -25,7 +25,7 @@ func policyOf(plan Plan) (reconcile.Fixing, bool) {
 
 // TestServePolicy_SparesOpenClusters: a policy about pods that anybody may reach would close their other ports.
 func TestServePolicy_SparesOpenClusters(t *testing.T) {
-	open := &v1beta1.Network{Isolation: v1beta1.IsolationDisabled}
+	open := &v1beta1.Network{Isolation: v1beta1.Disabled}
 	s := upgrades(t, nil)
 	first, second := s.seen.Clusters[1], s.seen.Clusters[2]
 	first.Spec.Network = open

@@ -15,16 +15,16 @@ func TestFailed_IsTriedAgainUnderOtherCircumstances(t *testing.T) {
 		"the same":      {func(*v1beta1.ClusterService) {}, false},
 		"a health path": {func(s *v1beta1.ClusterService) { s.Spec.HealthPath = "/text/health" }, true},
 		"a strategy": {func(s *v1beta1.ClusterService) {
-			s.Spec.Upgrade = &v1beta1.Upgrade{Strategy: v1beta1.UpgradeInPlace}
+			s.Spec.UpgradeStrategy = &v1beta1.ServiceUpgradeStrategy{Type: v1beta1.ServiceUpgradeInPlace}
 		}, true},
 		"a deadline": {func(s *v1beta1.ClusterService) {
-			s.Spec.Upgrade = &v1beta1.Upgrade{HealthyDeadlineSeconds: number(9)}
+			s.Spec.UpgradeStrategy = &v1beta1.ServiceUpgradeStrategy{HealthyDeadlineSeconds: number(9)}
 		}, true},
 		"a group's size":      {func(s *v1beta1.ClusterService) { s.Spec.ClusterTemplate.Spec.WorkerGroups[0].Replicas = number(9) }, true},
 		"the annotation":      {func(s *v1beta1.ClusterService) { s.Annotations = map[string]string{v1beta1.AnnotationRetry: "1"} }, true},
 		"another annotation":  {func(s *v1beta1.ClusterService) { s.Annotations = map[string]string{"team": "1"} }, false},
 		"who gets in":         {func(s *v1beta1.ClusterService) { s.Spec.Service = &v1beta1.ServeService{} }, false},
-		"a suspension":        {func(s *v1beta1.ClusterService) { s.Spec.Suspend = true }, false},
+		"a suspension":        {func(s *v1beta1.ClusterService) { s.Spec.Suspend = new(true) }, false},
 		"another application": {func(s *v1beta1.ClusterService) { s.Spec.ServeConfig = serveConfig("app:v3") }, true},
 	} {
 		s := serves(t)

@@ -24,7 +24,7 @@ func inPlace(t *testing.T, edit specEdit) *situation {
 	cluster.Generation = 1
 	cluster.upToDate(true, "every pod was built from the current spec")
 	cluster.headBuilt()
-	s.service.Spec.Upgrade = &v1beta1.Upgrade{Strategy: v1beta1.UpgradeInPlace}
+	s.service.Spec.UpgradeStrategy = &v1beta1.ServiceUpgradeStrategy{Type: v1beta1.ServiceUpgradeInPlace}
 	edit(&s.service.Spec)
 	return s
 }
@@ -76,15 +76,15 @@ func withHTTP(s *v1beta1.ClusterServiceSpec) {
 func TestPace(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit specEdit
-		want string
+		want v1beta1.ClusterUpgradeType
 	}{
-		"head":    {headImage, v1beta1.UpgradeRecreate},
-		"workers": {workerImage, v1beta1.UpgradeRollingWorkers},
-		"startup": {withHTTP, v1beta1.UpgradeRecreate},
+		"head":    {headImage, v1beta1.ClusterUpgradeRecreate},
+		"workers": {workerImage, v1beta1.ClusterUpgradeRollingWorkers},
+		"startup": {withHTTP, v1beta1.ClusterUpgradeRecreate},
 		"as the user says": {func(s *v1beta1.ClusterServiceSpec) {
 			headImage(s)
-			s.ClusterTemplate.Spec.UpgradeStrategy = &v1beta1.UpgradeStrategy{Type: v1beta1.UpgradeOnDelete}
-		}, v1beta1.UpgradeOnDelete},
+			s.ClusterTemplate.Spec.UpgradeStrategy = &v1beta1.ClusterUpgradeStrategy{Type: v1beta1.ClusterUpgradeNone}
+		}, v1beta1.ClusterUpgradeNone},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := inPlace(t, c.edit)

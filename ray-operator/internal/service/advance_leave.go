@@ -3,6 +3,8 @@ package service
 import (
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/upgrade"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -96,13 +98,13 @@ func isGone(s *state) bool {
 		return true
 	}
 	cluster := s.findCluster(&s.record.Active)
-	return len(s.record.Applications) == 0 || cluster == nil || cluster.Spec.Suspend || isLeft(s) // what ran there went with it
+	return len(s.record.Applications) == 0 || cluster == nil || ptr.Deref(cluster.Spec.Suspend, false) || isLeft(s) // what ran there went with it
 }
 
 // isLeft reports whether the head of a cluster that is not the service's own has taken that nothing is asked of it.
 func isLeft(s *state) bool {
 	cluster := s.findCluster(&s.record.Active)
-	return len(s.record.Applications) > 0 && canBeAsked(cluster) && !cluster.Spec.Suspend && cluster.Heard &&
+	return len(s.record.Applications) > 0 && canBeAsked(cluster) && !ptr.Deref(cluster.Spec.Suspend, false) && cluster.Heard &&
 		!cluster.Answer.At.IsZero() && cluster.Answer.Taken == leaveDigest(s.record.Applications)
 }
 

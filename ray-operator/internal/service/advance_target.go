@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/serveconfig"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/upgrade"
@@ -18,7 +20,7 @@ func (d *draft) findObstacle() bool {
 	if obstacle == nil {
 		d.target = numbered(d.seen.Target, d.seen.Revisions)
 		d.target = adoptPods(d.state)
-		if !d.service.Spec.Suspend {
+		if !ptr.Deref(d.service.Spec.Suspend, false) {
 			obstacle = whyRefused(d.state)
 		}
 	}
@@ -98,7 +100,7 @@ func whyRefused(s *state) *reason.Finding {
 func findCollision(s *state) *reason.Finding {
 	for _, elder := range s.seen.Elders {
 		service, theirs := elder.Service, elder.Target
-		if elder.TargetError != nil || service.Spec.Suspend || service.DeletionTimestamp != nil {
+		if elder.TargetError != nil || ptr.Deref(service.Spec.Suspend, false) || service.DeletionTimestamp != nil {
 			continue
 		}
 		var finding reason.Finding
@@ -171,10 +173,10 @@ func (d *draft) changePods() {
 			record.retireCluster(record.Active.Cluster, time.Time{}, d.now)
 			d.beginVersion()
 		}
-	case strategy == v1beta1.UpgradeNone:
+	case strategy == v1beta1.ServiceUpgradeNone:
 		held := reason.UpgradeHeld.Of()
 		d.waiting = &held
-	case strategy == v1beta1.UpgradeInPlace:
+	case strategy == v1beta1.ServiceUpgradeInPlace:
 		d.replaceInPlace()
 	case !d.hasRoom(record.Active.Cluster):
 	default:
@@ -185,8 +187,8 @@ func (d *draft) changePods() {
 
 // yieldsTo reports whether a version that has never served makes room for another at once: nothing is lost with it,
 // so no strategy holds that up. Where its pods can be replaced where they are, and must be, they are.
-func yieldsTo(s *state, strategy v1beta1.UpgradeMode) bool {
-	return strategy != v1beta1.UpgradeInPlace || whyUnfit(s) != ""
+func yieldsTo(s *state, strategy v1beta1.ServiceUpgradeType) bool {
+	return strategy != v1beta1.ServiceUpgradeInPlace || whyUnfit(s) != ""
 }
 
 // overtakeCandidate follows another target while a candidate is on its way.

@@ -34,7 +34,7 @@ func TestFault_LeavesOneRemedy(t *testing.T) {
 	failed := reason.ApplicationFailed.Of("echo", "demo", "no module named app")
 	const said = "application echo on ComputeCluster demo could not be deployed: no module named app"
 	for cause, want := range map[upgrade.Cause]string{
-		upgrade.Failed: said, upgrade.Late: "it was not healthy after 30m0s: " + said + ". Check what it waits for, or raise upgrade.healthyDeadlineSeconds",
+		upgrade.Failed: said, upgrade.Late: "it was not healthy after 30m0s: " + said + ". Check what it waits for, or raise upgradeStrategy.healthyDeadlineSeconds",
 	} {
 		if have := faultOf(text(), cause, failed).Text; have != want {
 			t.Errorf("%v: %q, want %q", cause, have, want)
@@ -54,7 +54,7 @@ func TestUpgradeWaitsForWhatANewOperatorHasYetToHear(t *testing.T) {
 		{"of the proxies of both", unasked, unasked},
 	} {
 		s := upgrades(t, func(spec *v1beta1.ClusterServiceSpec) {
-			spec.Upgrade = &v1beta1.Upgrade{MaxSurgePercent: number(50), StepPercent: number(50), IntervalSeconds: number(1)}
+			spec.UpgradeStrategy = &v1beta1.ServiceUpgradeStrategy{Surge: &v1beta1.Surge{MaxSurgePercent: number(50), StepPercent: number(50), IntervalSeconds: number(1)}}
 		})
 		shift := &s.seen.Record.Shift
 		shift.Traffic, shift.Active, shift.Candidate, shift.Proven = 50, 50, 50, true
@@ -146,19 +146,19 @@ func TestDoubt_SparesAVersionThatLostPods(t *testing.T) {
 // TestVersionThatNeverServed_HoldsNothingUp: a typo in the first image is mended whatever the strategy is.
 func TestVersionThatNeverServed_HoldsNothingUp(t *testing.T) {
 	for name, c := range map[string]struct {
-		strategy    v1beta1.UpgradeMode
+		strategy    v1beta1.ServiceUpgradeType
 		good, store bool
 		want        string
 	}{
-		"None":                               {v1beta1.UpgradeNone, false, false, "another"},
-		"None, and it served":                {v1beta1.UpgradeNone, true, false, "held"},
-		"Surge":                              {v1beta1.UpgradeSurge, false, false, "another"},
-		"InPlace":                            {v1beta1.UpgradeInPlace, false, false, "in place"},
-		"InPlace that cannot be":             {v1beta1.UpgradeInPlace, false, true, "another"},
-		"InPlace that cannot be, and served": {v1beta1.UpgradeInPlace, true, true, "held"},
+		"None":                               {v1beta1.ServiceUpgradeNone, false, false, "another"},
+		"None, and it served":                {v1beta1.ServiceUpgradeNone, true, false, "held"},
+		"Surge":                              {v1beta1.ServiceUpgradeSurge, false, false, "another"},
+		"InPlace":                            {v1beta1.ServiceUpgradeInPlace, false, false, "in place"},
+		"InPlace that cannot be":             {v1beta1.ServiceUpgradeInPlace, false, true, "another"},
+		"InPlace that cannot be, and served": {v1beta1.ServiceUpgradeInPlace, true, true, "held"},
 	} {
 		s := serves(t)
-		s.service.Spec.Upgrade = &v1beta1.Upgrade{Strategy: c.strategy}
+		s.service.Spec.UpgradeStrategy = &v1beta1.ServiceUpgradeStrategy{Type: c.strategy}
 		s.service.Spec.ClusterTemplate.Spec.Image = "ray:fixed"
 		if c.store {
 			s.service.Spec.ClusterTemplate.Spec.ControlStore = &v1beta1.ControlStore{Embedded: &v1beta1.EmbeddedStore{}}

@@ -69,7 +69,7 @@ func TestUpgrade_GrowthIsNoSickness(t *testing.T) {
 // to the other one.
 func TestUpgrade_KeepsItsStepWhileTheActiveGrows(t *testing.T) {
 	s := under(t, 1, func(spec *v1beta1.ClusterServiceSpec) {
-		spec.Upgrade = &v1beta1.Upgrade{StepPercent: number(1), IntervalSeconds: number(3600)}
+		spec.UpgradeStrategy = &v1beta1.ServiceUpgradeStrategy{Surge: &v1beta1.Surge{StepPercent: number(1), IntervalSeconds: number(3600)}}
 	})
 	s.says(1, "UPSCALING", "AUTOSCALING", 2, 6)
 	if plan := s.decide(); plan.Record != nil && plan.Record.Shift.Traffic != 1 {
@@ -264,11 +264,11 @@ func TestUpgrade_EndsWhateverTheLoadIs(t *testing.T) {
 		s.turns(t, func(spec *v1beta1.ClusterServiceSpec) { spec.ServeConfig = scaledConfig("app:v1", least, most) })
 		s.upgrade(t, func(spec *v1beta1.ClusterServiceSpec) {
 			spec.ServeConfig = scaledConfig("app:v2", least, most)
-			spec.Upgrade = &v1beta1.Upgrade{StepPercent: number(int32(rapid.IntRange(5, 100).Draw(rt, "step"))), IntervalSeconds: number(1)}
+			spec.UpgradeStrategy = &v1beta1.ServiceUpgradeStrategy{Surge: &v1beta1.Surge{StepPercent: number(int32(rapid.IntRange(5, 100).Draw(rt, "step"))), IntervalSeconds: number(1)}}
 		})
 		begun := rapid.IntRange(max(1, least), most).Draw(rt, "begun")
 		sides := map[int]*loaded{1: {s: s, cluster: 1, running: begun, wanted: begun}, 2: {s: s, cluster: 2}}
-		step := int(*s.service.Spec.Upgrade.StepPercent)
+		step := int(*s.service.Spec.UpgradeStrategy.Surge.StepPercent)
 		for second := range 400 {
 			for number, side := range sides {
 				side.turn(rt, number, least, most)

@@ -4,6 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
@@ -114,7 +115,7 @@ func isRouteTaken(s *state) bool {
 // isGatewayBehind reports whether requests come by way of a gateway that does not divide them yet as it is
 // decided, so that nothing may go on that leans on it. What nobody can see may be so.
 func isGatewayBehind(s *state, strand []*corev1.Pod) bool {
-	if gatewayOf(s.service) == nil || s.service.DeletionTimestamp != nil || s.service.Spec.Suspend {
+	if gatewayOf(s.service) == nil || s.service.DeletionTimestamp != nil || ptr.Deref(s.service.Spec.Suspend, false) {
 		return false
 	}
 	if s.seen.RouteRefused != nil {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
@@ -200,11 +202,10 @@ func listApplications(cluster *Cluster, revision Revision) []v1beta1.Application
 		if cluster != nil && cluster.Heard {
 			if told, known := cluster.Answer.Serving.Applications[name]; known {
 				one.State, one.RoutePrefix, one.Message = string(told.State), told.RoutePrefix, cut(told.Message)
-				up, wanted := 0, 0
 				for _, deployment := range told.Deployments {
-					up, wanted = up+deployment.Running, wanted+deployment.Wanted
+					one.RunningReplicas += int32(deployment.Running)
+					one.DesiredReplicas += int32(deployment.Wanted)
 				}
-				one.Replicas = fmt.Sprintf("%d/%d", up, wanted)
 			}
 		}
 		all = append(all, one)
@@ -225,7 +226,7 @@ func explainNoHead(s *state, cluster *Cluster) reason.Finding {
 		return reason.ClusterDeleting.Of(name)
 	case found.Spec.ManagedBy != "" && found.Spec.ManagedBy != v1beta1.ManagedByOperator:
 		return reason.ClusterForeign.Of(name, found.Spec.ManagedBy)
-	case found.Spec.Suspend:
+	case ptr.Deref(found.Spec.Suspend, false):
 		return reason.ClusterSuspended.Of(name)
 	default:
 		return explainClusterStart(cluster, name)

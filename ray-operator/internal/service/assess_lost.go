@@ -3,6 +3,8 @@ package service
 import (
 	"slices"
 
+	"k8s.io/utils/ptr"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
@@ -38,7 +40,7 @@ func workersOf(cluster *Cluster) (count int32) {
 		return 0
 	}
 	for i := range cluster.Spec.WorkerGroups {
-		if group := &cluster.Spec.WorkerGroups[i]; !group.Suspend {
+		if group := &cluster.Spec.WorkerGroups[i]; !ptr.Deref(group.Suspend, false) {
 			count += or(group.Replicas, 0) * max(1, group.HostsPerReplica)
 		}
 	}

@@ -123,9 +123,9 @@ func choosePace(cluster *Cluster, wanted *v1beta1.ComputeCluster) {
 	switch {
 	case wanted.Spec.UpgradeStrategy != nil:
 	case hasOldHead(cluster, wanted):
-		wanted.Spec.UpgradeStrategy = &v1beta1.UpgradeStrategy{Type: v1beta1.UpgradeRecreate}
+		wanted.Spec.UpgradeStrategy = &v1beta1.ClusterUpgradeStrategy{Type: v1beta1.ClusterUpgradeRecreate}
 	case needOtherPods(cluster.ComputeCluster, wanted):
-		wanted.Spec.UpgradeStrategy = &v1beta1.UpgradeStrategy{Type: v1beta1.UpgradeRollingWorkers}
+		wanted.Spec.UpgradeStrategy = &v1beta1.ClusterUpgradeStrategy{Type: v1beta1.ClusterUpgradeRollingWorkers}
 	default:
 		wanted.Spec.UpgradeStrategy = cluster.Spec.UpgradeStrategy
 	}
@@ -154,7 +154,7 @@ func needOtherPods(a, b *v1beta1.ComputeCluster) bool {
 // isRecreated reports whether a cluster replaces all pods at once.
 func isRecreated(cluster *v1beta1.ComputeCluster) bool {
 	given := cluster.Spec.UpgradeStrategy
-	return given != nil && given.Type == v1beta1.UpgradeRecreate
+	return given != nil && given.Type == v1beta1.ClusterUpgradeRecreate
 }
 
 // isReplaced reports whether all pods of a cluster are those that must be, by its own word about the

@@ -25,7 +25,7 @@ type specEdit = func(*v1beta1.ClusterServiceSpec)
 var effects = map[string]specEdit{
 	"serveConfig": func(s *v1beta1.ClusterServiceSpec) { s.ServeConfig = serveConfig("app:v2") },
 	"clusterRef.name": func(s *v1beta1.ClusterServiceSpec) {
-		s.ClusterTemplate, s.Upgrade, s.ClusterRef = nil, nil, &v1beta1.ClusterReference{Name: "b"}
+		s.ClusterTemplate, s.UpgradeStrategy, s.ClusterRef = nil, nil, &v1beta1.ClusterReference{Name: "b"}
 	},
 	"clusterTemplate.metadata.labels": func(s *v1beta1.ClusterServiceSpec) { s.ClusterTemplate.Metadata.Labels = map[string]string{"a": "b"} },
 	"clusterTemplate.metadata.annotations": func(s *v1beta1.ClusterServiceSpec) {
@@ -33,7 +33,7 @@ var effects = map[string]specEdit{
 	},
 	"clusterTemplate.spec":      func(s *v1beta1.ClusterServiceSpec) { s.ClusterTemplate.Spec.Image = "mine" },
 	"service.type":              ofService(func(s *v1beta1.ServeService) { s.Type = corev1.ServiceTypeNodePort }),
-	"service.nodePorts":         ofService(func(s *v1beta1.ServeService) { s.NodePorts = map[string]int32{"http": 30000} }),
+	"service.ports.nodePort":    ofService(func(s *v1beta1.ServeService) { s.Ports[0].NodePort = 30000 }),
 	"service.loadBalancerClass": ofService(func(s *v1beta1.ServeService) { s.LoadBalancerClass = "a" }),
 	"service.loadBalancerSourceRanges": ofService(func(s *v1beta1.ServeService) {
 		s.LoadBalancerSourceRanges = []string{"10.0.0.0/8"}
@@ -57,24 +57,24 @@ var effects = map[string]specEdit{
 		yes := true
 		s.HeadEndpoints = &yes
 	}),
-	"healthPath":                     func(s *v1beta1.ClusterServiceSpec) { s.HealthPath = "/text/health" },
-	"upgrade.strategy":               ofUpgrade(func(u *v1beta1.Upgrade) { u.Strategy = v1beta1.UpgradeNone }),
-	"upgrade.maxSurgePercent":        ofUpgrade(func(u *v1beta1.Upgrade) { u.MaxSurgePercent = number(50) }),
-	"upgrade.stepPercent":            ofUpgrade(func(u *v1beta1.Upgrade) { u.StepPercent = number(50) }),
-	"upgrade.intervalSeconds":        ofUpgrade(func(u *v1beta1.Upgrade) { u.IntervalSeconds = number(1) }),
-	"upgrade.healthyDeadlineSeconds": ofUpgrade(func(u *v1beta1.Upgrade) { u.HealthyDeadlineSeconds = number(10) }),
-	"upgrade.drainSeconds":           ofUpgrade(func(u *v1beta1.Upgrade) { u.DrainSeconds = number(500) }),
-	"upgrade.retireAfterSeconds":     ofUpgrade(func(u *v1beta1.Upgrade) { u.RetireAfterSeconds = number(500) }),
-	"upgrade.autoRollback": ofUpgrade(func(u *v1beta1.Upgrade) {
+	"healthPath":                             func(s *v1beta1.ClusterServiceSpec) { s.HealthPath = "/text/health" },
+	"upgradeStrategy.type":                   ofUpgrade(func(u *v1beta1.ServiceUpgradeStrategy) { u.Type = v1beta1.ServiceUpgradeNone }),
+	"upgradeStrategy.surge.maxSurgePercent":  ofUpgrade(func(u *v1beta1.ServiceUpgradeStrategy) { u.Surge.MaxSurgePercent = number(50) }),
+	"upgradeStrategy.surge.stepPercent":      ofUpgrade(func(u *v1beta1.ServiceUpgradeStrategy) { u.Surge.StepPercent = number(50) }),
+	"upgradeStrategy.surge.intervalSeconds":  ofUpgrade(func(u *v1beta1.ServiceUpgradeStrategy) { u.Surge.IntervalSeconds = number(1) }),
+	"upgradeStrategy.healthyDeadlineSeconds": ofUpgrade(func(u *v1beta1.ServiceUpgradeStrategy) { u.HealthyDeadlineSeconds = number(10) }),
+	"upgradeStrategy.drainSeconds":           ofUpgrade(func(u *v1beta1.ServiceUpgradeStrategy) { u.DrainSeconds = number(500) }),
+	"upgradeStrategy.retireAfterSeconds":     ofUpgrade(func(u *v1beta1.ServiceUpgradeStrategy) { u.RetireAfterSeconds = number(500) }),
+	"upgradeStrategy.autoRollback": ofUpgrade(func(u *v1beta1.ServiceUpgradeStrategy) {
 		no := false
 		u.AutoRollback = &no
 	}),
-	"upgrade.gateway.parentRef.name":        ofUpgrade(func(u *v1beta1.Upgrade) { u.Gateway.ParentRef.Name = "other" }),
-	"upgrade.gateway.parentRef.namespace":   ofUpgrade(func(u *v1beta1.Upgrade) { u.Gateway.ParentRef.Namespace = "other" }),
-	"upgrade.gateway.parentRef.sectionName": ofUpgrade(func(u *v1beta1.Upgrade) { u.Gateway.ParentRef.SectionName = "http" }),
-	"upgrade.gateway.hostnames":             ofUpgrade(func(u *v1beta1.Upgrade) { u.Gateway.Hostnames = []string{"example.com"} }),
+	"upgradeStrategy.gateway.parentRef.name":        ofUpgrade(func(u *v1beta1.ServiceUpgradeStrategy) { u.Gateway.ParentRef.Name = "other" }),
+	"upgradeStrategy.gateway.parentRef.namespace":   ofUpgrade(func(u *v1beta1.ServiceUpgradeStrategy) { u.Gateway.ParentRef.Namespace = "other" }),
+	"upgradeStrategy.gateway.parentRef.sectionName": ofUpgrade(func(u *v1beta1.ServiceUpgradeStrategy) { u.Gateway.ParentRef.SectionName = "http" }),
+	"upgradeStrategy.gateway.hostnames":             ofUpgrade(func(u *v1beta1.ServiceUpgradeStrategy) { u.Gateway.Hostnames = []string{"example.com"} }),
 
-	"suspend":   func(s *v1beta1.ClusterServiceSpec) { s.Suspend = true },
+	"suspend":   func(s *v1beta1.ClusterServiceSpec) { s.Suspend = new(true) },
 	"managedBy": func(s *v1beta1.ClusterServiceSpec) { s.ManagedBy = "kueue.x-k8s.io/multikueue" },
 }
 
@@ -82,8 +82,8 @@ func ofService(edit func(*v1beta1.ServeService)) specEdit {
 	return func(s *v1beta1.ClusterServiceSpec) { edit(s.Service) }
 }
 
-func ofUpgrade(edit func(*v1beta1.Upgrade)) specEdit {
-	return func(s *v1beta1.ClusterServiceSpec) { edit(s.Upgrade) }
+func ofUpgrade(edit func(*v1beta1.ServiceUpgradeStrategy)) specEdit {
+	return func(s *v1beta1.ClusterServiceSpec) { edit(s.UpgradeStrategy) }
 }
 
 // opened has something in each part that may be left out.
@@ -91,7 +91,7 @@ func opened(s *v1beta1.ClusterServiceSpec) {
 	s.Service = &v1beta1.ServeService{
 		Type: corev1.ServiceTypeLoadBalancer, Ports: []v1beta1.ServePort{{Name: "http", Port: 80}, {Name: "sidecar", Port: 81}},
 	}
-	s.Upgrade = &v1beta1.Upgrade{Strategy: v1beta1.UpgradeSurge, Gateway: &v1beta1.ServiceGateway{ParentRef: v1beta1.GatewayReference{Name: "public"}}}
+	s.UpgradeStrategy = &v1beta1.ServiceUpgradeStrategy{Type: v1beta1.ServiceUpgradeSurge, Surge: &v1beta1.Surge{}, Gateway: &v1beta1.ServiceGateway{ParentRef: v1beta1.GatewayReference{Name: "public"}}}
 }
 
 // TestEveryFieldHasAnEffect walks the schema: a field without a row fails, and so does one
@@ -156,7 +156,7 @@ func done(t *testing.T, edit specEdit) []string {
 			s.seen.Record.Shift.Traffic, s.seen.Record.Shift.At, s.seen.Record.Shift.Proven = 20, at(), true
 		},
 		func(s *situation) { // without a gateway, whose route is looked at more often than anything else is due
-			s.service.Spec.Upgrade.Gateway = nil
+			s.service.Spec.UpgradeStrategy.Gateway = nil
 			s.seen.Record.Shift.Traffic, s.seen.Record.Shift.At, s.seen.Record.Shift.Proven = 20, at(), true
 		},
 		func(s *situation) { s.baking(at().Add(-100 * time.Second)) },

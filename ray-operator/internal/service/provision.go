@@ -88,7 +88,7 @@ func (v *provisioner) ensureCluster(side *Side) {
 		if v.isShrinking(side) {
 			awaitShrink(cluster, wanted)
 		}
-		wanted.Spec.Suspend = false
+		wanted.Spec.Suspend = nil
 		if !equality.Semantic.DeepEqual(wanted.Spec, cluster.Spec) || !maps.Equal(wanted.Annotations, cluster.Annotations) {
 			v.change = append(v.change, Change{Seen: cluster.ComputeCluster, Wanted: wanted})
 		}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
@@ -123,11 +125,11 @@ func leavesSoon(cluster *Cluster, pod *corev1.Pod) bool {
 // freeCluster suspends a cluster: its pods go with a short grace, which the garbage collector would
 // not give them.
 func (v *provisioner) freeCluster(cluster *Cluster) {
-	if cluster.Spec.Suspend || cluster.DeletionTimestamp != nil {
+	if ptr.Deref(cluster.Spec.Suspend, false) || cluster.DeletionTimestamp != nil {
 		return
 	}
 	wanted := cluster.DeepCopy()
-	wanted.Spec.Suspend = true
+	wanted.Spec.Suspend = new(true)
 	v.change = append(v.change, Change{Seen: cluster.ComputeCluster, Wanted: wanted})
 }
 
@@ -152,7 +154,7 @@ func (v *provisioner) removeVersions() {
 func (v *provisioner) removeApplications() {
 	cluster := v.findCluster(&v.record.Active)
 	switch {
-	case len(v.record.Applications) == 0 || !canBeAsked(cluster) || cluster.Spec.Suspend:
+	case len(v.record.Applications) == 0 || !canBeAsked(cluster) || ptr.Deref(cluster.Spec.Suspend, false):
 	case !cluster.Heard || cluster.Answer.At.IsZero():
 		v.addWant(cluster, nil)
 	default:

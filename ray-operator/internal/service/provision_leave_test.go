@@ -48,7 +48,7 @@ func lost() map[string]func(*testing.T) *situation {
 		},
 		"the service is suspended": func(t *testing.T) *situation {
 			s := serves(t)
-			s.service.Spec.Suspend, s.seen.Record.Drained = true, now-long
+			s.service.Spec.Suspend, s.seen.Record.Drained = new(true), now-long
 			return s
 		},
 	}
@@ -99,7 +99,7 @@ func TestKeptConnectionsAreClosedOnceNobodyIsLedThere(t *testing.T) {
 		t.Error("they are not closed in the second half of the drain")
 	}
 	long := int32(600)
-	s.service.Spec.Upgrade = &v1beta1.Upgrade{DrainSeconds: &long}
+	s.service.Spec.UpgradeStrategy = &v1beta1.ServiceUpgradeStrategy{DrainSeconds: &long}
 	if closes(479*time.Second) || !closes(481*time.Second) {
 		t.Error("they are not closed in the last two minutes of a long drain")
 	}
@@ -119,7 +119,7 @@ func TestRetire_LeavesTimeForLastAnswers(t *testing.T) {
 		"done after a very short one": {1, 3, 4}, // half a second, and looked at each second
 	} {
 		s := lost()["the candidate was taken back"](t)
-		s.service.Spec.Upgrade = &v1beta1.Upgrade{DrainSeconds: &c.drain}
+		s.service.Spec.UpgradeStrategy = &v1beta1.ServiceUpgradeStrategy{DrainSeconds: &c.drain}
 		s.seen.Record.Retiring[0].At = now
 		cluster := s.seen.Clusters[2]
 		for _, pod := range cluster.Pods {
@@ -238,7 +238,7 @@ func TestGoing_ClosesConnectionsOfBothVersions(t *testing.T) {
 // TestDrain_BeginsWhenNoSliceListsAPod: until then nodes may send it requests, however long ago its label went.
 func TestDrain_BeginsWhenNoSliceListsAPod(t *testing.T) {
 	s := serves(t)
-	s.service.Spec.Suspend, s.seen.Record.Drained = true, now-long
+	s.service.Spec.Suspend, s.seen.Record.Drained = new(true), now-long
 	for _, pod := range s.seen.Clusters[1].Pods {
 		delete(pod.Labels, naming.ServeLabel("text"))
 	}

@@ -155,7 +155,7 @@ func (v *provisioner) fixRoute() {
 func isolatedClusters(seen map[int]*Cluster, made *v1beta1.ComputeCluster) []string {
 	var names []string
 	add := func(cluster *v1beta1.ComputeCluster) {
-		if network := cluster.Spec.Network; network == nil || network.Isolation != v1beta1.IsolationDisabled {
+		if network := cluster.Spec.Network; network == nil || network.Isolation != v1beta1.Disabled {
 			names = append(names, cluster.Name)
 		}
 	}

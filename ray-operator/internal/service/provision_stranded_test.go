@@ -36,7 +36,7 @@ func TestStrandedPods_AreLeftBehind(t *testing.T) {
 func TestStrandedPods_KeepNoSuspension(t *testing.T) {
 	for _, all := range []bool{false, true} {
 		s := serves(t)
-		s.service.Spec.Suspend = true
+		s.service.Spec.Suspend = new(true)
 		s.seen.Record.Drained = now - long
 		cluster := s.runs(1, false)
 		if all {

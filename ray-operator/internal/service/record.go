@@ -115,8 +115,8 @@ type Retired struct {
 
 // Last is a change that ended.
 type Last struct {
-	From   string                `json:"f"`
-	To     string                `json:"t"`
+	From   int64                 `json:"f"`
+	To     int64                 `json:"t"`
 	Result v1beta1.UpgradeResult `json:"r"`
 	Fault  *Fault                `json:"x,omitempty"`
 	Began  int64                 `json:"b,omitempty"`
@@ -300,7 +300,7 @@ func (r *Record) restoreFault(told *v1beta1.ClusterServiceStatus, seen *Seen) {
 		return
 	}
 	for id, revision := range seen.Revisions {
-		if revision.numberText() == told.LastUpgrade.To {
+		if revision.Number == told.LastUpgrade.To {
 			r.Failed, r.Fault = id, &Fault{Reason: told.LastUpgrade.Reason, Text: told.LastUpgrade.Message}
 		}
 	}
@@ -319,10 +319,10 @@ func restored(told *v1beta1.ServiceVersion, seen *Seen, now time.Time) (Side, bo
 		}
 	}
 	for id, revision := range seen.Revisions {
-		if revision.numberText() == told.Revision {
+		if revision.Number == told.Revision {
 			side.Pods, side.Revision = revision.Pods, id
 		}
-		if revision.numberText() == told.GoodRevision {
+		if revision.Number == told.GoodRevision {
 			side.Good = id
 		}
 	}

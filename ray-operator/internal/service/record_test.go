@@ -64,7 +64,7 @@ func TestString_IsReadAgain(t *testing.T) {
 		record := Record{
 			Version: recordVersion, Of: "00000000-0000-0000-0000-000000000000", Clusters: rapid.IntRange(0, 1<<30).Draw(rt, "clusters"),
 			Active: drawSide(rt, "active"), Failed: "aaaaaaaaaaaaa", FailedAs: "aaaaaaaaaaaaa", Fault: fault("fault"), Began: 1 << 40,
-			Last: &Last{From: "123456", To: "123457", Result: v1beta1.UpgradeRolledBack, Fault: fault("last"), Began: 1 << 40, Ended: 1 << 40},
+			Last: &Last{From: 123456, To: 123457, Result: v1beta1.UpgradeRolledBack, Fault: fault("last"), Began: 1 << 40, Ended: 1 << 40},
 		}
 		if rapid.Bool().Draw(rt, "own") {
 			candidate := drawSide(rt, "candidate")
@@ -96,7 +96,7 @@ func TestRecordFits(t *testing.T) {
 	record := Record{
 		Version: recordVersion, Clusters: 1 << 30, Active: side, Candidate: &side, Failed: side.Good, FailedAs: side.Good, Fault: fault,
 		Shift: upgrade.Shift{Traffic: 100, Active: 100, Candidate: 100, Proven: true, Back: true, At: at(), Began: at()},
-		Last:  &Last{From: "123456", To: "123457", Result: v1beta1.UpgradeRolledBack, Fault: fault, Began: 1 << 40, Ended: 1 << 40},
+		Last:  &Last{From: 123456, To: 123457, Result: v1beta1.UpgradeRolledBack, Fault: fault, Began: 1 << 40, Ended: 1 << 40},
 	}
 	if have, err := ParseRecord(record.String()); err != nil || have.Fault.Text != fault.Text || have.Last.Fault.Text != fault.Text {
 		t.Errorf("it has %d bytes: %v", len(record.String()), err)

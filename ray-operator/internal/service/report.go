@@ -201,12 +201,12 @@ func (r *reporter) explainNoEndpoints() string {
 
 // describeVersion returns a side as the status tells of it.
 func (r *reporter) describeVersion(side *Side, h Health, endpoints int) *v1beta1.ServiceVersion {
-	good := ""
+	var good int64
 	if side.Good != "" {
-		good = r.findRevision(side.Good).numberText()
+		good = r.findRevision(side.Good).Number
 	}
 	return &v1beta1.ServiceVersion{
-		ClusterName: r.clusterName(side), Revision: r.findRevision(side.Revision).numberText(), GoodRevision: good, CapacityPercent: int32(r.capacityOf(side)),
+		ClusterName: r.clusterName(side), Revision: r.findRevision(side.Revision).Number, GoodRevision: good, CapacityPercent: int32(r.capacityOf(side)),
 		ReadyEndpoints: int32(endpoints), Healthy: h.Well, Applications: h.Applications,
 	}
 }

@@ -42,7 +42,7 @@ func TestFirstVersion_HasADeadline(t *testing.T) {
 		"a version of before": {60, true, false},
 	} {
 		s := serves(t)
-		s.service.Spec.Upgrade = &v1beta1.Upgrade{HealthyDeadlineSeconds: number(60)}
+		s.service.Spec.UpgradeStrategy = &v1beta1.ServiceUpgradeStrategy{HealthyDeadlineSeconds: number(60)}
 		active := &s.seen.Record.Active
 		if active.At = now - c.after; !c.good {
 			active.Good, active.Healthy = "", 0

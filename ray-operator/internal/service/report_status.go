@@ -3,6 +3,7 @@ package service
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -114,10 +115,10 @@ func summaryOf(active, candidate *v1beta1.ServiceVersion) v1beta1.ServiceSummary
 	if active == nil {
 		return s
 	}
-	s.Version, s.Traffic = active.Revision, fmt.Sprintf("%d%%", active.TrafficPercent)
+	s.Version, s.Traffic = strconv.FormatInt(active.Revision, 10), fmt.Sprintf("%d%%", active.TrafficPercent)
 	shown := active
 	if candidate != nil {
-		s.Version += " → " + candidate.Revision
+		s.Version += " → " + strconv.FormatInt(candidate.Revision, 10)
 		s.Traffic += fmt.Sprintf(" → %d%%", candidate.TrafficPercent)
 		if candidate.TrafficPercent == 100 {
 			shown = candidate

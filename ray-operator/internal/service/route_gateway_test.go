@@ -23,7 +23,7 @@ import (
 func led(t *testing.T) *situation {
 	t.Helper()
 	s := upgrades(t, func(spec *v1beta1.ClusterServiceSpec) {
-		spec.Upgrade = &v1beta1.Upgrade{Gateway: &v1beta1.ServiceGateway{ParentRef: v1beta1.GatewayReference{Name: "public"}}}
+		spec.UpgradeStrategy = &v1beta1.ServiceUpgradeStrategy{Gateway: &v1beta1.ServiceGateway{ParentRef: v1beta1.GatewayReference{Name: "public"}}}
 	})
 	s.seen.Record.Shift.Traffic, s.seen.Record.Shift.Proven, s.seen.Record.Shift.At = 20, true, at().Add(-time.Minute)
 	s.seen.Versions = map[string]*corev1.Service{}
@@ -50,7 +50,7 @@ func (s *situation) leads(cluster int, is bool) {
 // routes has a route that divides so, of generation 3, which the gateway has taken.
 func (s *situation) routes(active, candidate int32) *gatewayv1.HTTPRoute {
 	name := func(number int) string { return naming.ServeVersion(s.seen.Clusters[number].Name) }
-	route := desired.ServeRoute(s.service, s.service.Spec.Upgrade.Gateway, []string{"/text"}, desired.Backend{Service: name(1), Weight: active}, desired.Backend{Service: name(2), Weight: candidate})
+	route := desired.ServeRoute(s.service, s.service.Spec.UpgradeStrategy.Gateway, []string{"/text"}, desired.Backend{Service: name(1), Weight: active}, desired.Backend{Service: name(2), Weight: candidate})
 	reconcile.Marked(route)
 	route.Generation = 3
 	route.Status.Parents = []gatewayv1.RouteParentStatus{told(route, "a", 3, metav1.ConditionTrue, metav1.ConditionTrue)}

@@ -20,7 +20,7 @@ import (
 
 // gate has a service use a gateway.
 func gate(s *v1beta1.ClusterService) {
-	s.Spec.Upgrade = &v1beta1.Upgrade{Gateway: &v1beta1.ServiceGateway{
+	s.Spec.UpgradeStrategy = &v1beta1.ServiceUpgradeStrategy{Gateway: &v1beta1.ServiceGateway{
 		ParentRef: v1beta1.GatewayReference{Name: "public", Namespace: "infra"}, Hostnames: []string{"text.example.com"},
 	}}
 }
@@ -40,7 +40,7 @@ func gated(w *testkit.World, lag time.Duration, edits ...func(*v1beta1.ClusterSe
 // for.
 func hasty(s *v1beta1.ClusterService) {
 	soon := int32(2)
-	s.Spec.Upgrade.DrainSeconds, s.Spec.Upgrade.RetireAfterSeconds = &soon, &soon
+	s.Spec.UpgradeStrategy.DrainSeconds, s.Spec.UpgradeStrategy.RetireAfterSeconds = &soon, &soon
 }
 
 func programmed(w *testkit.World) {
@@ -122,7 +122,7 @@ func TestGateway(t *testing.T) {
 			w.EditService("text", image("ray:new"))
 			w.During(60 * time.Second)
 			w.Gateway.Demand("")
-			w.EditService("text", func(s *v1beta1.ClusterService) { s.Spec.Upgrade.Gateway = nil })
+			w.EditService("text", func(s *v1beta1.ClusterService) { s.Spec.UpgradeStrategy.Gateway = nil })
 			w.After(4 * time.Minute)
 			serving(w, 2)
 			w.ExpectService("text", "Ready", "GatewayProgrammed=absent")
@@ -209,7 +209,7 @@ func TestGatewayThatWasWell(t *testing.T) {
 		testkit.Scenario{Name: "stops", Run: func(w *testkit.World) {
 			gated(w, 0, func(s *v1beta1.ClusterService) {
 				deadline := int32(60)
-				s.Spec.Upgrade.HealthyDeadlineSeconds = &deadline
+				s.Spec.UpgradeStrategy.HealthyDeadlineSeconds = &deadline
 			})
 			w.EditService("text", image("ray:new"))
 			w.During(30 * time.Second)

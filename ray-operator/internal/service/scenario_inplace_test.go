@@ -16,7 +16,7 @@ import (
 // inPlace is a world with a service whose pods are replaced where they are.
 func inPlace(w *testkit.World, edits ...func(*v1beta1.ClusterService)) {
 	w.Helper()
-	own(w, append([]func(*v1beta1.ClusterService){strategy(v1beta1.UpgradeInPlace)}, edits...)...)
+	own(w, append([]func(*v1beta1.ClusterService){strategy(v1beta1.ServiceUpgradeInPlace)}, edits...)...)
 }
 
 // workers is another sort of workers, and none of the head.
@@ -171,7 +171,7 @@ func TestInPlaceBadVersion(t *testing.T) {
 			w.Kubelet.Idle = of("ray:none")
 			inPlace(w, func(s *v1beta1.ClusterService) {
 				deadline := int32(60)
-				s.Spec.Upgrade.HealthyDeadlineSeconds = &deadline
+				s.Spec.UpgradeStrategy.HealthyDeadlineSeconds = &deadline
 			})
 			under(w)
 			w.EditService("text", workers("ray:none"))
@@ -209,7 +209,7 @@ func TestInPlaceBegins(t *testing.T) {
 			under(w)
 			w.EditService("text", image("ray:new"))
 			w.During(35 * time.Second)
-			w.EditService("text", strategy(v1beta1.UpgradeInPlace))
+			w.EditService("text", strategy(v1beta1.ServiceUpgradeInPlace))
 			w.After(5 * time.Minute)
 			serving(w, 2)
 		}},
@@ -220,7 +220,7 @@ func TestInPlaceBegins(t *testing.T) {
 			w.EditService("text", workers("ray:slow"))
 			w.During(12 * time.Second)
 			w.EditService("text", func(s *v1beta1.ClusterService) {
-				strategy(v1beta1.UpgradeSurge)(s)
+				strategy(v1beta1.ServiceUpgradeSurge)(s)
 				image("ray:new")(s)
 				workers("")(s)
 			})
@@ -263,14 +263,14 @@ func TestGroups(t *testing.T) {
 			}
 		}
 	}
-	has := func(w *testkit.World, number, gpus int, revision string) {
+	has := func(w *testkit.World, number, gpus int, revision int64) {
 		w.Helper()
 		serving(w, number)
 		if have := len(w.Workers(clusterOf(w, number), "gpu")); have != gpus {
 			w.Fatalf("there are %d workers of the other group, want %d", have, gpus)
 		}
 		if have := w.Service("text").Status.Active.Revision; have != revision {
-			w.Fatalf("it is version %s, want %s", have, revision)
+			w.Fatalf("it is version %d, want %d", have, revision)
 		}
 	}
 	testkit.Play(t,
@@ -279,10 +279,10 @@ func TestGroups(t *testing.T) {
 			under(w)
 			w.EditService("text", grouped("gpu"))
 			w.After(2 * time.Minute)
-			has(w, 1, 1, "1")
+			has(w, 1, 1, 1)
 			w.EditService("text", grouped())
 			w.After(2 * time.Minute)
-			has(w, 1, 0, "1")
+			has(w, 1, 0, 1)
 		}},
 		testkit.Scenario{Name: "more-during-an-upgrade", Run: func(w *testkit.World) {
 			own(w)
@@ -291,7 +291,7 @@ func TestGroups(t *testing.T) {
 			w.During(35 * time.Second)
 			w.EditService("text", grouped("gpu"))
 			w.After(5 * time.Minute)
-			has(w, 2, 1, "2")
+			has(w, 2, 1, 2)
 		}},
 	)
 }

@@ -1,6 +1,7 @@
 package service_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -25,7 +26,8 @@ func loaded(w *testkit.World, replicas int, edits ...func(*v1beta1.ClusterServic
 // scaledTo asserts that so many replicas run, each of them started once.
 func scaledTo(w *testkit.World, cluster int, replicas string) {
 	w.Helper()
-	if have := w.Service("text").Status.Active.Applications[0].Replicas; have != replicas {
+	shown := w.Service("text").Status.Active.Applications[0]
+	if have := fmt.Sprintf("%d/%d", shown.RunningReplicas, shown.DesiredReplicas); have != replicas {
 		w.Fatalf("%s replicas run, want %s", have, replicas)
 	}
 	if starts := w.Serving.Starts(clusterOf(w, cluster), "text"); starts != 1 {
@@ -40,7 +42,7 @@ func TestScaledService(t *testing.T) {
 		testkit.Scenario{Name: "image", Run: scaledImage},
 		testkit.Scenario{Name: "half-the-room", Run: func(w *testkit.World) {
 			loaded(w, 4, func(s *v1beta1.ClusterService) {
-				s.Spec.Upgrade = &v1beta1.Upgrade{MaxSurgePercent: &half, StepPercent: &half}
+				s.Spec.UpgradeStrategy = &v1beta1.ServiceUpgradeStrategy{Surge: &v1beta1.Surge{MaxSurgePercent: &half, StepPercent: &half}}
 			})
 			w.EditService("text", image("ray:new"))
 			w.After(8 * time.Minute)

@@ -81,11 +81,11 @@ func image(name string) func(*v1beta1.ClusterService) {
 }
 
 func suspended(is bool) func(*v1beta1.ClusterService) {
-	return func(s *v1beta1.ClusterService) { s.Spec.Suspend = is }
+	return func(s *v1beta1.ClusterService) { s.Spec.Suspend = new(is) }
 }
 
-func strategy(of v1beta1.UpgradeMode) func(*v1beta1.ClusterService) {
-	return func(s *v1beta1.ClusterService) { s.Spec.Upgrade = &v1beta1.Upgrade{Strategy: of} }
+func strategy(of v1beta1.ServiceUpgradeType) func(*v1beta1.ClusterService) {
+	return func(s *v1beta1.ClusterService) { s.Spec.UpgradeStrategy = &v1beta1.ServiceUpgradeStrategy{Type: of} }
 }
 
 // under asks for the service at each moment from now on.
@@ -164,10 +164,10 @@ func TestSharedClusterInTrouble(t *testing.T) {
 				w.Settle()
 			})
 			given(w, testkit.Service("text"))
-			w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.Suspend = true })
+			w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.Suspend = new(true) })
 			w.After(2 * time.Minute)
 			w.ExpectService("text", "Degraded", "Ready=False ClusterSuspended")
-			w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.Suspend = false })
+			w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.Suspend = new(false) })
 			w.After(2 * time.Minute)
 			w.ExpectService("text", "Ready", "Ready=True")
 		}},
@@ -291,7 +291,7 @@ func TestUpgrade_WaitsForSlices(t *testing.T) {
 			w.Gateway.Slices = 20 * time.Second
 			own(w, func(s *v1beta1.ClusterService) {
 				soon := int32(2)
-				s.Spec.Upgrade = &v1beta1.Upgrade{DrainSeconds: &soon, RetireAfterSeconds: &soon}
+				s.Spec.UpgradeStrategy = &v1beta1.ServiceUpgradeStrategy{DrainSeconds: &soon, RetireAfterSeconds: &soon}
 			})
 			w.After(time.Minute)
 			w.EditService("text", image("ray:new"))
@@ -447,7 +447,7 @@ func addressOf(w *testkit.World) *corev1.Service {
 func halfTheRoom(w *testkit.World) {
 	half := int32(50)
 	own(w, func(s *v1beta1.ClusterService) {
-		s.Spec.Upgrade = &v1beta1.Upgrade{MaxSurgePercent: &half, StepPercent: &half}
+		s.Spec.UpgradeStrategy = &v1beta1.ServiceUpgradeStrategy{Surge: &v1beta1.Surge{MaxSurgePercent: &half, StepPercent: &half}}
 	})
 	under(w)
 	w.EditService("text", image("ray:new"))

@@ -26,10 +26,10 @@ const (
 
 // gatewayOf returns the gateway that a service asks for, nil where it asks for none.
 func gatewayOf(service *v1beta1.ClusterService) *v1beta1.ServiceGateway {
-	if service.Spec.Upgrade == nil || service.Spec.ClusterTemplate == nil {
+	if service.Spec.UpgradeStrategy == nil || service.Spec.ClusterTemplate == nil {
 		return nil
 	}
-	return service.Spec.Upgrade.Gateway
+	return service.Spec.UpgradeStrategy.Gateway
 }
 
 // termsOf returns the terms of the service's upgrades.
@@ -37,12 +37,14 @@ func termsOf(service *v1beta1.ClusterService) upgrade.Terms {
 	terms := upgrade.Terms{
 		Surge: defaultSurge, Step: defaultStep, Interval: defaultInterval * time.Second, Deadline: defaultDeadline * time.Second, AutoRollback: true,
 	}
-	given := service.Spec.Upgrade
+	given := service.Spec.UpgradeStrategy
 	if given == nil {
 		return terms
 	}
-	terms.Surge, terms.Step = int(or(given.MaxSurgePercent, defaultSurge)), int(or(given.StepPercent, defaultStep))
-	terms.Interval = seconds(or(given.IntervalSeconds, defaultInterval))
+	if surge := given.Surge; surge != nil {
+		terms.Surge, terms.Step = int(or(surge.MaxSurgePercent, defaultSurge)), int(or(surge.StepPercent, defaultStep))
+		terms.Interval = seconds(or(surge.IntervalSeconds, defaultInterval))
+	}
 	terms.Deadline = seconds(or(given.HealthyDeadlineSeconds, defaultDeadline))
 	terms.AutoRollback = given.AutoRollback == nil || *given.AutoRollback
 	return terms
@@ -50,7 +52,7 @@ func termsOf(service *v1beta1.ClusterService) upgrade.Terms {
 
 // drainOf returns how long requests may take that a cluster has when it gets no more.
 func drainOf(service *v1beta1.ClusterService) time.Duration {
-	if given := service.Spec.Upgrade; given != nil {
+	if given := service.Spec.UpgradeStrategy; given != nil {
 		return seconds(or(given.DrainSeconds, defaultDrain))
 	}
 	return defaultDrain * time.Second
@@ -58,7 +60,7 @@ func drainOf(service *v1beta1.ClusterService) time.Duration {
 
 // retireAfterOf returns how long what was before is kept to go back to.
 func retireAfterOf(service *v1beta1.ClusterService) time.Duration {
-	if given := service.Spec.Upgrade; given != nil {
+	if given := service.Spec.UpgradeStrategy; given != nil {
 		return seconds(or(given.RetireAfterSeconds, defaultRetire))
 	}
 	if service.Spec.ClusterTemplate == nil {
@@ -68,11 +70,11 @@ func retireAfterOf(service *v1beta1.ClusterService) time.Duration {
 }
 
 // strategyOf returns how a change that needs other pods comes about.
-func strategyOf(service *v1beta1.ClusterService) v1beta1.UpgradeMode {
-	if given := service.Spec.Upgrade; given != nil {
-		return given.Strategy
+func strategyOf(service *v1beta1.ClusterService) v1beta1.ServiceUpgradeType {
+	if given := service.Spec.UpgradeStrategy; given != nil {
+		return given.Type
 	}
-	return v1beta1.UpgradeSurge
+	return v1beta1.ServiceUpgradeSurge
 }
 
 // forbidsHead reports whether the user keeps requests from heads.
@@ -105,9 +107,9 @@ func seconds(n int32) time.Duration { return time.Duration(n) * time.Second }
 // requests reach the service and for suspension, and the annotation that asks for another try.
 func circumstances(service *v1beta1.ClusterService) string {
 	spec := service.Spec.DeepCopy()
-	spec.Service, spec.Suspend = nil, false
-	if spec.Upgrade != nil {
-		spec.Upgrade.DrainSeconds, spec.Upgrade.RetireAfterSeconds = nil, nil // of versions that leave
+	spec.Service, spec.Suspend = nil, nil
+	if spec.UpgradeStrategy != nil {
+		spec.UpgradeStrategy.DrainSeconds, spec.UpgradeStrategy.RetireAfterSeconds = nil, nil // of versions that leave
 	}
 	hash, _ := naming.ObjectHash([]any{spec, service.Annotations[v1beta1.AnnotationRetry]}) // it always marshals
 	return hash

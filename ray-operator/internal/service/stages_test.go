@@ -26,7 +26,7 @@ func TestStages_LeaveTheRecordAlone(t *testing.T) {
 		},
 		"is suspended": func(t *testing.T) *situation {
 			s := upgrades(t, nil)
-			s.service.Spec.Suspend = true
+			s.service.Spec.Suspend = new(true)
 			return s
 		},
 		"is deleted": func(t *testing.T) *situation {

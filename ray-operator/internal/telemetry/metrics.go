@@ -141,10 +141,10 @@ const sameMoment = 5 * time.Second
 // that turned False later than its head was made had been True in this epoch, or was False
 // for more workers, and either was counted before.
 func phasesEnded(cluster *v1beta1.ComputeCluster, status *v1beta1.ComputeClusterStatus, now time.Time) []phaseEnd {
-	if status.Head == nil || status.Head.Since == nil {
+	if status.Head == nil || status.Head.CreationTime == nil {
 		return nil
 	}
-	made := status.Head.Since.Time
+	made := status.Head.CreationTime.Time
 	var ended []phaseEnd
 	for _, phase := range []struct{ condition, name string }{
 		{v1beta1.ConditionHeadReady, PhaseHeadReady}, {v1beta1.ConditionWorkersReady, PhaseWorkersReady},

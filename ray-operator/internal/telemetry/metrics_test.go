@@ -27,7 +27,7 @@ var born = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 // conditions given as name=Status@seconds.
 func at(epoch int64, head int, conditions ...string) *v1beta1.ComputeClusterStatus {
 	since := metav1.NewTime(born.Add(time.Duration(head) * time.Second))
-	status := &v1beta1.ComputeClusterStatus{Epoch: epoch, Head: &v1beta1.HeadStatus{Since: &since}}
+	status := &v1beta1.ComputeClusterStatus{Epoch: epoch, Head: &v1beta1.HeadStatus{CreationTime: &since}}
 	for _, text := range conditions {
 		name, rest, _ := strings.Cut(text, "=")
 		value, when, _ := strings.Cut(rest, "@")

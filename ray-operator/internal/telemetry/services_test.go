@@ -13,7 +13,7 @@ import (
 )
 
 // upgraded returns a status with an upgrade to a revision that took a minute.
-func upgraded(to string, result v1beta1.UpgradeResult) *v1beta1.ClusterServiceStatus {
+func upgraded(to int64, result v1beta1.UpgradeResult) *v1beta1.ClusterServiceStatus {
 	begin, end := metav1.NewTime(born), metav1.NewTime(born.Add(time.Minute))
 	return &v1beta1.ClusterServiceStatus{
 		ObservedGeneration: 1, LastUpgrade: &v1beta1.UpgradeOutcome{To: to, Result: result, StartTime: &begin, EndTime: &end},
@@ -28,8 +28,8 @@ func TestServiceChanged_CountsEachUpgradeOnce(t *testing.T) {
 	}
 	service := &v1beta1.ClusterService{}
 	for _, status := range []*v1beta1.ClusterServiceStatus{
-		upgraded("1", v1beta1.UpgradeRolledBack), // it ended before the status was wiped
-		upgraded("2", v1beta1.UpgradeSucceeded), upgraded("2", v1beta1.UpgradeSucceeded), upgraded("3", v1beta1.UpgradeSucceeded),
+		upgraded(1, v1beta1.UpgradeRolledBack), // it ended before the status was wiped
+		upgraded(2, v1beta1.UpgradeSucceeded), upgraded(2, v1beta1.UpgradeSucceeded), upgraded(3, v1beta1.UpgradeSucceeded),
 	} {
 		m.ServiceChanged(service, status, born)
 		(*Metrics)(nil).ServiceChanged(service, status, born)

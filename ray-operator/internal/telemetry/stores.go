@@ -112,11 +112,11 @@ func recovery(cluster *v1beta1.ComputeCluster, status *v1beta1.ComputeClusterSta
 // where there is no session with a store, or it has changed.
 func sessionBegun(cluster *v1beta1.ComputeCluster, status *v1beta1.ComputeClusterStatus) (time.Time, bool) {
 	was, is := cluster.Status.ControlStore, status.ControlStore
-	if was == nil || is == nil || was.Session != is.Session || status.Head == nil || status.Head.Since == nil {
+	if was == nil || is == nil || was.Session != is.Session || status.Head == nil || status.Head.CreationTime == nil {
 		return time.Time{}, false
 	}
 	if status.Epoch == is.Session {
-		return status.Head.Since.Time, true
+		return status.Head.CreationTime.Time, true
 	}
 	return cluster.CreationTimestamp.Time, true
 }

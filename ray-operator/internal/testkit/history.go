@@ -8,7 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
@@ -126,8 +128,9 @@ func most(of *v1beta1.ComputeCluster, group *v1beta1.WorkerGroup) int32 {
 	case len(held) == 2 && (held[0] == replicas || held[0] < 0 && group.Replicas == nil):
 		replicas = held[1]
 	}
-	if strategy := of.Spec.UpgradeStrategy; strategy != nil && strategy.Type == v1beta1.UpgradeRollingWorkers && strategy.Rolling != nil {
-		replicas += strategy.Rolling.MaxSurge
+	if strategy := of.Spec.UpgradeStrategy; strategy != nil && strategy.Type == v1beta1.ClusterUpgradeRollingWorkers && strategy.RollingWorkers != nil {
+		surge, _ := intstr.GetScaledValueFromIntOrPercent(ptr.To(ptr.Deref(strategy.RollingWorkers.MaxSurge, intstr.IntOrString{})), int(replicas), true)
+		replicas += int32(surge)
 	}
 	return replicas * max(1, group.HostsPerReplica)
 }

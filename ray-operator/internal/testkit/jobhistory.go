@@ -232,9 +232,9 @@ func mayChange(before, after *v1beta1.ComputeCluster) bool {
 		return false
 	}
 	whole, workers := before.DeepCopy(), before.DeepCopy()
-	whole.Spec.Suspend = true
+	whole.Spec.Suspend = new(true)
 	for i := range workers.Spec.WorkerGroups {
-		workers.Spec.WorkerGroups[i].Suspend = true
+		workers.Spec.WorkerGroups[i].Suspend = new(true)
 	}
 	return equality.Semantic.DeepEqual(after.Spec, whole.Spec) || equality.Semantic.DeepEqual(after.Spec, workers.Spec)
 }

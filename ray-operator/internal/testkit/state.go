@@ -282,7 +282,7 @@ func normaliseCluster(obj *v1beta1.ComputeCluster) {
 		}
 	}
 	if head := obj.Status.Head; head != nil {
-		head.Since = nil
+		head.CreationTime = nil
 		if head.UID != "" {
 			head.UID = "known"
 		}

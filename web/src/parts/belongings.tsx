@@ -284,5 +284,9 @@ export function Versions({detail}: Props) {
 // Each application in the words of Serve, with how many of its replicas run.
 function applicationsOf(version: Record<string, any>): string {
   const all: Record<string, any>[] = version.applications ?? [];
-  return all.map((one) => [one.name, one.state, one.replicas].filter(Boolean).join(" ")).join(", ");
+  return all
+    .map((one) =>
+      [one.name, one.state, `${one.runningReplicas ?? 0}/${one.desiredReplicas ?? 0}`].filter(Boolean).join(" "),
+    )
+    .join(", ");
 }

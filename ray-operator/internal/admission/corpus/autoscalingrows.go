@@ -27,7 +27,7 @@ func idleAfter(seconds int32) edit {
 	return scaled(func(a *v1beta1.Autoscaling) { a.IdleTimeoutSeconds = &seconds })
 }
 
-func pace(word string) edit { return scaled(func(a *v1beta1.Autoscaling) { a.Pace = word }) }
+func pace(word v1beta1.Pace) edit { return scaled(func(a *v1beta1.Autoscaling) { a.Pace = word }) }
 
 func nodesAtMost(n int32) edit { return scaled(func(a *v1beta1.Autoscaling) { a.MaxNodes = &n }) }
 

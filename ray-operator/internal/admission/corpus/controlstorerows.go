@@ -114,7 +114,7 @@ var controlStoreRows = slices.Concat(managedStoreRows, embeddedStoreRows, stored
 var managedStoreRows = []row{
 	{Name: "a managed store", Edit: onManaged()},
 	{Name: "a managed store of which all is said", Edit: onManaged(func(m *managedR) {
-		*m = managedR{Storage: amount(ptr("100Mi")), StorageClassName: ptr("fast.ssd"), Image: "registry.example.com/redis:7.4", Size: resources("cpu", "1m", "memory", "64Mi"), Retain: true}
+		*m = managedR{Storage: amount(ptr("100Mi")), StorageClassName: ptr("fast.ssd"), Image: "registry.example.com/redis:7.4", Size: resources("cpu", "1m", "memory", "64Mi"), Retain: new(true)}
 	})},
 	{Name: "a managed store of no class", Edit: managedVolume(nil, ptr(""))},
 	{Name: "a managed store too small", Rule: "store-storage", Edit: managedVolume(ptr("99Mi"), nil)},
@@ -135,7 +135,7 @@ var embeddedStoreRows = []row{
 	{Name: "an embedded store", Edit: onEmbedded()},
 	{Name: "an embedded store of the first version", Edit: both(onEmbedded(), version("2.57.0"))},
 	{Name: "an embedded store of which all is said", Edit: both(
-		embeddedVolume(ptr("100Mi"), ptr("shared"), corev1.ReadWriteMany, corev1.ReadWriteOnce), func(c *cluster) { c.Spec.ControlStore.Embedded.Retain = true })},
+		embeddedVolume(ptr("100Mi"), ptr("shared"), corev1.ReadWriteMany, corev1.ReadWriteOnce), func(c *cluster) { c.Spec.ControlStore.Embedded.Retain = new(true) })},
 	{Name: "an embedded store of one pod", Edit: embeddedVolume(nil, nil, corev1.ReadWriteOncePod)},
 	{Name: "an embedded store of a version too old", Rule: "store-version", Edit: both(onEmbedded(), version("2.56.9"))},
 	{Name: "an embedded store too small", Rule: "store-storage", Edit: embeddedVolume(ptr("104857599"), nil)},
@@ -152,7 +152,7 @@ var embeddedStoreRows = []row{
 	{Name: "a claim of the user's with a size", Rule: "store-claim", Edit: existing("state", func(e *embedded) { e.Storage = amount(ptr("1Gi")) })},
 	{Name: "a claim of the user's with a class", Rule: "store-claim", Edit: existing("state", func(e *embedded) { e.StorageClassName = ptr("") })},
 	{Name: "a claim of the user's with modes", Rule: "store-claim", Edit: existing("state", func(e *embedded) { e.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce} })},
-	{Name: "a claim of the user's to keep", Rule: "store-claim", Edit: existing("state", func(e *embedded) { e.Retain = true })},
+	{Name: "a claim of the user's to keep", Rule: "store-claim", Edit: existing("state", func(e *embedded) { e.Retain = new(true) })},
 }
 
 var redisByHand = []corev1.EnvVar{{Name: "RAY_REDIS_ADDRESS", Value: "redis://redis:6379"}}
@@ -237,14 +237,14 @@ var storeChangeRows = []row{
 	{Name: "a namespace taken away", Rule: "store-namespace-fixed", Before: namespaced("a"), Edit: namespaced("")},
 	{Name: "a managed store's defaults said", Before: onManaged(), Edit: onManaged(func(m *managedR) { m.Storage, m.Image = amount(ptr("1Gi")), "redis:7" })},
 	{Name: "a managed store's defaults in other words", Before: onManaged(), Edit: managedVolume(ptr("1024Mi"), nil)},
-	{Name: "a managed store's image and size", Before: onManaged(), Edit: onManaged(func(m *managedR) { m.Image, m.Size, m.Retain = "redis:8", resources("memory", "1Gi"), true })},
+	{Name: "a managed store's image and size", Before: onManaged(), Edit: onManaged(func(m *managedR) { m.Image, m.Size, m.Retain = "redis:8", resources("memory", "1Gi"), new(true) })},
 	{Name: "a managed store enlarged", Rule: "store-volume-fixed", Before: onManaged(), Edit: managedVolume(ptr("2Gi"), nil)},
 	{Name: "a managed store's size taken away", Rule: "store-volume-fixed", Before: managedVolume(ptr("2Gi"), nil), Edit: onManaged()},
 	{Name: "a managed store's class set", Rule: "store-volume-fixed", Before: onManaged(), Edit: managedVolume(nil, ptr("a"))},
 	{Name: "a managed store's class taken away", Rule: "store-volume-fixed", Before: managedVolume(nil, ptr("")), Edit: onManaged()},
 	{Name: "a managed store's class changed", Rule: "store-volume-fixed", Before: managedVolume(nil, ptr("a")), Edit: managedVolume(nil, ptr("b"))},
 	{Name: "an embedded store in other words", Before: embeddedVolume(ptr("1Gi"), ptr("a"), corev1.ReadWriteOnce, corev1.ReadWriteMany), Edit: both(
-		embeddedVolume(ptr("1024Mi"), ptr("a"), corev1.ReadWriteMany, corev1.ReadWriteOnce), func(c *cluster) { c.Spec.ControlStore.Embedded.Retain = true })},
+		embeddedVolume(ptr("1024Mi"), ptr("a"), corev1.ReadWriteMany, corev1.ReadWriteOnce), func(c *cluster) { c.Spec.ControlStore.Embedded.Retain = new(true) })},
 	{Name: "an embedded store enlarged", Rule: "store-volume-fixed", Before: embeddedVolume(ptr("1Gi"), nil), Edit: embeddedVolume(ptr("2Gi"), nil)},
 	{Name: "an embedded store's size set", Rule: "store-volume-fixed", Before: onEmbedded(), Edit: embeddedVolume(ptr("2Gi"), nil)},
 	{Name: "an embedded store's class changed", Rule: "store-volume-fixed", Before: embeddedVolume(nil, ptr("a")), Edit: embeddedVolume(nil, ptr("b"))},

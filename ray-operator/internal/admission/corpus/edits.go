@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
@@ -108,7 +109,7 @@ func ingress(change func(*v1beta1.IngressSpec)) edit {
 	}
 }
 
-func authentication(mode, secret string) edit {
+func authentication(mode v1beta1.AuthenticationMode, secret string) edit {
 	return func(c *cluster) { c.Spec.Authentication = &v1beta1.Authentication{Mode: mode, SecretName: secret} }
 }
 
@@ -125,15 +126,23 @@ func allowTo(peers []networkingv1.NetworkPolicyPeer, ports ...networkingv1.Netwo
 }
 
 func cloudMetadata(c *cluster) {
-	c.Spec.Network = &v1beta1.Network{CloudMetadata: v1beta1.CloudMetadataEnabled}
+	c.Spec.Network = &v1beta1.Network{CloudMetadata: v1beta1.Enabled}
 }
 
 func block(cidr string, except ...string) networkingv1.NetworkPolicyPeer {
 	return networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: cidr, Except: except}}
 }
 
-func upgrade(kind string, rolling *v1beta1.Rolling) edit {
-	return func(c *cluster) { c.Spec.UpgradeStrategy = &v1beta1.UpgradeStrategy{Type: kind, Rolling: rolling} }
+// workers are a number of a group's replicas.
+func workers(n int32) *intstr.IntOrString { return ptr(intstr.FromInt32(n)) }
+
+// percent is a text in the place of a number of replicas.
+func percent(text string) *intstr.IntOrString { return ptr(intstr.FromString(text)) }
+
+func upgrade(kind v1beta1.ClusterUpgradeType, rolling *v1beta1.RollingWorkers) edit {
+	return func(c *cluster) {
+		c.Spec.UpgradeStrategy = &v1beta1.ClusterUpgradeStrategy{Type: kind, RollingWorkers: rolling}
+	}
 }
 
 // claim adds a good claim with a change to the first group.

@@ -8,7 +8,7 @@ import (
 )
 
 // encryption sets whether the pods of a cluster encrypt what they say.
-func encryption(word string) edit {
+func encryption(word v1beta1.Switch) edit {
 	return func(c *cluster) {
 		if c.Spec.Network == nil {
 			c.Spec.Network = &v1beta1.Network{}
@@ -35,8 +35,8 @@ func mounting(volume string, readOnly bool) edit {
 }
 
 var (
-	encrypted = encryption(v1beta1.EncryptionRequired)
-	plain     = encryption(v1beta1.EncryptionDisabled)
+	encrypted = encryption(v1beta1.Enabled)
+	plain     = encryption(v1beta1.Disabled)
 )
 
 // encryptionSize has the pods encrypt, in containers of a size.
@@ -62,7 +62,7 @@ var encryptionRows = []row{
 	{Name: "encryption with no CPU", Rule: "encryption-size", Before: encrypted, Edit: encryptionSize("cpu", "0")},
 	{Name: "encryption with a limit below cpu", Rule: "encryption-size-limit", Before: encrypted, Edit: encryptionSize("cpu", "2", "limits.cpu", "1")},
 	{Name: "no encryption and its size", Rule: "encryption-size-unused", Before: plain, Edit: both(encryptionSize("cpu", "1"), func(c *cluster) {
-		c.Spec.Network.Encryption = v1beta1.EncryptionDisabled
+		c.Spec.Network.Encryption = v1beta1.Disabled
 	})},
 	{Name: "encryption and its init container", Rule: "encryption-container", Before: encrypted, Edit: both(encrypted, workerInit(v1beta1.ContainerCertificates))},
 	{Name: "encryption and its init container in the head", Rule: "encryption-container", Before: encrypted, Edit: both(encrypted, headInit(v1beta1.ContainerEncryption))},
@@ -70,7 +70,7 @@ var encryptionRows = []row{
 	{Name: "encryption and its port", Rule: "encryption-port", Before: encrypted, Edit: both(encrypted, headListens(corev1.ContainerPort{ContainerPort: pod.PortDashboardTLS}))},
 	{Name: "encryption and that number of UDP", Before: encrypted, Edit: both(encrypted, headListens(corev1.ContainerPort{ContainerPort: pod.PortDashboardTLS, Protocol: corev1.ProtocolUDP}))},
 	{Name: "no encryption and that port", Edit: headListens(corev1.ContainerPort{ContainerPort: pod.PortDashboardTLS})},
-	{Name: "encryption without isolation", Rule: "encryption-isolation", Before: encrypted, Edit: both(encrypted, func(c *cluster) { c.Spec.Network.Isolation = v1beta1.IsolationDisabled })},
+	{Name: "encryption without isolation", Rule: "encryption-isolation", Before: encrypted, Edit: both(encrypted, func(c *cluster) { c.Spec.Network.Isolation = v1beta1.Disabled })},
 	{Name: "encryption and a Service for agents", Rule: "encryption-service", Before: encrypted, Edit: both(encrypted, headService(7000, pod.PortAgent))},
 	{Name: "encryption and a Service of the agents' number", Rule: "encryption-service", Before: encrypted, Edit: both(encrypted, headService(pod.PortAgent, 0))},
 	{Name: "no encryption and a Service for agents", Edit: headService(7000, pod.PortAgent)},

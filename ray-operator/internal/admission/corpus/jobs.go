@@ -95,7 +95,7 @@ func ownCluster(j *job) {
 	}
 }
 
-func suspended(j *job) { j.Spec.Suspend = true }
+func suspended(j *job) { j.Spec.Suspend = new(true) }
 
 // jobSpec edits the spec of a job.
 func jobSpec(change func(*v1beta1.ClusterJobSpec)) jobEdit {

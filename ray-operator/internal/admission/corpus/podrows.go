@@ -70,7 +70,7 @@ func annotated(annotations map[string]string) edit {
 	return template(func(t *tmpl, _ *container) { t.Annotations = annotations })
 }
 
-func open(c *cluster) { c.Spec.Network = &v1beta1.Network{Isolation: v1beta1.IsolationDisabled} }
+func open(c *cluster) { c.Spec.Network = &v1beta1.Network{Isolation: v1beta1.Disabled} }
 
 func hostNetwork(policy corev1.DNSPolicy) edit {
 	return inPod(func(p *corev1.PodSpec) { p.HostNetwork, p.DNSPolicy = true, policy })

@@ -20,17 +20,14 @@ var (
 	}
 	headOfClassA headEdit  = func(s *v1beta1.HeadServiceSpec) { s.Type, s.LoadBalancerClass = corev1.ServiceTypeLoadBalancer, "a" }
 	headOfClassB headEdit  = func(s *v1beta1.HeadServiceSpec) { s.Type, s.LoadBalancerClass = corev1.ServiceTypeLoadBalancer, "b" }
-	headless     headEdit  = func(s *v1beta1.HeadServiceSpec) { s.Headless = true }
+	headless     headEdit  = func(s *v1beta1.HeadServiceSpec) { s.Headless = new(true) }
 	proxiesOfA   serveEdit = func(s *v1beta1.ServeService) { s.Type, s.LoadBalancerClass = corev1.ServiceTypeLoadBalancer, "a" }
 	proxiesOfB   serveEdit = func(s *v1beta1.ServeService) { s.Type, s.LoadBalancerClass = corev1.ServiceTypeLoadBalancer, "b" }
 )
 
-// ofNodes is a Service with ports of the nodes.
-func ofNodes(ports map[string]int32) edit {
-	return service(func(s *v1beta1.HeadServiceSpec) {
-		s.Type, s.NodePorts = corev1.ServiceTypeNodePort, ports
-		s.Ports = []v1beta1.ServicePort{{Name: "web", Port: 80}}
-	})
+// ofNodes is a Service of the type NodePort with some ports.
+func ofNodes(ports ...v1beta1.ServicePort) edit {
+	return both(service(func(s *v1beta1.HeadServiceSpec) { s.Type = corev1.ServiceTypeNodePort }), servicePorts(ports...))
 }
 
 // headFamilies is a head's Service of some IP families, dual-stack where there are two.
@@ -54,14 +51,12 @@ var reachRows = []row{
 	{Name: "a load balancer with all that it can have", Edit: service(func(s *v1beta1.HeadServiceSpec) {
 		s.Type, s.ServiceReach = corev1.ServiceTypeLoadBalancer, wholeReach
 	})},
-	{Name: "ports of nodes", Edit: ofNodes(map[string]int32{"dashboard": 30265, "web": 30080})},
-	{Name: "a port of nodes behind no port", Rule: "node-port-name", Edit: ofNodes(map[string]int32{"debug": 30265})},
-	{Name: "a port of nodes without a number", Rule: "node-port-number", Edit: ofNodes(map[string]int32{"web": 0})},
-	{Name: "a port of nodes above all numbers", Rule: "node-port-number", Edit: ofNodes(map[string]int32{"web": 65536})},
-	{Name: "a port of nodes twice", Rule: "node-port-number", Edit: ofNodes(map[string]int32{"web": 30080, "gcs": 30080})},
-	{Name: "ports of nodes without a type", Rule: "service-reach", Edit: service(func(s *v1beta1.HeadServiceSpec) {
-		s.NodePorts = map[string]int32{"gcs": 30080}
-	})},
+	{Name: "ports of nodes", Edit: ofNodes(v1beta1.ServicePort{Name: "dashboard", NodePort: 30265}, v1beta1.ServicePort{Name: "web", Port: 80, NodePort: 30080})},
+	{Name: "a port of nodes behind no port", Rule: "port-name-ray", Edit: ofNodes(v1beta1.ServicePort{Name: "debug", NodePort: 30265})},
+	{Name: "a port of nodes below all numbers", Rule: "out-of-bounds", Edit: ofNodes(v1beta1.ServicePort{Name: "web", Port: 80, NodePort: -1})},
+	{Name: "a port of nodes above all numbers", Rule: "out-of-bounds", Edit: ofNodes(v1beta1.ServicePort{Name: "web", Port: 80, NodePort: 65536})},
+	{Name: "a port of nodes twice", Rule: "node-port-twice", Edit: ofNodes(v1beta1.ServicePort{Name: "web", Port: 80, NodePort: 30080}, v1beta1.ServicePort{Name: "gcs", NodePort: 30080})},
+	{Name: "ports of nodes without a type", Rule: "service-reach", Edit: servicePorts(v1beta1.ServicePort{Name: "gcs", NodePort: 30080})},
 	{Name: "a policy without a type", Rule: "service-reach", Edit: service(func(s *v1beta1.HeadServiceSpec) {
 		s.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
 	})},
@@ -110,10 +105,10 @@ var reachRows = []row{
 	{Name: "a headless Service to another port", Rule: "headless", Edit: both(service(headless),
 		servicePorts(v1beta1.ServicePort{Name: "a", Port: 80, TargetPort: 81}))},
 	{Name: "a headless Service with encryption", Rule: "encryption-headless", Edit: both(service(headless), func(c *cluster) {
-		c.Spec.Network = &v1beta1.Network{Encryption: v1beta1.EncryptionRequired}
+		c.Spec.Network = &v1beta1.Network{Encryption: v1beta1.Enabled}
 	})},
 	{Name: "headless later", Rule: "headless-fixed", Before: func(*cluster) {}, Edit: service(headless)},
-	{Name: "headless no more", Rule: "headless-fixed", Before: service(headless), Edit: service(func(s *v1beta1.HeadServiceSpec) { s.Headless = false })},
+	{Name: "headless no more", Rule: "headless-fixed", Before: service(headless), Edit: service(func(s *v1beta1.HeadServiceSpec) { s.Headless = new(false) })},
 	{Name: "an ingress of several hosts", Edit: ingress(func(g *v1beta1.IngressSpec) {
 		g.AdditionalHosts, g.PathType, g.Path = []string{"ray.example.org", "*.example.net"}, "ImplementationSpecific", "/*"
 		g.Annotations = map[string]string{"cert-manager.io/cluster-issuer": "public"}
@@ -128,13 +123,16 @@ var reachRows = []row{
 var serviceReachRows = []offerRow{
 	{Name: "a Service with all that it can have", Edit: front(func(s *v1beta1.ServeService) {
 		s.Type, s.ServiceReach = corev1.ServiceTypeLoadBalancer, wholeReach
-		s.NodePorts = map[string]int32{"http": 30080}
+		s.Ports = []v1beta1.ServePort{{Name: "http", NodePort: 30080}}
 	})},
-	{Name: "a Service's port of nodes behind no port", Rule: "node-port-name", Edit: front(func(s *v1beta1.ServeService) {
-		s.Type, s.NodePorts = corev1.ServiceTypeNodePort, map[string]int32{"web": 30080}
+	{Name: "a Service's port of nodes behind no port", Rule: "service-port-number", Edit: front(func(s *v1beta1.ServeService) {
+		s.Type, s.Ports = corev1.ServiceTypeNodePort, []v1beta1.ServePort{{Name: "web", NodePort: 30080}}
+	})},
+	{Name: "a Service's port of nodes twice", Rule: "node-port-twice", Edit: front(func(s *v1beta1.ServeService) {
+		s.Type, s.Ports = corev1.ServiceTypeNodePort, []v1beta1.ServePort{{Name: "http", NodePort: 30080}, {Name: "web", Port: 80, NodePort: 30080}}
 	})},
 	{Name: "a Service's port of nodes for gRPC", Rule: "service-grpc", Edit: front(func(s *v1beta1.ServeService) {
-		s.Type, s.NodePorts = corev1.ServiceTypeNodePort, map[string]int32{"grpc": 30080}
+		s.Type, s.Ports = corev1.ServiceTypeNodePort, []v1beta1.ServePort{{Name: "grpc", NodePort: 30080}}
 	})},
 	{Name: "a Service's ranges without a type", Rule: "service-reach", Edit: front(func(s *v1beta1.ServeService) {
 		s.LoadBalancerSourceRanges = []string{"10.0.0.0/8"}

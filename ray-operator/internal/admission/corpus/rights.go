@@ -265,7 +265,7 @@ var doorRightsRows = []RightsRow{
 	})},
 	{Name: "a Service", Cluster: service(func(s *v1beta1.HeadServiceSpec) { s.Type = corev1.ServiceTypeClusterIP })},
 	{Name: "no authentication", Need: "open", Cluster: authentication(v1beta1.AuthenticationDisabled, "")},
-	{Name: "no isolation", Need: "open", Cluster: func(c *cluster) { c.Spec.Network = &v1beta1.Network{Isolation: v1beta1.IsolationDisabled} }},
+	{Name: "no isolation", Need: "open", Cluster: func(c *cluster) { c.Spec.Network = &v1beta1.Network{Isolation: v1beta1.Disabled} }},
 	{Name: "everybody", Need: "open", Cluster: allowFrom([]v1beta1.Port{v1beta1.PortDashboard})},
 	{Name: "every namespace", Need: "open", Cluster: allowFrom([]v1beta1.Port{v1beta1.PortDashboard}, networkingv1.NetworkPolicyPeer{NamespaceSelector: &metav1.LabelSelector{}})},
 	{Name: "a wide block", Need: "open", Cluster: allowFrom([]v1beta1.Port{v1beta1.PortDashboard}, block("0.0.0.0/0"))},
@@ -282,7 +282,7 @@ var doorRightsRows = []RightsRow{
 	{Name: "pods of the namespace", Cluster: allowFrom([]v1beta1.Port{v1beta1.PortDashboard}, anyone)},
 	{Name: "the cloud's metadata", Need: "metadata", Cluster: cloudMetadata},
 	{Name: "no metadata", Cluster: func(c *cluster) {
-		c.Spec.Network = &v1beta1.Network{CloudMetadata: v1beta1.CloudMetadataDisabled}
+		c.Spec.Network = &v1beta1.Network{CloudMetadata: v1beta1.Disabled}
 	}},
 	{Name: "everything to be reached", Need: "metadata", Cluster: allowTo(nil)},
 	{Name: "all addresses", Need: "metadata", Cluster: allowTo(peersOf(block("0.0.0.0/0")))},
@@ -307,7 +307,7 @@ var doorRightsRows = []RightsRow{
 		s.ClusterRef, s.ClusterTemplate = &v1beta1.ClusterReference{Name: "theirs"}, nil
 	})},
 	{Name: "a gateway", Need: "route", Service: serviceSpec(func(s *offers) {
-		s.Upgrade = &v1beta1.Upgrade{Gateway: &v1beta1.ServiceGateway{ParentRef: v1beta1.GatewayReference{Name: "public"}, Hostnames: []string{"www.example.com"}}}
+		s.UpgradeStrategy = &v1beta1.ServiceUpgradeStrategy{Gateway: &v1beta1.ServiceGateway{ParentRef: v1beta1.GatewayReference{Name: "public"}, Hostnames: []string{"www.example.com"}}}
 	})},
 	{Name: "a service's load balancer", Need: "open", Service: serviceSpec(func(s *offers) {
 		s.Service = &v1beta1.ServeService{Type: corev1.ServiceTypeLoadBalancer}

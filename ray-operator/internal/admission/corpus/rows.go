@@ -22,7 +22,7 @@ func version(text string) edit {
 
 func managed(by string) edit { return spec(func(s *v1beta1.ComputeClusterSpec) { s.ManagedBy = by }) }
 
-func idle(after int32, action string) edit {
+func idle(after int32, action v1beta1.IdleAction) edit {
 	return spec(func(s *v1beta1.ComputeClusterSpec) {
 		s.IdlePolicy = &v1beta1.IdlePolicy{AfterSeconds: after, Action: action}
 	})
@@ -80,11 +80,15 @@ var clusterRows = []row{
 	{Name: "the manager changed", Rule: "managed-by-fixed", Before: managed("a.b/c"), Edit: managed("a.b/d")},
 	{Name: "the manager taken away", Rule: "managed-by-fixed", Before: managed("a.b/c"), Edit: managed("")},
 	{Name: "the manager set", Rule: "managed-by-fixed", Before: managed(""), Edit: managed("a.b/c")},
-	{Name: "rolling", Edit: upgrade(v1beta1.UpgradeRollingWorkers, &v1beta1.Rolling{MaxUnavailable: 0, MaxSurge: 1})},
-	{Name: "rolling with another type", Rule: "rolling-type", Edit: upgrade(v1beta1.UpgradeRecreate, &v1beta1.Rolling{MaxSurge: 1})},
-	{Name: "rolling without a type", Rule: "rolling-type", Edit: upgrade("", &v1beta1.Rolling{MaxSurge: 1})},
-	{Name: "rolling that cannot move", Rule: "rolling-none", Edit: upgrade(v1beta1.UpgradeRollingWorkers, &v1beta1.Rolling{})},
-	{Name: "fewer than none unavailable", Rule: "out-of-bounds", Edit: upgrade(v1beta1.UpgradeRollingWorkers, &v1beta1.Rolling{MaxUnavailable: -1, MaxSurge: 1})},
+	{Name: "rolling", Edit: upgrade(v1beta1.ClusterUpgradeRollingWorkers, &v1beta1.RollingWorkers{MaxUnavailable: workers(0), MaxSurge: workers(1)})},
+	{Name: "rolling with another type", Rule: "rolling-type", Edit: upgrade(v1beta1.ClusterUpgradeRecreate, &v1beta1.RollingWorkers{MaxSurge: workers(1)})},
+	{Name: "rolling without a type", Rule: "rolling-type", Edit: upgrade("", &v1beta1.RollingWorkers{MaxSurge: workers(1)})},
+	{Name: "rolling that cannot move", Rule: "rolling-none", Edit: upgrade(v1beta1.ClusterUpgradeRollingWorkers, &v1beta1.RollingWorkers{MaxUnavailable: workers(0), MaxSurge: workers(0)})},
+	{Name: "fewer than none unavailable", Rule: "rolling-amount", Edit: upgrade(v1beta1.ClusterUpgradeRollingWorkers, &v1beta1.RollingWorkers{MaxUnavailable: workers(-1), MaxSurge: workers(1)})},
+	{Name: "rolling by percentages", Edit: upgrade(v1beta1.ClusterUpgradeRollingWorkers, &v1beta1.RollingWorkers{MaxUnavailable: percent("0%"), MaxSurge: percent("25%")})},
+	{Name: "rolling by percentages that cannot move", Rule: "rolling-none", Edit: upgrade(v1beta1.ClusterUpgradeRollingWorkers, &v1beta1.RollingWorkers{MaxUnavailable: percent("0%")})},
+	{Name: "rolling by more than all", Rule: "rolling-amount", Edit: upgrade(v1beta1.ClusterUpgradeRollingWorkers, &v1beta1.RollingWorkers{MaxSurge: percent("101%")})},
+	{Name: "rolling by a word", Rule: "rolling-amount", Edit: upgrade(v1beta1.ClusterUpgradeRollingWorkers, &v1beta1.RollingWorkers{MaxUnavailable: percent("half")})},
 	{Name: "an unknown strategy", Rule: "unknown-word", Edit: upgrade("Rolling", nil)},
 }
 
@@ -158,13 +162,13 @@ var accessRows = []row{
 	{Name: "a Secret for nothing", Rule: "secret-unused", Edit: authentication(v1beta1.AuthenticationDisabled, "mine")},
 	{Name: "peers", Edit: allowFrom([]v1beta1.Port{v1beta1.PortServe}, anyone, block("10.0.0.0/8", "10.1.0.0/16"), block("2001:db8::/32"))},
 	{Name: "everybody", Edit: allowFrom([]v1beta1.Port{v1beta1.PortDashboard})},
-	{Name: "peers for nothing", Rule: "network-unused", Edit: both(allowFrom([]v1beta1.Port{v1beta1.PortServe}, anyone), func(c *cluster) { c.Spec.Network.Isolation = v1beta1.IsolationDisabled })},
+	{Name: "peers for nothing", Rule: "network-unused", Edit: both(allowFrom([]v1beta1.Port{v1beta1.PortServe}, anyone), func(c *cluster) { c.Spec.Network.Isolation = v1beta1.Disabled })},
 	{Name: "metadata for nothing", Rule: "network-unused", Edit: both(cloudMetadata, func(c *cluster) {
-		c.Spec.Network.Isolation = v1beta1.IsolationDisabled
+		c.Spec.Network.Isolation = v1beta1.Disabled
 	})},
 	{Name: "neither metadata nor isolation", Edit: func(c *cluster) {
-		c.Spec.Network = &v1beta1.Network{Isolation: v1beta1.IsolationDisabled}
-		c.Spec.Network.CloudMetadata = v1beta1.CloudMetadataDisabled
+		c.Spec.Network = &v1beta1.Network{Isolation: v1beta1.Disabled}
+		c.Spec.Network.CloudMetadata = v1beta1.Disabled
 	}},
 	{Name: "metadata", Edit: cloudMetadata},
 	{Name: "an unknown port", Rule: "unknown-word", Edit: allowFrom([]v1beta1.Port{"Agent"}, anyone)},

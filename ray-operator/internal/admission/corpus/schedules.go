@@ -52,7 +52,7 @@ func scheduledJobs() []scheduleRow {
 		}
 		derived := scheduleRow{Name: inSchedule + r.Name, Rule: r.Rule, Edit: ofScheduled(r.Edit)}
 		described := GoodSchedule()
-		if derived.Edit(described); described.Spec.JobTemplate.Spec.Suspend {
+		if derived.Edit(described); described.Spec.JobTemplate.Spec.Suspend != nil && *described.Spec.JobTemplate.Spec.Suspend {
 			derived.Rule = "job-template-suspend"
 		}
 		all = append(all, derived)
@@ -88,7 +88,7 @@ var scheduleRows = []scheduleRow{
 	{Name: "a good schedule", Edit: func(*schedule) {}},
 	{Name: "a full schedule", Edit: both(inZone("Europe/Berlin"), scheduledMeta(some, some), func(s *schedule) {
 		s.Spec.ConcurrencyPolicy, s.Spec.StartingDeadlineSeconds = v1beta1.ConcurrencyReplace, ptr(int32(1))
-		s.Spec.SuccessfulJobsHistoryLimit, s.Spec.FailedJobsHistoryLimit, s.Spec.Suspend = ptr(int32(0)), ptr(int32(1000)), true
+		s.Spec.SuccessfulJobsHistoryLimit, s.Spec.FailedJobsHistoryLimit, s.Spec.Suspend = ptr(int32(0)), ptr(int32(1000)), new(true)
 	})},
 	{Name: "a schedule's name of 52", Edit: func(s *schedule) { s.Name = long(52) }},
 	{Name: "a schedule's name of 53", Rule: "schedule-name", Edit: func(s *schedule) { s.Name = long(53) }},

@@ -19,11 +19,11 @@ var serviceRows = []offerRow{
 	{Name: "a full service of its own cluster", Edit: both(servedMeta(some, some), headTakes(true), asked("/text/v1?probe=1"),
 		front(func(s *v1beta1.ServeService) { s.Type, s.Labels, s.Annotations = "LoadBalancer", some, some }),
 		frontPorts(v1beta1.ServePort{Name: "http", Port: 80}, v1beta1.ServePort{Name: "grpc", Port: 9000}), serve(withGRPC),
-		upgraded(func(u *v1beta1.Upgrade) {
-			u.Strategy, u.MaxSurgePercent, u.StepPercent, u.IntervalSeconds = "Surge", ptr(int32(50)), ptr(int32(50)), ptr(int32(0))
+		upgraded(func(u *v1beta1.ServiceUpgradeStrategy) {
+			u.Type, u.Surge = "Surge", &v1beta1.Surge{MaxSurgePercent: ptr(int32(50)), StepPercent: ptr(int32(50)), IntervalSeconds: ptr(int32(0))}
 			u.HealthyDeadlineSeconds, u.DrainSeconds, u.RetireAfterSeconds, u.AutoRollback = ptr(int32(10)), ptr(int32(0)), ptr(int32(86400)), ptr(false)
 			u.Gateway = &v1beta1.ServiceGateway{ParentRef: v1beta1.GatewayReference{Name: "public", Namespace: "infra", SectionName: "http"}, Hostnames: []string{"text.example.com"}}
-		}), serviceSpec(func(s *offers) { s.Suspend = true }))},
+		}), serviceSpec(func(s *offers) { s.Suspend = new(true) }))},
 	{Name: "a service's name of 50", Edit: serviceNamed(long(50))},
 	{Name: "a service's name of 51", Rule: "service-name", Edit: serviceNamed(long(51))},
 	{Name: "a service's name with a dot", Rule: "service-name", Edit: serviceNamed("a.b")},
@@ -39,7 +39,7 @@ var serviceRows = []offerRow{
 	{Name: "other applications", Before: unchanged, Edit: app(`"name":"other","route_prefix":"/other"`)},
 	{Name: "other proxies", Before: unchanged, Edit: proxy(`"port":8100`)},
 	{Name: "bad proxies", Rule: "serve-port-taken", Before: unchanged, Edit: proxy(`"port":8265`)},
-	{Name: "a service is suspended", Before: unchanged, Edit: serviceSpec(func(s *offers) { s.Suspend = true })},
+	{Name: "a service is suspended", Before: unchanged, Edit: serviceSpec(func(s *offers) { s.Suspend = new(true) })},
 	{Name: "a service of another manager", Edit: serviceManaged("kueue.x-k8s.io/multikueue")},
 	{Name: "a service's manager without a domain", Rule: "managed-by", Edit: serviceManaged("kueue")},
 	{Name: "a service's manager changed", Rule: "service-managed-by-fixed", Before: serviceManaged("a.b/c"), Edit: serviceManaged("a.b/d")},
@@ -60,8 +60,8 @@ var serviceRows = []offerRow{
 	{Name: "two ports alike", Rule: "service-port-twice", Edit: both(serve(withGRPC), frontPorts(v1beta1.ServePort{Name: "http", Port: 80}, v1beta1.ServePort{Name: "grpc", Port: 80}))},
 	{Name: "two ports of one name", Rule: "duplicate", Edit: frontPorts(v1beta1.ServePort{Name: "http", Port: 80}, v1beta1.ServePort{Name: "http", Port: 81})},
 	{Name: "an additional port", Edit: frontPorts(v1beta1.ServePort{Name: "sidecar", Port: 9100})},
-	{Name: "an additional port that leads elsewhere", Edit: both(frontPorts(v1beta1.ServePort{Name: "http", Port: 80}, v1beta1.ServePort{Name: "sidecar", Port: 8080, TargetPort: 9100}),
-		front(func(s *v1beta1.ServeService) { s.Type, s.NodePorts = "NodePort", map[string]int32{"sidecar": 30100} }))},
+	{Name: "an additional port that leads elsewhere", Edit: both(frontPorts(v1beta1.ServePort{Name: "http", Port: 80}, v1beta1.ServePort{Name: "sidecar", Port: 8080, TargetPort: 9100, NodePort: 30100}),
+		front(func(s *v1beta1.ServeService) { s.Type = "NodePort" }))},
 	{Name: "a port's name in capitals", Rule: "port-name", Edit: frontPorts(v1beta1.ServePort{Name: "Sidecar", Port: 9100})},
 	{Name: "a port's name of 64", Rule: "long-text", Edit: frontPorts(v1beta1.ServePort{Name: long(64), Port: 9100})},
 	{Name: "a target port for HTTP", Rule: "service-port-proxy", Edit: frontPorts(v1beta1.ServePort{Name: "http", Port: 80, TargetPort: 8000})},
@@ -75,7 +75,10 @@ var serviceRows = []offerRow{
 	{Name: "gRPC's default as an additional port", Rule: "service-port-default", Edit: both(serve(withGRPC), frontPorts(v1beta1.ServePort{Name: "sidecar", Port: 9000}))},
 	{Name: "gRPC's default where nobody speaks it", Edit: frontPorts(v1beta1.ServePort{Name: "sidecar", Port: 9000})},
 	{Name: "too many ports", Rule: "long-list", Edit: frontPorts(manyPorts(33)...)},
-	{Name: "the port 0", Rule: "out-of-bounds", Edit: frontPorts(v1beta1.ServePort{Name: "http"})},
+	{Name: "a port below all numbers", Rule: "out-of-bounds", Edit: frontPorts(v1beta1.ServePort{Name: "http", Port: -1})},
+	{Name: "HTTP's port without a number", Edit: frontPorts(v1beta1.ServePort{Name: "http"})},
+	{Name: "an additional port without a number", Rule: "service-port-number", Edit: frontPorts(v1beta1.ServePort{Name: "sidecar"})},
+	{Name: "HTTP's default where HTTP has no number", Rule: "service-port-default", Edit: frontPorts(v1beta1.ServePort{Name: "http"}, v1beta1.ServePort{Name: "sidecar", Port: 8000, TargetPort: 9100})},
 	{Name: "a port for gRPC", Edit: both(serve(withGRPC), frontPorts(v1beta1.ServePort{Name: "grpc", Port: 9000}))},
 	{Name: "a port for gRPC that nobody speaks", Rule: "service-grpc", Edit: both(serve(`{"grpc_options":{"grpc_servicer_functions":[]}}`), frontPorts(v1beta1.ServePort{Name: "grpc", Port: 9000}))},
 	{Name: "the head of a cluster of others takes requests", Edit: both(onExisting("demo"), headTakes(true))},
@@ -87,38 +90,29 @@ var serviceRows = []offerRow{
 func unchanged(*offer) {}
 
 var upgradeRows = []offerRow{
-	{Name: "an upgrade on a cluster of others", Rule: "service-upgrade-where", Edit: both(upgraded(func(*v1beta1.Upgrade) {}), serviceSpec(func(s *offers) {
+	{Name: "an upgrade on a cluster of others", Rule: "service-upgrade-where", Edit: both(upgraded(func(*v1beta1.ServiceUpgradeStrategy) {}), serviceSpec(func(s *offers) {
 		s.ClusterRef, s.ClusterTemplate = &v1beta1.ClusterReference{Name: "demo"}, nil
 	}))},
-	{Name: "no upgrade", Edit: upgraded(func(u *v1beta1.Upgrade) { u.Strategy = "None" })},
-	{Name: "no upgrade, with the figures of those in progress", Edit: upgraded(func(u *v1beta1.Upgrade) {
-		u.Strategy, u.MaxSurgePercent, u.StepPercent, u.IntervalSeconds = "None", ptr(int32(50)), ptr(int32(10)), ptr(int32(0))
+	{Name: "no upgrade", Edit: upgraded(func(u *v1beta1.ServiceUpgradeStrategy) { u.Type = "None" })},
+	{Name: "no upgrade, with the figures of those in progress", Edit: upgraded(func(u *v1beta1.ServiceUpgradeStrategy) {
+		u.Type, u.Surge = "None", &v1beta1.Surge{MaxSurgePercent: ptr(int32(50)), StepPercent: ptr(int32(10)), IntervalSeconds: ptr(int32(0))}
 	})},
-	{Name: "an upgrade in place", Edit: upgraded(func(u *v1beta1.Upgrade) { u.Strategy = "InPlace" })},
-	{Name: "an upgrade in place with the defaults said", Edit: upgraded(func(u *v1beta1.Upgrade) {
-		u.Strategy, u.MaxSurgePercent, u.StepPercent, u.IntervalSeconds = "InPlace", ptr(int32(100)), ptr(int32(20)), ptr(int32(10))
+	{Name: "an upgrade in place", Edit: upgraded(func(u *v1beta1.ServiceUpgradeStrategy) { u.Type = "InPlace" })},
+	{Name: "a surge of an upgrade in place", Rule: "service-upgrade-in-place", Edit: upgraded(func(u *v1beta1.ServiceUpgradeStrategy) {
+		u.Type, u.Surge = "InPlace", &v1beta1.Surge{MaxSurgePercent: ptr(int32(50)), StepPercent: ptr(int32(50))}
 	})},
-	{Name: "a surge of an upgrade in place", Rule: "service-upgrade-in-place", Edit: upgraded(func(u *v1beta1.Upgrade) {
-		u.Strategy, u.MaxSurgePercent = "InPlace", ptr(int32(50))
-	})},
-	{Name: "steps of an upgrade in place", Rule: "service-upgrade-in-place", Edit: upgraded(func(u *v1beta1.Upgrade) {
-		u.Strategy, u.StepPercent = "InPlace", ptr(int32(50))
-	})},
-	{Name: "pauses of an upgrade in place", Rule: "service-upgrade-in-place", Edit: upgraded(func(u *v1beta1.Upgrade) {
-		u.Strategy, u.IntervalSeconds = "InPlace", ptr(int32(0))
-	})},
-	{Name: "an upgrade of no sort", Rule: "unknown-word", Edit: upgraded(func(u *v1beta1.Upgrade) { u.Strategy = "Rolling" })},
+	{Name: "an upgrade of no sort", Rule: "unknown-word", Edit: upgraded(func(u *v1beta1.ServiceUpgradeStrategy) { u.Type = "Rolling" })},
 	{Name: "a step as large as the surge", Edit: steps(ptr(int32(30)), ptr(int32(30)))},
 	{Name: "a step above the surge", Rule: "service-upgrade-step", Edit: steps(ptr(int32(31)), ptr(int32(30)))},
 	{Name: "the default step above the surge", Rule: "service-upgrade-step", Edit: steps(nil, ptr(int32(19)))},
 	{Name: "the largest step", Edit: steps(ptr(int32(100)), nil)},
 	{Name: "no step", Rule: "out-of-bounds", Edit: steps(ptr(int32(0)), nil)},
-	{Name: "no time to become healthy", Rule: "out-of-bounds", Edit: upgraded(func(u *v1beta1.Upgrade) { u.HealthyDeadlineSeconds = ptr(int32(9)) })},
+	{Name: "no time to become healthy", Rule: "out-of-bounds", Edit: upgraded(func(u *v1beta1.ServiceUpgradeStrategy) { u.HealthyDeadlineSeconds = ptr(int32(9)) })},
 }
 
 var gatewayRows = []offerRow{
 	{Name: "a gateway", Edit: hosted()},
-	{Name: "a listener of a gateway elsewhere", Edit: both(hosted("text.example.com", "*.example.org", "localhost"), upgraded(func(u *v1beta1.Upgrade) {
+	{Name: "a listener of a gateway elsewhere", Edit: both(hosted("text.example.com", "*.example.org", "localhost"), upgraded(func(u *v1beta1.ServiceUpgradeStrategy) {
 		u.Gateway.ParentRef.Name, u.Gateway.ParentRef.Namespace, u.Gateway.ParentRef.SectionName = "a.b", "infra", "http"
 	}))},
 	{Name: "a gateway without a name", Rule: "gateway-name", Edit: gated(func(g *v1beta1.ServiceGateway) { g.ParentRef.Name = "" })},
@@ -168,7 +162,7 @@ var ownServiceRows = []offerRow{
 	{Name: "a label of ours on a service's cluster", Rule: "own-cluster-metadata", Edit: servedMeta(ours, nil)},
 	{Name: "a label's value on a service's cluster", Rule: "own-cluster-labels", Edit: servedMeta(badValue, nil)},
 	{Name: "an annotation's key on a service's cluster", Rule: "own-cluster-annotations", Edit: servedMeta(nil, badKey)},
-	{Name: "a service's cluster that is suspended", Rule: "own-cluster-suspend", Edit: inServed(spec(func(s *v1beta1.ComputeClusterSpec) { s.Suspend = true }))},
+	{Name: "a service's cluster that is suspended", Rule: "own-cluster-suspend", Edit: inServed(spec(func(s *v1beta1.ComputeClusterSpec) { s.Suspend = new(true) }))},
 	{Name: "a service's cluster of another manager", Rule: "own-cluster-managed-by", Edit: inServed(managed("a.b/c"))},
 	{Name: "a service's cluster that sleeps when idle", Rule: "own-cluster-idle", Edit: inServed(idle(60, v1beta1.IdleSuspend))},
 	{Name: "a service's cluster that tells when idle", Edit: inServed(idle(60, v1beta1.IdleNone))},

@@ -88,7 +88,7 @@ func onOwn(o *offer) {
 
 func onExisting(name string) change {
 	return serviceSpec(func(s *offers) {
-		s.ClusterRef, s.ClusterTemplate, s.Upgrade = &v1beta1.ClusterReference{Name: name}, nil, nil
+		s.ClusterRef, s.ClusterTemplate, s.UpgradeStrategy = &v1beta1.ClusterReference{Name: name}, nil, nil
 	})
 }
 
@@ -150,7 +150,7 @@ func headTakes(requests bool) change {
 
 // gated gives a service a gateway, with an edit of that.
 func gated(edit func(*v1beta1.ServiceGateway)) change {
-	return upgraded(func(u *v1beta1.Upgrade) {
+	return upgraded(func(u *v1beta1.ServiceUpgradeStrategy) {
 		u.Gateway = &v1beta1.ServiceGateway{ParentRef: v1beta1.GatewayReference{Name: "public"}}
 		edit(u.Gateway)
 	})
@@ -161,17 +161,19 @@ func hosted(names ...string) change {
 	return gated(func(g *v1beta1.ServiceGateway) { g.Hostnames = names })
 }
 
-func upgraded(edit func(*v1beta1.Upgrade)) change {
+func upgraded(edit func(*v1beta1.ServiceUpgradeStrategy)) change {
 	return both(onOwn, serviceSpec(func(s *offers) {
-		if s.Upgrade == nil {
-			s.Upgrade = &v1beta1.Upgrade{}
+		if s.UpgradeStrategy == nil {
+			s.UpgradeStrategy = &v1beta1.ServiceUpgradeStrategy{}
 		}
-		edit(s.Upgrade)
+		edit(s.UpgradeStrategy)
 	}))
 }
 
 func steps(step, surge *int32) change {
-	return upgraded(func(u *v1beta1.Upgrade) { u.StepPercent, u.MaxSurgePercent = step, surge })
+	return upgraded(func(u *v1beta1.ServiceUpgradeStrategy) {
+		u.Surge = &v1beta1.Surge{StepPercent: step, MaxSurgePercent: surge}
+	})
 }
 
 func asked(path string) change { return serviceSpec(func(s *offers) { s.HealthPath = path }) }

@@ -10,8 +10,8 @@ import (
 
 // Connect returns the lines by which a shell inside the Kubernetes cluster reaches a cluster. They depend on its name,
 // namespace, authentication and encryption alone.
-func Connect(cluster *v1beta1.ComputeCluster) *v1beta1.ConnectStatus {
-	lines := &v1beta1.ConnectStatus{Jobs: "export RAY_API_SERVER_ADDRESS=" + DashboardURL(cluster)}
+func Connect(cluster *v1beta1.ComputeCluster) *v1beta1.ConnectSummary {
+	lines := &v1beta1.ConnectSummary{Jobs: "export RAY_API_SERVER_ADDRESS=" + DashboardURL(cluster)}
 	if secret := TokenSecret(cluster); secret != "" {
 		lines.Token = fmt.Sprintf("export RAY_AUTH_MODE=token RAY_AUTH_TOKEN=$(%s)", readSecret(cluster.Namespace, secret, v1beta1.TokenKey))
 	}

@@ -20,16 +20,16 @@ func TestConnect_FollowsTheSpec(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		edit func(*v1beta1.ComputeCluster)
-		want v1beta1.ConnectStatus
+		want v1beta1.ConnectSummary
 	}{
-		"an empty spec": {func(*v1beta1.ComputeCluster) {}, v1beta1.ConnectStatus{Token: token("demo-token"), Jobs: jobs, Client: client}},
+		"an empty spec": {func(*v1beta1.ComputeCluster) {}, v1beta1.ConnectSummary{Token: token("demo-token"), Jobs: jobs, Client: client}},
 		"a token of the user": {func(c *v1beta1.ComputeCluster) {
 			c.Spec.Authentication = &v1beta1.Authentication{SecretName: "mine"}
-		}, v1beta1.ConnectStatus{Token: token("mine"), Jobs: jobs, Client: client}},
+		}, v1beta1.ConnectSummary{Token: token("mine"), Jobs: jobs, Client: client}},
 		"no authentication": {func(c *v1beta1.ComputeCluster) {
 			c.Spec.Authentication = &v1beta1.Authentication{Mode: v1beta1.AuthenticationDisabled}
-		}, v1beta1.ConnectStatus{Jobs: jobs, Client: client}},
-		"encryption": {encrypted, v1beta1.ConnectStatus{
+		}, v1beta1.ConnectSummary{Jobs: jobs, Client: client}},
+		"encryption": {encrypted, v1beta1.ConnectSummary{
 			Token: token("demo-token"), Jobs: "export RAY_API_SERVER_ADDRESS=https://demo-head.team-a.svc:8265",
 			Certificate: `kubectl -n team-a get secret demo-ca -o jsonpath='{.data.ca\.crt}' | base64 -d >ca.crt`,
 		}},

@@ -37,12 +37,12 @@ var (
 
 // EncryptionRequired reports whether the pods of a cluster speak TLS with each other.
 func EncryptionRequired(cluster *v1beta1.ComputeCluster) bool {
-	return cluster.Spec.Network != nil && cluster.Spec.Network.Encryption == v1beta1.EncryptionRequired
+	return cluster.Spec.Network != nil && cluster.Spec.Network.Encryption == v1beta1.Enabled
 }
 
 // IsEncrypted reports whether a pod was made with encryption.
 func IsEncrypted(made *corev1.Pod) bool {
-	return made.Annotations[v1beta1.AnnotationEncryption] == v1beta1.EncryptionRequired
+	return made.Annotations[v1beta1.AnnotationEncryption] == string(v1beta1.Enabled)
 }
 
 // DashboardPort returns the port on which others reach the dashboard of a head.
@@ -67,7 +67,7 @@ func encryption(d *draft) {
 	if !EncryptionRequired(d.cluster) {
 		return
 	}
-	d.pod.Annotations[v1beta1.AnnotationEncryption] = v1beta1.EncryptionRequired
+	d.pod.Annotations[v1beta1.AnnotationEncryption] = string(v1beta1.Enabled)
 	d.set("RAY_USE_TLS", "1")
 	d.set("RAY_TLS_SERVER_CERT", PathCertificates+"/tls.crt")
 	d.set("RAY_TLS_SERVER_KEY", PathCertificates+"/tls.key")

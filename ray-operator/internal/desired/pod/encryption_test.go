@@ -16,7 +16,7 @@ import (
 
 // encrypted has the pods of a cluster speak TLS.
 func encrypted(c *v1beta1.ComputeCluster) {
-	c.Spec.Network = &v1beta1.Network{Encryption: v1beta1.EncryptionRequired}
+	c.Spec.Network = &v1beta1.Network{Encryption: v1beta1.Enabled}
 }
 
 func onManagedRedis(c *v1beta1.ComputeCluster) {
@@ -121,7 +121,7 @@ func TestEncryption_KnowsTheServicesHead(t *testing.T) {
 func TestEncryption_IsPartOfTheIntent(t *testing.T) {
 	plain, cluster := autoscaled(), autoscaled(encrypted)
 	disabled := autoscaled(func(c *v1beta1.ComputeCluster) {
-		c.Spec.Network = &v1beta1.Network{Encryption: v1beta1.EncryptionDisabled}
+		c.Spec.Network = &v1beta1.Network{Encryption: v1beta1.Disabled}
 	})
 	for _, group := range []string{"", "cpu"} {
 		if pod.Intent(plain, group) == pod.Intent(cluster, group) || pod.Intent(plain, group) != pod.Intent(disabled, group) {

@@ -50,7 +50,7 @@ func TestStart_FollowsTheAddressOfThePod(t *testing.T) {
 	t.Parallel()
 	programs := programsOf(t, map[string]string{"ray": `echo "$@"`})
 	plain, encrypted := testkit.Cluster("demo", testkit.Group("g", 1)), testkit.Cluster("demo", testkit.Group("g", 1))
-	encrypted.Spec.Network = &v1beta1.Network{Encryption: v1beta1.EncryptionRequired}
+	encrypted.Spec.Network = &v1beta1.Network{Encryption: v1beta1.Enabled}
 	behind := testkit.Cluster("demo", testkit.Group("g", 1))
 	behind.Spec.Head.Service = &v1beta1.HeadServiceSpec{ServiceReach: v1beta1.ServiceReach{
 		IPFamilies: []corev1.IPFamily{corev1.IPv6Protocol}, IPFamilyPolicy: corev1.IPFamilyPolicySingleStack,

@@ -57,9 +57,9 @@ var intentRows = map[string]struct {
 	}, changes: true},
 	"what no pod has": {edit: func(c *v1beta1.ComputeCluster) {
 		seconds := int32(9)
-		c.Spec.WorkerGroups[0].DrainSeconds, c.Spec.WorkerGroups[0].Suspend, c.Spec.Suspend = &seconds, true, true
-		c.Spec.Network = &v1beta1.Network{Isolation: v1beta1.IsolationDisabled}
-		c.Spec.UpgradeStrategy = &v1beta1.UpgradeStrategy{Type: v1beta1.UpgradeRecreate}
+		c.Spec.WorkerGroups[0].DrainSeconds, c.Spec.WorkerGroups[0].Suspend, c.Spec.Suspend = &seconds, new(true), new(true)
+		c.Spec.Network = &v1beta1.Network{Isolation: v1beta1.Disabled}
+		c.Spec.UpgradeStrategy = &v1beta1.ClusterUpgradeStrategy{Type: v1beta1.ClusterUpgradeRecreate}
 		c.Spec.IdlePolicy = &v1beta1.IdlePolicy{AfterSeconds: 60}
 		c.Spec.Head.Service = &v1beta1.HeadServiceSpec{Type: corev1.ServiceTypeNodePort}
 		c.Spec.Head.Ingress = &v1beta1.IngressSpec{Host: "ray.example"}

@@ -43,7 +43,7 @@ func TestSizes_ReachEachContainerOfTheOperator(t *testing.T) {
 	}
 	plain := testkit.Cluster("demo", testkit.Group("cpu", 1))
 	plain.Spec.Autoscaling = &v1beta1.Autoscaling{}
-	plain.Spec.Network = &v1beta1.Network{Encryption: v1beta1.EncryptionRequired}
+	plain.Spec.Network = &v1beta1.Network{Encryption: v1beta1.Enabled}
 	given := plain.DeepCopy()
 	given.Spec.Autoscaling.Size, given.Spec.Network.EncryptionSize = size, size
 	sizes := pod.Sizes{Autoscaling: size, Encryption: size, ManagedRedis: size}

@@ -300,11 +300,11 @@ func TestStoreIntents(t *testing.T) {
 		"another kind":   {"managed", func(s *v1beta1.ControlStore) { *s = stores()["embedded"] }, true},
 		"existing claim": {"embedded", func(s *v1beta1.ControlStore) { s.Embedded.ExistingClaim = "mine" }, true},
 		"all of a managed one": {"managed", func(s *v1beta1.ControlStore) {
-			*s.ManagedRedis = v1beta1.ManagedRedis{Storage: &small, StorageClassName: &class, Image: "redis:8", Size: testkit.Resources("cpu", "1"), Retain: true}
+			*s.ManagedRedis = v1beta1.ManagedRedis{Storage: &small, StorageClassName: &class, Image: "redis:8", Size: testkit.Resources("cpu", "1"), Retain: new(true)}
 		}, false},
 		"all of an embedded one": {"embedded", func(s *v1beta1.ControlStore) {
 			*s.Embedded = v1beta1.EmbeddedStore{
-				Storage: &small, StorageClassName: &class, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}, Retain: true,
+				Storage: &small, StorageClassName: &class, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}, Retain: new(true),
 			}
 		}, false},
 	} {

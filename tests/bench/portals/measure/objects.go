@@ -67,7 +67,7 @@ func clusterStatus(of *v1beta1.ComputeCluster) v1beta1.ComputeClusterStatus {
 	return v1beta1.ComputeClusterStatus{
 		ObservedGeneration: of.Generation, Phase: "Ready", Epoch: 1, ServiceName: of.Name + "-head",
 		Summary: v1beta1.ClusterSummary{Ready: "1/1", CPUs: "16", Memory: "64Gi"}, Conditions: conditions(of.Generation, reason.AllReady),
-		Head:         &v1beta1.HeadStatus{PodName: of.Name + "-head", UID: string(of.UID), NodeName: "node-1", IP: "10.0.0.1", Since: &now},
+		Head:         &v1beta1.HeadStatus{PodName: of.Name + "-head", UID: of.UID, NodeName: "node-1", IP: "10.0.0.1", CreationTime: &now},
 		DashboardURL: "http://" + of.Name + "-head." + of.Namespace + ".svc:8265", TokenSecretName: of.Name + "-token", Workers: counts,
 		Groups: []v1beta1.GroupStatus{{Name: "cpu", WorkerCounts: counts}, {Name: "large", WorkerCounts: counts}},
 		Resources: corev1.ResourceList{
