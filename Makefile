@@ -10,7 +10,7 @@ export GOFLAGS := $(strip $(filter-out -trimpath,$(shell go env GOFLAGS)) -trimp
 PROTO_PLUGINS := bin/protoc-gen-go bin/protoc-gen-go-grpc bin/protoc-gen-grpc-gateway bin/protoc-gen-openapiv3
 PROTO_TOOLS := bin/protogen $(PROTO_PLUGINS)
 TOOLS := bin/helm bin/controller-gen bin/crd-ref-docs $(PROTO_PLUGINS)
-GO_MODULES := . tests/imagebuild tests/localkube hack/tools hack/tools/openapi hack/tools/monitoring
+GO_MODULES := . tests/imagebuild tests/localkube hack/tools hack/tools/apilint hack/tools/openapi hack/tools/monitoring
 
 ##@ See it work
 .PHONY: help demo demo-down
@@ -39,7 +39,7 @@ web: ## Build the page into dashboard-proxy/web/dist with node, for the server t
 build: bin/operator bin/heliostat ## Build the operator and the programs of the tests into bin/
 	@tests/run.sh build
 
-tools: $(TOOLS) bin/gotestsum bin/golangci-lint bin/crdtrim bin/protogen bin/schema bin/openapi ## Build the programs that generators and static checks run into bin/
+tools: $(TOOLS) bin/gotestsum bin/golangci-lint bin/apilint bin/crdtrim bin/protogen bin/schema bin/openapi ## Build the programs that generators and static checks run into bin/
 
 images: bin/images ## Build the container images of the operator, Ray and Redis, without Docker
 	@bin/images build all
@@ -81,7 +81,7 @@ verify: bin/controller-gen bin/crd-ref-docs bin/crdtrim bin/openapi bin/schema $
 scan: bin/helm ## Look with checkov at the chart and the Dockerfiles
 	@tests/run.sh scan
 
-lint: bin/golangci-lint ## Look for mistakes with golangci-lint, in every module
+lint: bin/golangci-lint bin/apilint ## Look for mistakes with golangci-lint in every module, and for breaches of Kubernetes' API conventions in the kinds
 	@hack/tools/lint.sh
 
 unit: ## Run the tests that need no Kubernetes (as root: some set packet filters in namespaces of their own)
@@ -130,7 +130,7 @@ fuzz: ## Fuzz each target for a while: make fuzz [FUZZTIME=30s] [PACKAGES=ray-op
 
 # Programs come from the user's cache where another checkout has built them from the same content.
 CACHED := hack/tools/cached.sh
-.PHONY: $(TOOLS) bin/gotestsum bin/golangci-lint bin/crdtrim bin/protogen bin/schema bin/openapi bin/images bin/localkube bin/kueue bin/operator bin/heliostat
+.PHONY: $(TOOLS) bin/gotestsum bin/golangci-lint bin/apilint bin/crdtrim bin/protogen bin/schema bin/openapi bin/images bin/localkube bin/kueue bin/operator bin/heliostat
 $(TOOLS) bin/gotestsum:
 	@$(CACHED) $(@F) hack/tools/go.mod hack/tools/go.sum -- sh -c 'go build -C hack/tools -o "$$OUT" $(PACKAGE)'
 bin/helm: PACKAGE = helm.sh/helm/v4/cmd/helm
@@ -144,6 +144,8 @@ bin/protoc-gen-openapiv3: PACKAGE = github.com/grpc-ecosystem/grpc-gateway/v2/pr
 
 bin/golangci-lint:
 	@$(CACHED) $(@F) hack/tools/lint -- sh -c 'go build -C hack/tools/lint -o "$$OUT" github.com/golangci/golangci-lint/v2/cmd/golangci-lint'
+bin/apilint:
+	@$(CACHED) $(@F) hack/tools/apilint -- sh -c 'go build -C hack/tools/apilint -o "$$OUT" .'
 bin/openapi:
 	@$(CACHED) $(@F) hack/tools/openapi -- sh -c 'go build -C hack/tools/openapi -o "$$OUT" .'
 bin/crdtrim bin/protogen bin/schema:

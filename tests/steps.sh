@@ -102,7 +102,7 @@ step_scan() {
 }
 
 step_lint_changed() {
-  make bin/golangci-lint
+  make bin/golangci-lint bin/apilint
   hack/tools/lint.sh --changed
 }
 
@@ -148,6 +148,7 @@ test_small() {
   gotest "$step" tests/imagebuild ./... || bad=1
   gotest "$step" hack/tools "./crdtrim ./protogen ./schema" -count=1 || bad=1 # they read files that the cache does not watch
   gotest "$step" hack/tools/openapi ./... || bad=1
+  gotest "$step" hack/tools/apilint ./... || bad=1
   gotest "$step" tests/oldest ./... -count=1 || bad=1 # it reads files that the cache does not watch
   return $bad
 }

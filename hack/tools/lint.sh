@@ -6,9 +6,11 @@
 # With --changed it looks only at the packages whose files differ from the main branch, committed or not. It looks at
 # everything where git does not know since when (a shallow clone, no repository), and where settings of the linters or
 # a go.mod differ. A package that uses a changed one is left to a run without --changed.
+#
+# The types of the kinds are also held to the conventions of Kubernetes' API.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-modules=(. tests/imagebuild tests/localkube hack/tools hack/tools/openapi hack/tools/monitoring)
+modules=(. tests/imagebuild tests/localkube hack/tools hack/tools/apilint hack/tools/openapi hack/tools/monitoring)
 
 # list_changes: the files that differ from the commit at which the main branch was left.
 list_changes() {
@@ -53,6 +55,7 @@ if [ "${1:-}" = --changed ]; then
     [ ${#packages[@]} != 0 ] || exit 0
   fi
 fi
+bin/apilint ./ray-operator/api/v1beta1
 write_workspace
 # Another checkout of the same machine may be linting.
 GOWORK=$PWD/.state/lint/go.work bin/golangci-lint run --allow-parallel-runners --config .golangci.yml "${packages[@]}"
