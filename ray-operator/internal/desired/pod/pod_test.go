@@ -131,9 +131,9 @@ func TestOwnerIsTheCluster(t *testing.T) {
 	}
 }
 
-// TestFormerPodsAreUpToDate: pods that earlier operators built, kept here as they were,
-// carry the names and intents that today's operator gives them, so that it neither makes
-// a twin of one nor calls it out of date. These files are never written again.
+// TestFormerPodsAreUpToDate: pods that the operator of the first commit of v1beta1 built, kept here as they were, carry the
+// names and intents that today's operator gives them, so that it neither makes a twin of one nor calls it out of date. These
+// files are never written again.
 func TestFormerPodsAreUpToDate(t *testing.T) {
 	for file, today := range map[string]*corev1.Pod{
 		"head":                pod.Head(testkit.Cluster("demo", testkit.Group("cpu", 1)), 1),
@@ -154,7 +154,9 @@ func TestFormerPodsAreUpToDate(t *testing.T) {
 			if was, is := former.Annotations[v1beta1.AnnotationIntent], today.Annotations[v1beta1.AnnotationIntent]; was != is || was == "" {
 				t.Errorf("intent %q, was %q", is, was)
 			}
-			delete(today.Labels, v1beta1.LabelClusterUID) // it came later, and nothing is found by it but in deletions
+			if was, is := former.Annotations[v1beta1.AnnotationShape], today.Annotations[v1beta1.AnnotationShape]; was != is {
+				t.Errorf("intent of the shape %q, was %q", is, was)
+			}
 			if former.Name != today.Name || !reflect.DeepEqual(former.Labels, today.Labels) {
 				t.Errorf("%s %v, was %s %v", today.Name, today.Labels, former.Name, former.Labels)
 			}
