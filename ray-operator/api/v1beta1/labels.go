@@ -181,12 +181,8 @@ const (
 )
 
 // FinalizerRun keeps a ClusterJob on a shared cluster until its run is stopped, or could
-// not be stopped for a stated time. FinalizerFormerRun is its name in earlier
-// operators: it is honoured and removed, and never added.
-const (
-	FinalizerRun       = "heliostat.dev/run"
-	FinalizerFormerRun = "heliostat.dev/stop"
-)
+// not be stopped for a stated time.
+const FinalizerRun = "heliostat.dev/run"
 
 // FinalizerServe keeps a ClusterService until its requests in flight have ended, and its applications
 // are removed from a shared cluster, or could not be removed for a stated time.

@@ -19,8 +19,8 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
-// isStoreEncrypted reports whether a managed Redis speaks TLS. One that was made by a former operator goes on in clear
-// text until its cluster is suspended, as does a head that was made with it.
+// isStoreEncrypted reports whether a managed Redis speaks TLS. One that was made while the operator had no image for pods
+// goes on in clear text until its cluster is suspended, as does a head that was made with it.
 func isStoreEncrypted(b basis) bool {
 	set, isThere := b.seen.Fixtures[storeSetKind].Object.(*appsv1.StatefulSet)
 	isAsleep := isThere && set.Spec.Replicas != nil && *set.Spec.Replicas == 0

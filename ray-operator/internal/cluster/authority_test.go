@@ -55,8 +55,8 @@ func TestAuthority_StaysWhileItsCertificatesAreInUse(t *testing.T) {
 	}
 }
 
-// TestEncryptsStore_LeavesARedisAsItRuns: a managed Redis has TLS from its first start, and a former operator's gets it
-// where nobody speaks with it.
+// TestEncryptsStore_LeavesARedisAsItRuns: a managed Redis has TLS from its first start. One that was made while the operator
+// had no image for pods gets it where nobody speaks with it.
 func TestEncryptsStore_LeavesARedisAsItRuns(t *testing.T) {
 	of := demo()
 	of.Spec.ControlStore = managedRedis()
@@ -81,13 +81,13 @@ func TestEncryptsStore_LeavesARedisAsItRuns(t *testing.T) {
 		want  bool
 	}{
 		"nothing was made":                       {[]func(*cluster.Seen){alone}, true},
-		"a former one runs":                      {[]func(*cluster.Seen){redis(false, 1), head(plain)}, false},
-		"a former one runs without a head":       {[]func(*cluster.Seen){redis(false, 1), alone}, false},
-		"a former one is suspended":              {[]func(*cluster.Seen){redis(false, 0), alone}, true},
-		"a former one goes, its head is there":   {[]func(*cluster.Seen){redis(false, 0), head(plain)}, false},
+		"one in clear text runs":                 {[]func(*cluster.Seen){redis(false, 1), head(plain)}, false},
+		"one in clear text runs without a head":  {[]func(*cluster.Seen){redis(false, 1), alone}, false},
+		"one in clear text is suspended":         {[]func(*cluster.Seen){redis(false, 0), alone}, true},
+		"one in clear text goes, its head stays": {[]func(*cluster.Seen){redis(false, 0), head(plain)}, false},
 		"one with TLS runs":                      {[]func(*cluster.Seen){redis(true, 1), head(secure)}, true},
 		"one with TLS is suspended":              {[]func(*cluster.Seen){redis(true, 0), alone}, true},
-		"a former one was deleted under a head":  {[]func(*cluster.Seen){head(plain)}, false},
+		"one in clear text was deleted alone":    {[]func(*cluster.Seen){head(plain)}, false},
 		"one with TLS was deleted under a head":  {[]func(*cluster.Seen){head(secure)}, true},
 		"a head is being made beside one of TLS": {[]func(*cluster.Seen){redis(true, 1), alone}, true},
 	} {

@@ -130,9 +130,6 @@ func isRunningAs(seen, wanted client.Object) bool {
 // copied then.
 func storeSetOf(b basis) client.Object {
 	set := b.site.StoreSet(b.cluster, isStoreEncrypted(b))
-	if seen, is := b.seen.Fixtures[storeSetKind].Object.(*appsv1.StatefulSet); is && set != nil {
-		desired.KeepPassword(set, seen)
-	}
 	if set != nil && b.suspended {
 		set.Spec.Replicas = new(int32)
 	}

@@ -30,7 +30,7 @@ const (
 // lives in an annotation and is written before the act that depends on it.
 type Record struct {
 	Version int `json:"v"`
-	// Of is the UID of the cluster that the record is about, empty in one of an earlier operator.
+	// Of is the UID of the cluster that the record is about.
 	Of types.UID `json:"of,omitempty"`
 	// Epoch counts the heads, from 1.
 	Epoch int64 `json:"epoch"`
@@ -98,9 +98,9 @@ func (r Record) boundTo(cluster *v1beta1.ComputeCluster) Record {
 func (r Record) isOf(cluster *v1beta1.ComputeCluster, pods []corev1.Pod) bool {
 	reached := cluster.Status.Epoch
 	switch {
-	case r.Of != "" && r.Of != cluster.UID:
+	case r.Of != cluster.UID:
 		return false
-	case r.Of != "" && reached == 0: // nothing was told yet, or it was wiped
+	case reached == 0: // nothing was told yet, or it was wiped
 		return true
 	}
 	for i := range pods {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -64,9 +65,12 @@ func isTakenOver(w *testkit.World, name string, former []client.Object) {
 	if had, has := testkit.UIDs(before), testkit.UIDs(after); len(had) == 0 || !slices.Equal(had, has) {
 		w.Fatalf("the pods are %v, they were %v", has, had)
 	}
-	for _, pod := range after {
+	for i, pod := range after {
 		if pod.DeletionTimestamp != nil {
 			w.Fatalf("pod %s is on its way out", pod.Name)
+		}
+		if diff := cmp.Diff(before[i].Annotations, pod.Annotations); diff != "" { // also where it would be resized, which no UID shows
+			w.Fatalf("the annotations of pod %s have changed:\n%s", pod.Name, diff)
 		}
 	}
 }

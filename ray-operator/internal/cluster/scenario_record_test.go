@@ -24,9 +24,9 @@ func TestRecord(t *testing.T) {
 			w.Settle()
 			return w.Cluster("other").Annotations[v1beta1.AnnotationRecord]
 		},
-		"with-another-head": func(*testkit.World) string { return `{"v":1,"epoch":1,"headUID":"another"}` },
+		"with-another-head": func(*testkit.World) string { return `{"v":1,"of":"demo-1","epoch":1,"headUID":"another"}` },
 		"far-ahead": func(w *testkit.World) string {
-			return fmt.Sprintf(`{"v":1,"epoch":9000000000000000,"headUID":"%s"}`, w.Head("demo").UID)
+			return fmt.Sprintf(`{"v":1,"of":"demo-1","epoch":9000000000000000,"headUID":"%s"}`, w.Head("demo").UID)
 		},
 	} {
 		play(t, testkit.Scenario{Name: name, KeepRecord: true, Run: func(w *testkit.World) {

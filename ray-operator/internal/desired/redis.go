@@ -207,25 +207,6 @@ func redisArguments(memory int64) []string {
 	}
 }
 
-// formerVariable is the password itself, which operators before put into the start command.
-const formerVariable = "OPERATOR_PASSWORD"
-
-// KeepPassword has a set go on as it was made where it was by a former operator, whose Secret
-// has no digest.
-func KeepPassword(set, seen *appsv1.StatefulSet) {
-	former := seen.Spec.Template.Spec.Containers
-	if len(former) == 0 || len(former[0].Env) == 0 || former[0].Env[0].Name != formerVariable {
-		return
-	}
-	redis := &set.Spec.Template.Spec.Containers[0]
-	redis.Env = former[0].DeepCopy().Env
-	for i, argument := range redis.Args {
-		if argument == "#$("+variableOperatorDigest+")" {
-			redis.Args[i] = ">$(" + formerVariable + ")"
-		}
-	}
-}
-
 func listens(periodSeconds, failures int32) *corev1.Probe {
 	return &corev1.Probe{
 		ProbeHandler:  corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(pod.PortStore)}},

@@ -3,7 +3,6 @@ package desired_test
 import (
 	"reflect"
 	"slices"
-	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -222,34 +221,5 @@ func TestRedisNeedsNoReadyPod(t *testing.T) {
 	}
 	if !metav1.IsControlledBy(set, managed()) {
 		t.Error("the StatefulSet is not owned")
-	}
-}
-
-// TestKeepPassword_OfAFormerOperatorsSet: its Secret has no digest, and nobody can add one.
-func TestKeepPassword_OfAFormerOperatorsSet(t *testing.T) {
-	seen := desired.StoreSet(managed())
-	set := desired.StoreSet(managed())
-	if desired.KeepPassword(set, seen); !reflect.DeepEqual(set, seen) {
-		t.Error("a set of this operator's is changed")
-	}
-	redis := &seen.Spec.Template.Spec.Containers[0]
-	redis.Env[0].Name, redis.Env[0].ValueFrom.SecretKeyRef.Key = "OPERATOR_PASSWORD", v1beta1.StoreOperatorKey
-	desired.KeepPassword(set, seen)
-	kept := set.Spec.Template.Spec.Containers[0]
-	if !slices.Contains(kept.Args, ">$(OPERATOR_PASSWORD)") || strings.Contains(strings.Join(kept.Args, " "), "#$") || !reflect.DeepEqual(kept.Env, redis.Env) {
-		t.Errorf("it starts with %v and %+v", kept.Args, kept.Env)
-	}
-}
-
-func TestKeepPassword_LeavesSetsWithoutVariables(t *testing.T) {
-	for name, containers := range map[string][]corev1.Container{
-		"stays the same beside a set without containers":           nil,
-		"stays the same beside a set whose Redis has no variables": {{Name: "redis"}},
-	} {
-		seen, set := desired.StoreSet(managed()), desired.StoreSet(managed())
-		seen.Spec.Template.Spec.Containers = containers
-		if desired.KeepPassword(set, seen); !reflect.DeepEqual(set, desired.StoreSet(managed())) {
-			t.Errorf("%s: it starts with %v", name, set.Spec.Template.Spec.Containers[0].Args)
-		}
 	}
 }

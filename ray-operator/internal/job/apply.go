@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
@@ -102,7 +103,13 @@ func (r *Reconciler) writeRecord(ctx context.Context, job *v1beta1.ClusterJob, p
 	record := *plan.Record
 	record.Of = job.UID
 	began := r.Clock.Now()
-	err := reconcile.WriteRecord(ctx, r.Writer, job, record.String(), func(wanted *v1beta1.ClusterJob) { setFinalizer(wanted, plan.Finalizer) })
+	err := reconcile.WriteRecord(ctx, r.Writer, job, record.String(), func(wanted *v1beta1.ClusterJob) {
+		if plan.Finalizer {
+			controllerutil.AddFinalizer(wanted, v1beta1.FinalizerRun)
+		} else {
+			controllerutil.RemoveFinalizer(wanted, v1beta1.FinalizerRun)
+		}
+	})
 	if err != nil {
 		if plan.Enter > 0 {
 			r.Places.Leave(cluster, job.UID)

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -70,7 +71,7 @@ var steps = []func(*planner) bool{
 // Decide returns what to do about a job and what to say of it: the queue first, then the steps. It is pure and total.
 func Decide(job *v1beta1.ClusterJob, seen Seen, now time.Time) Plan {
 	p := planner{situation: situation{job: job, seen: seen, record: seen.Record, now: now}}
-	p.Finalizer = isKept(job)
+	p.Finalizer = slices.Contains(job.Finalizers, v1beta1.FinalizerRun)
 	planQueue(&p)
 	had := p.Finalizer
 	for _, step := range steps {

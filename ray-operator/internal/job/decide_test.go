@@ -47,7 +47,7 @@ func gist(p Plan) string {
 // decide is a pass over a job whose record stands written as it was seen.
 func decide(job *v1beta1.ClusterJob, seen Seen) Plan {
 	if seen.RecordError == nil {
-		note(v1beta1.AnnotationRecord, seen.Record.String())(job)
+		recorded(seen.Record)(job)
 	}
 	return Decide(job, seen, now)
 }

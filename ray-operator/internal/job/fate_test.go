@@ -52,7 +52,7 @@ func TestFate(t *testing.T) {
 		"refused":                        {bound(), []func(*Seen){func(s *Seen) { s.Answer.Refused = "no" }}, "SubmissionRefused Complete"},
 		"not known yet":                  {bound(), []func(*Seen){unknown(0)}, ""},
 		"not known any more":             {bound(), []func(*Seen){unknown(0), taken}, "RunNotFound Lost"},
-		"ran, as a former operator saw":  {bound(func(r *Record) { r.Attempt = 2 }), []func(*Seen){unknown(0)}, "RunNotFound Lost"},
+		"ran, as the status tells":       {bound(func(r *Record) { r.Attempt = 2 }), []func(*Seen){unknown(0)}, "RunNotFound Lost"},
 		"not known before it began":      {bound(func(r *Record) { r.Attempt = 2 }), []func(*Seen){unknown(50)}, ""},
 		"never got there":                {bound(ending(reason.DeadlineExceeded, 30)), []func(*Seen){unknown(0)}, "DeadlineExceeded Lost"},
 		"may yet get there":              {bound(ending(reason.DeadlineExceeded, 30)), []func(*Seen){unknown(41)}, ""},

@@ -34,6 +34,14 @@ func train(edits ...edit) *v1beta1.ClusterJob {
 }
 
 // note annotates a job.
+// recorded gives a job the record, as one of its own.
+func recorded(record Record) edit {
+	return func(job *v1beta1.ClusterJob) {
+		record.Of = job.UID
+		note(v1beta1.AnnotationRecord, record.String())(job)
+	}
+}
+
 func note(key, value string) edit {
 	return func(job *v1beta1.ClusterJob) {
 		if job.Annotations == nil {

@@ -82,25 +82,27 @@ func TestPlacesAreForgotten(t *testing.T) {
 
 func TestOrderOfTheLine(t *testing.T) {
 	retry := func(j *v1beta1.ClusterJob) { j.Spec.Retry = &v1beta1.Retry{Limit: 5, BackoffSeconds: number(60)} }
-	with := func(record Record) edit {
-		return func(j *v1beta1.ClusterJob) {
-			j.Annotations = map[string]string{v1beta1.AnnotationRecord: record.String()}
-		}
-	}
 	failed := func(r *Record) {
 		r.Bound, r.Attempt, r.Failures, r.Past = Bound{}, 2, 1, []Past{past(1, "EntrypointFailed", 30)}
 	}
 	all := map[string]*v1beta1.ClusterJob{
 		"oldest": train(), "old": train(), "twin-a": train(), "twin-b": train(),
-		"runs": train(with(bound())), "over": train(with(bound(outcome))), "suspended": train(suspend), "going": train(deleted(1)),
-		"others": train(func(j *v1beta1.ClusterJob) { j.Spec.ManagedBy = "example.com/other" }), "damaged": train(with(Record{})),
+		"runs": train(), "over": train(), "suspended": train(suspend), "going": train(deleted(1)),
+		"others": train(func(j *v1beta1.ClusterJob) { j.Spec.ManagedBy = "example.com/other" }), "damaged": train(),
 		"invalid":   train(func(j *v1beta1.ClusterJob) { j.Spec.Entrypoint = "" }),
-		"backs-off": train(retry, with(bound(failed))), "backed-off": train(retry, with(bound(failed, func(r *Record) { r.Past[0].End = ago(60) }))),
+		"backs-off": train(retry), "backed-off": train(retry),
+	}
+	records := map[string]Record{
+		"runs": bound(), "over": bound(outcome), "damaged": {},
+		"backs-off": bound(failed), "backed-off": bound(failed, func(r *Record) { r.Past[0].End = ago(60) }),
 	}
 	created := map[string]int64{"oldest": 100, "old": 99, "twin-a": 50, "twin-b": 50, "backed-off": 10}
 	var jobs []v1beta1.ClusterJob
 	for name, job := range all {
 		job.Name, job.UID = name, types.UID(name)
+		if record, ok := records[name]; ok {
+			recorded(record)(job)
+		}
 		if seconds, ok := created[name]; ok {
 			job.CreationTimestamp = metav1.Unix(ago(seconds), 0)
 		} else {
@@ -175,14 +177,14 @@ func longLine() (*jobCache, Seen) {
 	var cache jobCache
 	add := func(format string, count int, edits ...edit) {
 		for i := range count {
-			job := train(edits...)
-			job.Name, job.UID, job.ResourceVersion = fmt.Sprintf(format, i), types.UID(fmt.Sprintf(format, i)), fmt.Sprint(i+1)
-			cache.jobs = append(cache.jobs, *job)
+			named := func(job *v1beta1.ClusterJob) {
+				job.Name, job.UID, job.ResourceVersion = fmt.Sprintf(format, i), types.UID(fmt.Sprintf(format, i)), fmt.Sprint(i+1)
+			}
+			cache.jobs = append(cache.jobs, *train(append([]edit{named}, edits...)...))
 		}
 	}
-	over := bound(outcome)
-	add("ended-%d", 5000, note(v1beta1.AnnotationRecord, over.String()), func(j *v1beta1.ClusterJob) { j.Status.EndTime = &metav1.Time{Time: now} })
-	add("runs-%d", 2, note(v1beta1.AnnotationRecord, bound().String()))
+	add("ended-%d", 5000, recorded(bound(outcome)), func(j *v1beta1.ClusterJob) { j.Status.EndTime = &metav1.Time{Time: now} })
+	add("runs-%d", 2, recorded(bound()))
 	add("waits-%03d", 200)
 	cluster := demo()
 	cluster.Spec.MaxConcurrentJobs = number(2)

@@ -26,7 +26,7 @@ const (
 // time, 0 where there is none.
 type Record struct {
 	Version int `json:"v"`
-	// Of is the UID of the job that the record is about, empty in one of an earlier operator.
+	// Of is the UID of the job that the record is about.
 	Of types.UID `json:"of,omitempty"`
 	// Attempt is the number of the attempt that is bound, or will be next, from 1.
 	Attempt int32 `json:"attempt"`
@@ -121,7 +121,7 @@ func writtenRecord(job *v1beta1.ClusterJob) (*Record, error) {
 		return nil, nil //nolint:nilnil // there is none, which is no error
 	}
 	record, err := ParseRecord(text)
-	if err == nil && record.Of != "" && record.Of != job.UID {
+	if err == nil && record.Of != job.UID {
 		return nil, nil //nolint:nilnil // as above
 	}
 	return &record, err

@@ -73,10 +73,10 @@ func TestStatusRestoresRecord(t *testing.T) {
 
 // TestRecordComesFirst: what stands in the annotation counts, whatever the status says.
 func TestRecordComesFirst(t *testing.T) {
-	job := train()
-	job.Annotations = map[string]string{v1beta1.AnnotationRecord: bound().String()}
+	job := train(recorded(bound()))
 	job.Status.Attempt, job.Status.Phase = 7, v1beta1.PhaseFailed
-	if have, err := recallRecord(job); err != nil || have.String() != bound().String() {
+	written := bound(func(r *Record) { r.Of = job.UID })
+	if have, err := recallRecord(job); err != nil || have.String() != written.String() {
 		t.Errorf("%s, %v", have, err)
 	}
 	job.Annotations[v1beta1.AnnotationRecord] = ""
@@ -84,7 +84,7 @@ func TestRecordComesFirst(t *testing.T) {
 		t.Errorf("an empty record is %s", have)
 	}
 	ours := bound()
-	for uid, want := range map[types.UID]Record{job.UID: ours, "another": newRecord()} {
+	for uid, want := range map[types.UID]Record{job.UID: ours, "another": newRecord(), "": newRecord()} {
 		ours.Of, want.Of = uid, ""
 		job.Annotations[v1beta1.AnnotationRecord] = ours.String()
 		job.Status = v1beta1.ClusterJobStatus{}

@@ -35,7 +35,7 @@ func TestARemovedRecordIsWrittenAgain(t *testing.T) {
 	if p.Record == nil || p.Record.Outcome.Phase != v1beta1.PhaseSucceeded || len(p.Record.Past) != 1 {
 		t.Fatalf("the record is not written again: %v", p.Record)
 	}
-	job.Annotations = map[string]string{v1beta1.AnnotationRecord: p.Record.String()}
+	recorded(*p.Record)(job)
 	job.Status = v1beta1.ClusterJobStatus{}
 	if p := plan(); p.Record != nil || p.Phase != v1beta1.PhaseSucceeded {
 		t.Errorf("with the record alone it is %s, and %v is written", p.Phase, p.Record)

@@ -98,39 +98,6 @@ func TestDeleteWhatIsLost(t *testing.T) {
 	)
 }
 
-// formerName has the job kept under the former name of the finalizer, as an upgrade finds it.
-func formerName(w *testkit.World) {
-	w.Helper()
-	if have := w.Job("train").Finalizers; !slices.Equal(have, []string{v1beta1.FinalizerRun}) {
-		w.Fatalf("it is kept by %q", have)
-	}
-	w.EditJob("train", func(j *v1beta1.ClusterJob) { j.Finalizers = []string{v1beta1.FinalizerFormerRun} })
-	w.During(5 * time.Second)
-}
-
-func TestFormerFinalizer(t *testing.T) {
-	play(t,
-		testkit.Scenario{Name: "is-honoured-and-released-by-a-deletion", Run: func(w *testkit.World) {
-			one(plain, hangs)(w)
-			formerName(w)
-			id := w.Job("train").Status.SubmissionID
-			deleted(w)
-			ends(w, id, headclient.JobStopped)
-		}},
-		testkit.Scenario{Name: "is-released-by-an-end", Run: func(w *testkit.World) {
-			shared(w, testkit.Process{Takes: time.Minute})
-			w.Create(testkit.Job("train"))
-			w.During(12 * time.Second)
-			formerName(w)
-			w.Settle()
-			w.ExpectJob("train", "Succeeded", "1 JobSucceeded(0) Complete")
-			if have := w.Job("train").Finalizers; len(have) > 0 {
-				w.Fatalf("it keeps the finalizers %q", have)
-			}
-		}},
-	)
-}
-
 // ends asserts what a head says of a submission at last.
 func ends(w *testkit.World, id string, want headclient.JobStatus) {
 	w.Helper()

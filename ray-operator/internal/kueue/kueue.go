@@ -217,7 +217,7 @@ func gone(workload *Workload, now Standing) Step {
 // its pods keep what they were made with.
 func asks(workload, wanted *Workload, runs bool) bool {
 	same := equality.Semantic.DeepEqual(workload.Spec.PodSets, wanted.Spec.PodSets) ||
-		runs && isAskedFor(workload, wanted)
+		runs && workload.Annotations[annotationAsks] == wanted.Annotations[annotationAsks]
 	return same && workload.Spec.QueueName == wanted.Spec.QueueName
 }
 

@@ -2,8 +2,6 @@ package kueue
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -272,9 +270,8 @@ func TestPodSets(t *testing.T) {
 	}
 }
 
-// TestDecide_KeepsWhatAFormerOperatorAdmitted: it counted no limits, and what runs is not stopped for that. A change of the
-// spec is noticed in either way.
-func TestDecide_KeepsWhatAFormerOperatorAdmitted(t *testing.T) {
+// TestAsks_CountsLimits: what a container has a limit of, and no request, it requests. A change of it is noticed.
+func TestAsks_CountsLimits(t *testing.T) {
 	limited := func(gpus string) *v1beta1.ComputeCluster {
 		cluster := queued()
 		cluster.Spec.WorkerGroups[0].Size = nil
@@ -287,10 +284,6 @@ func TestDecide_KeepsWhatAFormerOperatorAdmitted(t *testing.T) {
 	if asks := ours.Spec.PodSets[1].Template.Spec.Containers[0].Resources.Requests; asks.Cpu().String() != "2" || len(asks) != 2 {
 		t.Errorf("Kueue is asked for %v", asks)
 	}
-	former := *ours
-	former.Annotations = map[string]string{annotationAsks: strings.Split(ours.Annotations[annotationAsks], hashSeam)[0]}
-	former.Spec.PodSets = slices.Clone(ours.Spec.PodSets)
-	former.Spec.PodSets[1].Template.Spec.Containers = containers(nil)
 	resized := limited("1")
 	resized.Spec.WorkerGroups[0].Replicas = new(int32(3))
 	for name, test := range map[string]struct {
@@ -298,11 +291,10 @@ func TestDecide_KeepsWhatAFormerOperatorAdmitted(t *testing.T) {
 		of    *v1beta1.ComputeCluster
 		same  bool
 	}{
-		"a former operator's":            {&former, limited("1"), true},
-		"a former operator's, resized":   {&former, resized, false},
-		"our own":                        {ours, limited("1"), true},
-		"our own with other limits":      {ours, limited("2"), false},
-		"without limits, as ever before": {wanted(), queued(), true},
+		"as it was":         {ours, limited("1"), true},
+		"with other limits": {ours, limited("2"), false},
+		"of another size":   {ours, resized, false},
+		"without limits":    {wanted(), queued(), true},
 	} {
 		if same := asks(test.there, For("ComputeCluster", test.of, test.of, nil), true); same != test.same {
 			t.Errorf("%s: it asks for the same: %v", name, same)

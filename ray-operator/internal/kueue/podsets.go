@@ -2,8 +2,6 @@ package kueue
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
 	"k8s.io/utils/ptr"
 
@@ -43,37 +41,17 @@ func For(kind string, object metav1.Object, cluster *v1beta1.ComputeCluster, ins
 	return &Workload{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: object.GetNamespace(), Name: naming.Workload(kind, object.GetName(), object.GetUID()),
-			Labels: map[string]string{LabelOwner: kind}, Annotations: map[string]string{annotationAsks: asksOf(cluster, own)},
+			Labels: map[string]string{LabelOwner: kind}, Annotations: map[string]string{annotationAsks: asksOf(own)},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(object, v1beta1.GroupVersion.WithKind(kind))},
 		},
 		Spec: WorkloadSpec{QueueName: QueueOf(object), PodSets: sets},
 	}
 }
 
-// asksOf returns a hash of what a cluster asks for by itself, in its pod sets. Operators before hashed only what a spec
-// requests in so many words, without what limits add. That hash stands in front, so that what they admitted is known again.
-func asksOf(cluster *v1beta1.ComputeCluster, sets []PodSet) string {
-	former := slices.Clone(sets)
-	for i := range former {
-		group := strings.TrimPrefix(former[i].Name, workerSets)
-		if former[i].Name == headSet {
-			group = ""
-		}
-		former[i].Template.Spec.Containers = containers(pod.StatedRequests(cluster, group))
-	}
-	stated, _ := naming.ObjectHash(former) // pod sets always marshal
-	asked, _ := naming.ObjectHash(sets)
-	return stated + hashSeam + asked
-}
-
-// hashSeam separates the hash of a former operator from that of this one.
-const hashSeam = "."
-
-// isAskedFor reports whether a Workload is for what an object asks for, also where a former operator made it.
-func isAskedFor(workload, wanted *Workload) bool {
-	seen, asked := workload.Annotations[annotationAsks], wanted.Annotations[annotationAsks]
-	stated, _, _ := strings.Cut(asked, hashSeam)
-	return seen == asked || seen == stated
+// asksOf returns a hash of what a cluster asks for by itself, in its pod sets.
+func asksOf(sets []PodSet) string {
+	hash, _ := naming.ObjectHash(sets) // pod sets always marshal
+	return hash
 }
 
 // podSets are those of a cluster, each as large as it can become: the quota then holds whatever is scaled.

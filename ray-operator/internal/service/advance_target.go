@@ -278,7 +278,7 @@ func whyApart(good, target Revision) string {
 // clearFailure has a version that failed be tried again where the spec asks for something else by now, or for the same
 // under other circumstances. What is still being taken back is waited for.
 func (r *Record) clearFailure(target, circumstances string) {
-	if r.FailedAs == "" { // of an earlier operator, or restored from the status
+	if r.FailedAs == "" { // restored from the status
 		r.FailedAs = circumstances
 	}
 	if r.Failed != target || r.Candidate == nil && r.FailedAs != circumstances {

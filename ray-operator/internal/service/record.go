@@ -26,7 +26,7 @@ const (
 // far an upgrade is, and what failed. It is written before the act that depends on it.
 type Record struct {
 	Version int `json:"v"`
-	// Of is the UID of the service that the record is about, empty in one of an earlier operator.
+	// Of is the UID of the service that the record is about.
 	Of types.UID `json:"of,omitempty"`
 	// Clusters is the number of the last cluster that was made.
 	Clusters int `json:"clusters,omitempty"`
@@ -59,8 +59,6 @@ type Record struct {
 	// Applications are those that were last asked of a cluster that is not the service's own, each by the hash of its
 	// name: names may be so long and so many that no annotation of ours holds them.
 	Applications []string `json:"asked,omitempty"`
-	// Names are what Applications was in an earlier operator.
-	Names []string `json:"apps,omitempty"`
 }
 
 // mostAsked bounds Applications: those of three versions that are asked for one after another while no head takes any.
@@ -196,17 +194,12 @@ func (r Record) clone() Record {
 
 // ParseRecord reads the annotation's text. It fails on text that this version did not write.
 func ParseRecord(text string) (Record, error) {
-	record, err := reconcile.ParseRecord(text, recordLimit, func(record *Record) error {
+	return reconcile.ParseRecord(text, recordLimit, func(record *Record) error {
 		if record.Version != recordVersion || record.Clusters < 0 {
 			return fmt.Errorf("version %d, cluster %d, want version %d and numbers from 0", record.Version, record.Clusters, recordVersion)
 		}
 		return nil
 	})
-	for _, name := range record.Names {
-		record.noteApplication(name)
-	}
-	record.Names = nil
-	return record, err
 }
 
 // written returns what the annotation says of the service, nil where it says nothing, or was copied from another.
@@ -216,7 +209,7 @@ func written(service *v1beta1.ClusterService) (*Record, error) {
 		return nil, nil //nolint:nilnil // there is none, which is no error
 	}
 	record, err := ParseRecord(text)
-	if err == nil && record.Of != "" && record.Of != service.UID {
+	if err == nil && record.Of != service.UID {
 		return nil, nil //nolint:nilnil // as above
 	}
 	return &record, err

@@ -2,7 +2,6 @@ package service
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -131,20 +130,6 @@ func TestNoteApplications_RenamesAll(t *testing.T) {
 	}
 }
 
-// TestAskedNames_KnowThoseOfAnEarlierOperator, which wrote them as they are.
-func TestAskedNames_KnowThoseOfAnEarlierOperator(t *testing.T) {
-	s := shares(t)
-	var err error
-	if s.seen.Record, err = ParseRecord(`{"v":1,"apps":["text","of-an-old-version"],"active":{"p":"","r":""}}`); err != nil {
-		t.Fatal(err)
-	}
-	shown := s.seen.Clusters[0].Answer.Serving.Applications
-	shown["of-an-old-version"], shown["of-another"] = shown["text"], shown["text"]
-	if have, want := askedNames(s.read()), []string{"of-an-old-version", "text"}; !slices.Equal(have, want) {
-		t.Errorf("%q were asked for, want %q", have, want)
-	}
-}
-
 // TestRestored: what was on its way goes on from what the status tells.
 func TestRestored(t *testing.T) {
 	s := upgrades(t, nil)
@@ -178,7 +163,7 @@ func TestRestored(t *testing.T) {
 func TestWritten(t *testing.T) {
 	service := &v1beta1.ClusterService{}
 	service.UID = "text-uid"
-	for uid, want := range map[types.UID]bool{"text-uid": true, "another": false, "": true} {
+	for uid, want := range map[types.UID]bool{"text-uid": true, "another": false, "": false} {
 		service.Annotations = map[string]string{v1beta1.AnnotationRecord: Record{Version: recordVersion, Of: uid}.String()}
 		if record, err := written(service); err != nil || (record != nil) != want {
 			t.Errorf("of %q: %+v, %v", uid, record, err)

@@ -51,26 +51,14 @@ func outline(cluster *v1beta1.ComputeCluster, group *v1beta1.WorkerGroup) *draft
 	return d
 }
 
-// whole is the outline of the pods of a group, or of the head under "", with the operator's containers.
-func whole(cluster *v1beta1.ComputeCluster, group string) *corev1.Pod {
-	d := outline(cluster, FindGroup(cluster, group))
-	ours := OperatorImage{Image: "any"}.containers(cluster, d.isHead(), nil)
-	d.pod.Spec.InitContainers = slices.Concat(ours, d.pod.Spec.InitContainers)
-	return d.pod
-}
-
 // Requests is what a pod of a group asks Kubernetes for, or the head's under "". It is
 // what a built pod asks for once the API server has taken it, without the cost of building it.
 func Requests(cluster *v1beta1.ComputeCluster, group string) corev1.ResourceList {
-	pod := whole(cluster, group)
-	complete(&pod.Spec)
-	return resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
-}
-
-// StatedRequests is what the containers of a pod request in so many words. An operator before counted no more, which a
-// comparison with what that one wrote must know.
-func StatedRequests(cluster *v1beta1.ComputeCluster, group string) corev1.ResourceList {
-	return resourcehelper.PodRequests(whole(cluster, group), resourcehelper.PodResourcesOptions{})
+	d := outline(cluster, FindGroup(cluster, group))
+	ours := OperatorImage{Image: "any"}.containers(cluster, d.isHead(), nil)
+	d.pod.Spec.InitContainers = slices.Concat(ours, d.pod.Spec.InitContainers)
+	complete(&d.pod.Spec)
+	return resourcehelper.PodRequests(d.pod, resourcehelper.PodResourcesOptions{})
 }
 
 // complete fills in the resources of a pod that the API server fills in when it takes the pod: what a container has a
