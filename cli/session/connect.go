@@ -179,7 +179,7 @@ func tell(out io.Writer, name string, of ways) {
 		ray = fmt.Sprintf(`eval "$(heliostat env %s --server %s)" && ray job list`, name, of.Server)
 	}
 	fmt.Fprintf(out, "Ray's own commands here:\n  %s\n", ray)
-	if of.Inside == nil { // an older operator
+	if of.Inside == nil { // nothing is said of it yet
 		return
 	}
 	fmt.Fprintln(out, "A shell within Kubernetes, with the cluster's versions of Ray and Python:")

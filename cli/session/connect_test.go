@@ -129,7 +129,7 @@ func TestTell_HasTheLinesOfTheStatus(t *testing.T) {
 	}{
 		"all":               {&v1beta1.ConnectSummary{Token: "a", Certificate: "b", Jobs: "c", Client: "d"}, ":\n  a\n  b\n  c\n  d\n"},
 		"no authentication": {&v1beta1.ConnectSummary{Jobs: "c", Client: "d"}, ":\n  c\n  d\n"},
-		"an older operator": {nil, "ray job list\n"},
+		"none yet":          {nil, "ray job list\n"},
 	} {
 		var out strings.Builder
 		tell(&out, "demo", ways{Inside: c.inside})

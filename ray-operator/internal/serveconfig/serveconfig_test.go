@@ -239,7 +239,7 @@ func consistent(t *testing.T, config serveconfig.Config) {
 	}
 }
 
-// TestListenOnIPv6: all addresses are those of both families then. A host that a former operator took stays.
+// TestListenOnIPv6: all addresses are those of both families then. A host that stands for less stays.
 func TestListenOnIPv6(t *testing.T) {
 	for text, want := range map[string]string{
 		`{}`:                                  `{"http_options":{"host":"::"}}`,
