@@ -133,7 +133,9 @@ func TestHistoryOfPlacesBites(t *testing.T) {
 	history := testkit.NewHistory()
 	history.Observe(testkit.Event{Type: watch.Added, Object: of})
 	for i, name := range []types.UID{"a", "b"} {
-		bound := run(record(1, string(name), "1"), "Submitting")
+		written := record(1, string(name), "1")
+		written.Of = name
+		bound := run(written, "Submitting")
 		bound.UID = name
 		history.Observe(testkit.Event{Type: watch.Added, Object: bound, Own: true})
 		if broken := history.Broken(); len(broken) != i {

@@ -133,7 +133,8 @@ const keptIntent = "v1-jkp4hgba6a75n"
 
 // TestIntentsAreKept_WithNewerLibraries: a cluster with something of every type that a pod's template can have keeps its
 // hashes, so a library whose types marshal to other JSON calls no pod out of date: another order of fields, a field that is
-// written though it is empty, or one that is filled in. The file is never written again; types that come later get another.
+// written though it is empty, or one that is filled in. The file is that of the first commit of v1beta1, and never written
+// again; types that come later get another.
 func TestIntentsAreKept_WithNewerLibraries(t *testing.T) {
 	text, err := os.ReadFile("testdata/former/cluster.yaml")
 	if err != nil {
