@@ -332,7 +332,7 @@ type ComputeClusterStatus struct {
 	TokenSecretName string `json:"tokenSecretName,omitempty"`
 	// workers counts the workers of all groups.
 	// +optional
-	Workers WorkerCounts `json:"workers,omitzero"`
+	Workers WorkerCounts `json:"workers"`
 	// groups counts the workers of each group.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=map
