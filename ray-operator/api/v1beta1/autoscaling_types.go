@@ -157,7 +157,7 @@ type RetiringWorker struct {
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
 	// node is the ID of its Ray node in hexadecimal. Empty if it never joined.
-	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:MinLength=1
 	// +optional
 	Node string `json:"node,omitempty"`

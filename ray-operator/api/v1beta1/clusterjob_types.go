@@ -422,7 +422,7 @@ type JobAttempt struct {
 	// +optional
 	HeadUID types.UID `json:"headUID,omitempty"`
 	// session is Ray's session name of the head that accepted it.
-	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:MinLength=1
 	// +optional
 	Session string `json:"session,omitempty"`

@@ -326,7 +326,7 @@ type ClusterServiceStatus struct {
 	// +optional
 	Candidate *ServiceVersion `json:"candidate,omitempty"`
 	// retiring are clusters of versions that no longer receive traffic and are not deleted yet.
-	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:MaxItems=256
 	// +kubebuilder:validation:items:MaxLength=253
 	// +listType=set
 	// +optional
@@ -397,7 +397,7 @@ type ApplicationStatus struct {
 	Name string `json:"name,omitempty"`
 	// state as reported by Serve: NOT_STARTED, DEPLOYING, DEPLOY_FAILED, RUNNING, UNHEALTHY or DELETING. MISSING if Serve does not know it.
 	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	State string `json:"state,omitempty"`
 	// routePrefix is its URL path.

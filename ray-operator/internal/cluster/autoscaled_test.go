@@ -119,6 +119,18 @@ func TestStatus_IsBoundedWhateverScales(t *testing.T) {
 	}
 }
 
+// TestStatus_NamesAShapeWithoutAText: the schema refuses one, and an autoscaler that is not ours may send it.
+func TestStatus_NamesAShapeWithoutAText(t *testing.T) {
+	of := elastic()
+	seen := elasticPods(of, 1)
+	seen.Scaler = cluster.Scaler{Heard: true, Connected: true}
+	seen.Scaler.Word.Never = []scalelink.Infeasible{{}}
+	told := cluster.Status(of, seen, decide(of, seen), cluster.Outcome{}, now).Autoscaling
+	if len(told.Infeasible) != 1 || told.Infeasible[0].Shape != "{}" {
+		t.Errorf("the status has %+v, want the shape {}", told.Infeasible)
+	}
+}
+
 // TestReady_SaysWhatAutoscaledWorkersWaitFor: a cluster is ready with the workers that it must have, and says what keeps
 // the others.
 func TestReady_SaysWhatAutoscaledWorkersWaitFor(t *testing.T) {

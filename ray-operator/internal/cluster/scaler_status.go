@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,6 +28,9 @@ const patience = 30 * time.Second
 // the size that the API server stores, whatever code in a cluster asks for.
 const mostTold = 20
 
+// noShape is how the status tells of a shape without a text, which the schema refuses.
+const noShape = "{}"
+
 // reportSizes sets what the status says of autoscaling, also of sizes that are kept since it was turned off.
 func reportSizes(t *statusDraft) {
 	if !isAutoscaled(t.cluster) && len(listHeldSizes(t)) == 0 {
@@ -52,7 +56,9 @@ func reportSizes(t *statusDraft) {
 	told.RetiringTotal, told.InfeasibleTotal = int32(len(told.Retiring)), int32(len(scaler.Word.Never))
 	told.Retiring = told.Retiring[:min(len(told.Retiring), mostTold)]
 	for _, never := range scaler.Word.Never[:min(len(scaler.Word.Never), mostTold)] {
-		told.Infeasible = append(told.Infeasible, v1beta1.InfeasibleShape{Shape: never.Shape, Count: int32(never.Count), Message: never.Reason})
+		told.Infeasible = append(told.Infeasible, v1beta1.InfeasibleShape{
+			Shape: cmp.Or(never.Shape, noShape), Count: int32(never.Count), Message: never.Reason,
+		})
 	}
 }
 

@@ -271,6 +271,20 @@ func kstatus(t *testing.T, status v1beta1.ComputeClusterStatus) {
 	}
 }
 
+// TestStatus_TellsNoSessionThatNobodyKnows: the schema asks for a session of a control store. A status without one would
+// be refused, with all that it says of the damaged record.
+func TestStatus_TellsNoSessionThatNobodyKnows(t *testing.T) {
+	of := demo()
+	of.Spec.ControlStore = managedRedis()
+	status := told(of, cluster.Seen{RecordError: errors.New("half")}, nil)
+	if status.ControlStore != nil {
+		t.Errorf("the status tells of the control store %+v, want nothing", status.ControlStore)
+	}
+	if status := told(of, cluster.Seen{Record: cluster.Record{Version: 1, Epoch: 1}}, nil); status.ControlStore == nil || status.ControlStore.Session != 1 {
+		t.Errorf("the status tells of the control store %+v, want session 1", status.ControlStore)
+	}
+}
+
 func TestStatusNumbers(t *testing.T) {
 	of := testkit.Cluster("demo", testkit.Sized(testkit.Group("cpu", 2), "cpu", "500m", "memory", "1Gi", "nvidia.com/gpu", "1"))
 	of.Spec.Head.Size = testkit.Resources("cpu", "2", "memory", "3Gi")

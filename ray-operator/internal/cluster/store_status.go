@@ -10,14 +10,17 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
-// reportStore sets what the status says of the control store.
+// reportStore sets what the status says of the control store. Without a session there is nothing to say, and the schema
+// asks for one: nobody knows it of a new cluster whose record is damaged.
 func reportStore(t *statusDraft, suspended *reason.Finding) {
 	if t.cluster.Spec.ControlStore == nil {
 		return
 	}
-	t.status.ControlStore = &v1beta1.ControlStoreStatus{Session: t.statusTurn().Session, ClaimName: pod.StoreClaim(t.cluster)}
-	if inRedis(t.cluster) {
-		t.status.ControlStore.Namespace = pod.StoreNamespace(t.cluster)
+	if session := t.statusTurn().Session; session > 0 {
+		t.status.ControlStore = &v1beta1.ControlStoreStatus{Session: session, ClaimName: pod.StoreClaim(t.cluster)}
+		if inRedis(t.cluster) {
+			t.status.ControlStore.Namespace = pod.StoreNamespace(t.cluster)
+		}
 	}
 	point := t.plan.Store
 	switch {

@@ -102,6 +102,18 @@ func TestRecordFits(t *testing.T) {
 	}
 }
 
+// TestRecordFits_NoMoreClustersThanTheStatus: status.retiring has 256 items at most. A status with more would be refused,
+// and no later one would get through.
+func TestRecordFits_NoMoreClustersThanTheStatus(t *testing.T) {
+	record := Record{Version: recordVersion}
+	for number := range 257 {
+		record.retireCluster(number+1, at(), at())
+	}
+	if n := len(record.String()); n <= recordLimit {
+		t.Errorf("257 clusters that go need %d bytes of a record that has %d", n, recordLimit)
+	}
+}
+
 // TestNoteApplications_RenamesAll: as many applications as there may be, of long names, are renamed at once.
 func TestNoteApplications_RenamesAll(t *testing.T) {
 	s := shares(t)

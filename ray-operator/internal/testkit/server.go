@@ -327,7 +327,7 @@ func (s *server) replace(ctx context.Context, obj client.Object) error {
 	return s.write(ctx, obj, func(client.Object) (client.Object, error) { return copied(obj), nil })
 }
 
-// changeField is change for a subresource that holds one field.
+// changeField is change for a subresource that holds one field. What the schema refuses of a status is refused.
 func (s *server) changeField(ctx context.Context, obj client.Object, field string, want edit) error {
 	return s.write(ctx, obj, func(there client.Object) (client.Object, error) {
 		wanted, err := want(there)
@@ -339,6 +339,9 @@ func (s *server) changeField(ctx context.Context, obj client.Object, field strin
 		}
 		after := copied(there)
 		setField(after, wanted, field)
+		if field == "Status" {
+			return after, checkStatus(after)
+		}
 		return after, nil
 	})
 }
