@@ -12,6 +12,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
 // provision says what to create, change and delete, and what is wanted of heads. Plan explains the fields.
@@ -89,10 +90,18 @@ func (v *provisioner) ensureCluster(side *Side) {
 			awaitShrink(cluster, wanted)
 		}
 		wanted.Spec.Suspend = nil
-		if !equality.Semantic.DeepEqual(wanted.Spec, cluster.Spec) || !maps.Equal(wanted.Annotations, cluster.Annotations) {
+		if !isAlike(&wanted.Spec, &cluster.Spec) || !maps.Equal(wanted.Annotations, cluster.Annotations) {
 			v.change = append(v.change, Change{Seen: cluster.ComputeCluster, Wanted: wanted})
 		}
 	}
+}
+
+// isAlike reports whether two specs say the same: a switch that is false is one that is not there.
+func isAlike(a, b *v1beta1.ComputeClusterSpec) bool {
+	a, b = a.DeepCopy(), b.DeepCopy()
+	validate.OmitFalse(a)
+	validate.OmitFalse(b)
+	return equality.Semantic.DeepEqual(a, b)
 }
 
 // isShrinking reports whether a side has less than the whole, and Serve has yet to give up replicas for that.

@@ -45,6 +45,38 @@ func TestSized(t *testing.T) {
 	}
 }
 
+// TestFalse_IsNoChange: a switch that is false says what one says that is not there. So there is nothing to write, no
+// other version, and no other circumstances to try a failed version under.
+func TestFalse_IsNoChange(t *testing.T) {
+	no := new(bool)
+	s := serves(t)
+	s.service.Spec.ClusterTemplate.Spec.ControlStore = &v1beta1.ControlStore{ManagedRedis: &v1beta1.ManagedRedis{}}
+	s.service.Spec.ClusterTemplate.Spec.Head.Service = &v1beta1.HeadServiceSpec{}
+	before, err := revisionOf(s.service)
+	if err != nil {
+		t.Fatal(err)
+	}
+	under := circumstances(s.service)
+	template := &s.service.Spec.ClusterTemplate.Spec
+	template.Suspend, template.WorkerGroups[0].Suspend, template.Head.Service.Headless, template.ControlStore.ManagedRedis.Retain = no, no, no, no
+	after, err := revisionOf(s.service)
+	if err != nil || after.ID != before.ID || after.Pods != before.Pods {
+		t.Errorf("the version is %s with pods %s, want %s with %s: %v", after.ID, after.Pods, before.ID, before.Pods, err)
+	}
+	if now := circumstances(s.service); now != under {
+		t.Errorf("the circumstances are %s, want %s", now, under)
+	}
+	s = serves(t)
+	if changes := s.decide().Change; len(changes) != 0 {
+		t.Fatalf("a cluster that is as it must be is changed: %v", changes)
+	}
+	cluster := s.seen.Clusters[1]
+	cluster.Spec.Suspend, cluster.Spec.WorkerGroups[0].Suspend = no, no
+	if changes := s.decide().Change; len(changes) != 0 {
+		t.Errorf("a cluster is changed for a switch that is false: %v", changes[0].Wanted.Spec)
+	}
+}
+
 // TestWant_TakenIsOfOneHead: a head that took another's place has no configuration.
 func TestWant_TakenIsOfOneHead(t *testing.T) {
 	for head, want := range map[types.UID]bool{"the one that took it": true, "another": false} {

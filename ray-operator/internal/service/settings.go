@@ -9,6 +9,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/upgrade"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
 // Defaults of an upgrade, as the schema has them; a service on a cluster that is not its own
@@ -108,6 +109,9 @@ func seconds(n int32) time.Duration { return time.Duration(n) * time.Second }
 func circumstances(service *v1beta1.ClusterService) string {
 	spec := service.Spec.DeepCopy()
 	spec.Service, spec.Suspend = nil, nil
+	if spec.ClusterTemplate != nil {
+		validate.OmitFalse(&spec.ClusterTemplate.Spec)
+	}
 	if spec.UpgradeStrategy != nil {
 		spec.UpgradeStrategy.DrainSeconds, spec.UpgradeStrategy.RetireAfterSeconds = nil, nil // of versions that leave
 	}
