@@ -25,7 +25,8 @@ var _ = Describe("a service behind a gateway", Label(serviceLabel, localkubeLabe
 		url := startGateway(ctx, t.namespace)
 		const step = 10
 		s := t.begins(ctx, "echo", echoing("echo", "/")+ownCluster+fmt.Sprintf(
-			"upgrade: {stepPercent: %d, intervalSeconds: 15, drainSeconds: 30, retireAfterSeconds: 20, gateway: {parentRef: {name: public}}}\n", step))
+			"upgradeStrategy: {surge: {stepPercent: %d, intervalSeconds: 15}, drainSeconds: 30, retireAfterSeconds: 20, "+
+				"gateway: {parentRef: {name: public}}}\n", step))
 		programmed := has(v1beta1.ConditionGatewayProgrammed, metav1.ConditionTrue, "GatewayProgrammed")
 		s.becomes(ctx, "be behind its gateway", programmed)
 		through := &service{s.NamespacedName, url}

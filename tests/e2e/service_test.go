@@ -51,7 +51,7 @@ const (
 	limitedCluster = "clusterTemplate: {spec: {rayVersion: " + release + ", imagePullPolicy: IfNotPresent, " +
 		"head: {template: {spec: {" + codeVolumes + "containers: [{name: ray, resources: {requests: {cpu: 300m, memory: 2560Mi}, limits: {cpu: 300m, memory: 2560Mi}}, " + codeMount + "}]}}}, " +
 		"workerGroups: [{name: cpu, replicas: 2, template: {spec: {" + codeVolumes + "containers: [{name: ray, resources: {requests: {cpu: 400m, memory: 2Gi}, limits: {cpu: 400m, memory: 2Gi}}, " + codeMount + "}]}}}]}}\n"
-	quickly = "upgrade: {stepPercent: 50, intervalSeconds: 2, drainSeconds: 20, retireAfterSeconds: 10}\n"
+	quickly = "upgradeStrategy: {surge: {stepPercent: 50, intervalSeconds: 2}, drainSeconds: 20, retireAfterSeconds: 10}\n"
 )
 
 // longest is how many seconds a request takes at most that these specs send.
@@ -64,7 +64,7 @@ func longest() int {
 
 // hasty is how a service's cluster is followed by another, with time for the longest requests: on a busy machine one of
 // 3 s can take 5.
-const hasty = "upgrade: {stepPercent: 50, intervalSeconds: 2, drainSeconds: 12, retireAfterSeconds: 5}\n"
+const hasty = "upgradeStrategy: {surge: {stepPercent: 50, intervalSeconds: 2}, drainSeconds: 12, retireAfterSeconds: 5}\n"
 
 // onNode is a template with the code, for a certain node.
 func onNode(name string) string {

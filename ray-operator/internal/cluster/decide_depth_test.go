@@ -258,7 +258,7 @@ func TestDecideToUpgrade(t *testing.T) {
 	rolling := upgrade("RollingWorkers", nil)
 	surge := upgrade("RollingWorkers", &v1beta1.RollingWorkers{MaxUnavailable: new(intstr.FromInt32(0)), MaxSurge: new(intstr.FromInt32(1))})
 	checkCases(t, map[string]case_{
-		"OnDelete":                   {nil, given(1, pods(1, old), pods(2, old)), ""},
+		"None":                       {nil, given(1, pods(1, old), pods(2, old)), ""},
 		"a hash of a later version":  {rolling, given(1, pods(1, func(p *corev1.Pod) { p.Annotations[v1beta1.AnnotationIntent] = "v9-a" })), ""},
 		"no hash":                    {rolling, given(1, pods(2, unhashed)), "~cpu1@1/Rolling/5m0s ask/1s/1 5m0s"},
 		"rolling: the first":         {rolling, given(1, pods(1, old), pods(2, old)), "~cpu1@1/Rolling/5m0s ask/1s/1 5m0s"},

@@ -8,7 +8,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
-// reportUpgrade says how far the way to another version is. That of strategy None, or of what is
+// reportUpgrade says how far the way to another version is. That of type None, or of what is
 // waited for before it begins, was said before.
 func (r *reporter) reportUpgrade(a, c int) {
 	record := &r.record
