@@ -34,7 +34,29 @@ var fields = map[string]struct{ kind, from, to string }{
 		"ComputeCluster", "  network:\n    encryption: Required # TLS\n",
 		"  network:\n    encryption: Enabled # TLS\n",
 	},
-	"no encryption": {"ComputeCluster", "  network: {encryption: Disabled}\n", "  network: {encryption: Disabled}\n"},
+	"empty texts of a cluster": {
+		"ComputeCluster",
+		"  image: \"\"\n  autoscaling: {image: '', pace: Default}\n  workerGroups:\n  - name: cpu\n    image: \"\" # the cluster's\n" +
+			"  - {image: '', name: gpu}\n  - {image: a, name: tpu}\n  controlStore: {managedRedis: {image: \"\", storageClassName: \"\"}}\n",
+		"  autoscaling: {pace: Default}\n  workerGroups:\n  - name: cpu\n  - {name: gpu}\n  - {image: a, name: tpu}\n" +
+			"  controlStore: {managedRedis: {storageClassName: \"\"}}\n",
+	},
+	"empty texts of a service": {
+		"ClusterService",
+		"  healthPath: \"\"\n  upgrade:\n    gateway: {parentRef: {name: a, namespace: '', sectionName: ''}}\n" +
+			"  clusterTemplate: {spec: {rayVersion: a, image: ''}}\n",
+		"  upgradeStrategy:\n    gateway: {parentRef: {name: a}}\n  clusterTemplate: {spec: {rayVersion: a}}\n",
+	},
+	"empty texts of a job": {
+		"ClusterJob", "  clusterTemplate: {spec: {rayVersion: a, image: ''}}\n", "  clusterTemplate: {spec: {rayVersion: a}}\n",
+	},
+	"empty texts of a schedule": {
+		"ClusterJobSchedule",
+		"  schedule: '@daily'\n  timeZone: \"\"\n  jobTemplate: {spec: {clusterTemplate: {spec: {rayVersion: a, image: ''}}}}\n",
+		"  schedule: '@daily'\n  jobTemplate: {spec: {clusterTemplate: {spec: {rayVersion: a}}}}\n",
+	},
+	"null is no text": {"ComputeCluster", "  rayVersion: a\n  image: null\n", "  rayVersion: a\n  image: null\n"},
+	"no encryption":   {"ComputeCluster", "  network: {encryption: Disabled}\n", "  network: {encryption: Disabled}\n"},
 	"ports of Ray": {
 		"ComputeCluster",
 		"  head:\n    service:\n      type: NodePort\n      nodePorts: {client: 30001, dashboard: 30002}\n" +
@@ -268,6 +290,11 @@ func TestRewrite_NamesWhatItCannotRewrite(t *testing.T) {
 		"a node port beside": {
 			"ClusterService", "  service: {ports: [{name: http, nodePort: 3}], nodePorts: {http: 2}}\n",
 			"spec.service.ports[0].nodePort: v1alpha1 does not have it",
+		},
+		"an object for a text": {"ComputeCluster", "  image: {}\n", "spec.image: it is of another type"},
+		"no list of groups":    {"ComputeCluster", "  workerGroups: {}\n", "spec.workerGroups: it is of another type"},
+		"a group by an alias": {
+			"ComputeCluster", "  x: &x {name: a}\n  workerGroups: [*x]\n", "spec.workerGroups[0]: it is an alias",
 		},
 		"a text for an object": {
 			"ClusterService", "  clusterTemplate: {spec: a}\n",

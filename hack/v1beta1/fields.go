@@ -16,7 +16,7 @@ var kinds = map[string]change{
 	"ComputeCluster":     clusterAt("spec"),
 	"ClusterJob":         clusterAt("spec", "clusterTemplate", "spec"),
 	"ClusterService":     service,
-	"ClusterJobSchedule": clusterAt("spec", "jobTemplate", "spec", "clusterTemplate", "spec"),
+	"ClusterJobSchedule": schedule,
 }
 
 // clusterAt returns the change of the spec of a cluster, which an object may have at that path.
@@ -39,6 +39,62 @@ func cluster(spec object) error {
 		renameIn(spec, "upgradeStrategy", "rolling", "rollingWorkers"),
 		reword(spec, "network", "encryption", map[string]string{"Required": "Enabled", "Disabled": "Disabled"}),
 		nodePorts(spec, []string{"gcs", "dashboard", "client", "metrics", "serve"}, "head", "service"),
+		omitEmpty(spec, "image"),
+		omitEmpty(spec, "autoscaling", "image"),
+		omitEmpty(spec, "controlStore", "managedRedis", "image"),
+		omitEmptyImages(spec),
+	)
+}
+
+// omitEmptyImages takes empty images out of the groups of workers of a cluster.
+func omitEmptyImages(spec object) error {
+	groups, err := spec.value("workerGroups")
+	if err != nil || groups == nil {
+		return err
+	}
+	if groups.Kind != tree.SequenceNode {
+		return spec.wrong("workerGroups", errShape)
+	}
+	var problems []error
+	for i, group := range groups.Content {
+		path := fmt.Sprintf("%s[%d]", spec.to("workerGroups"), i)
+		switch group.Kind {
+		case tree.MappingNode:
+			problems = append(problems, omitEmpty(object{path: path, node: group}, "image"))
+		case tree.AliasNode:
+			problems = append(problems, fmt.Errorf("%s: %w", path, errAlias))
+		default:
+			problems = append(problems, fmt.Errorf("%s: %w", path, errShape))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// omitEmpty takes a text out that is empty. v1alpha1 took it as absent, and v1beta1 refuses it.
+func omitEmpty(o object, path ...string) error {
+	last := len(path) - 1
+	of, found, err := o.below(path[:last]...)
+	if err != nil || !found {
+		return err
+	}
+	value, err := of.value(path[last])
+	if err != nil || value == nil {
+		return err
+	}
+	if value.Kind != tree.ScalarNode {
+		return of.wrong(path[last], errShape)
+	}
+	if value.Value == "" {
+		of.remove(path[last])
+	}
+	return nil
+}
+
+// schedule rewrites the fields of a ClusterJobSchedule.
+func schedule(d *document, o object) error {
+	return errors.Join(
+		omitEmpty(o, "spec", "timeZone"),
+		clusterAt("spec", "jobTemplate", "spec", "clusterTemplate", "spec")(d, o),
 	)
 }
 
@@ -78,6 +134,9 @@ func service(d *document, o object) error {
 		return err
 	}
 	return errors.Join(
+		omitEmpty(spec, "healthPath"),
+		omitEmpty(spec, "upgrade", "gateway", "parentRef", "namespace"),
+		omitEmpty(spec, "upgrade", "gateway", "parentRef", "sectionName"),
 		upgrade(d, spec),
 		nodePorts(spec, []string{"http", "grpc"}, "service"),
 		clusterAt("spec", "clusterTemplate", "spec")(d, o),
