@@ -133,7 +133,7 @@ var clusterRules = []Rule{
 	},
 	{
 		Path: "tlsOptions.enabled", To: "network.encryption", Verdict: Changed, Differs: true,
-		Text: "true becomes Required: the operator makes the certificates, and needs no cert-manager. Clients need " +
+		Text: "true becomes Enabled: the operator makes the certificates, and needs no cert-manager. Clients need " +
 			"the authority of the Secret NAME-ca.",
 	},
 
