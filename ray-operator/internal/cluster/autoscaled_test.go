@@ -119,6 +119,18 @@ func TestStatus_IsBoundedWhateverScales(t *testing.T) {
 	}
 }
 
+// TestStatus_CutsTheReasonOfAnExit: the schema refuses a long one.
+func TestStatus_CutsTheReasonOfAnExit(t *testing.T) {
+	of := elastic()
+	seen := elasticPods(of, 1)
+	exiting(strings.Repeat("x", 300), time.Minute, time.Minute)(seen.Pods[1].Pod)
+	seen.Scaler = cluster.Scaler{Heard: true, Connected: true}
+	told := cluster.Status(of, seen, decide(of, seen), cluster.Outcome{}, now).Autoscaling.Retiring
+	if len(told) != 1 || told[0].Reason != strings.Repeat("x", 128) {
+		t.Errorf("the workers that go are %+v, want one with 128 characters of its reason", told)
+	}
+}
+
 // TestStatus_NamesAShapeWithoutAText: the schema refuses one, and an autoscaler that is not ours may send it.
 func TestStatus_NamesAShapeWithoutAText(t *testing.T) {
 	of := elastic()

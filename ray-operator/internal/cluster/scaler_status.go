@@ -28,6 +28,10 @@ const patience = 30 * time.Second
 // the size that the API server stores, whatever code in a cluster asks for.
 const mostTold = 20
 
+// mostReason is how many bytes of a reason the schema takes. Those of the operator have fewer, but anybody who may change
+// pods can write one into an annotation.
+const mostReason = 128
+
 // noShape is how the status tells of a shape without a text, which the schema refuses.
 const noShape = "{}"
 
@@ -80,11 +84,13 @@ func listRetiring(t *statusDraft) []v1beta1.RetiringWorker {
 			exit := p.plannedExit()
 			until := metav1.NewTime(exit.Until)
 			all = append(all, v1beta1.RetiringWorker{
-				Pod: p.Name, UID: p.UID, Reason: exit.Why, State: v1beta1.RetiringDraining, DeadlineTime: &until,
+				Pod: p.Name, UID: p.UID, Reason: exit.Why[:min(len(exit.Why), mostReason)], State: v1beta1.RetiringDraining, DeadlineTime: &until,
 			})
 		case named >= 0:
 			leaver := t.seen.Scaler.Word.Leaving[named]
-			one := v1beta1.RetiringWorker{Pod: p.Name, UID: types.UID(leaver.Pod), Node: leaver.Node, Reason: leaver.Reason, State: v1beta1.RetiringDraining}
+			one := v1beta1.RetiringWorker{
+				Pod: p.Name, UID: types.UID(leaver.Pod), Node: leaver.Node, Reason: leaver.Reason, State: v1beta1.RetiringDraining,
+			}
 			if leaver.Drained {
 				one.State = v1beta1.RetiringDrained
 			}

@@ -58,7 +58,8 @@ func TestFalse_IsNoChange(t *testing.T) {
 	}
 	under := circumstances(s.service)
 	template := &s.service.Spec.ClusterTemplate.Spec
-	template.Suspend, template.WorkerGroups[0].Suspend, template.Head.Service.Headless, template.ControlStore.ManagedRedis.Retain = no, no, no, no
+	template.Suspend, template.WorkerGroups[0].Suspend = no, no
+	template.Head.Service.Headless, template.ControlStore.ManagedRedis.Retain = no, no
 	after, err := revisionOf(s.service)
 	if err != nil || after.ID != before.ID || after.Pods != before.Pods {
 		t.Errorf("the version is %s with pods %s, want %s with %s: %v", after.ID, after.Pods, before.ID, before.Pods, err)

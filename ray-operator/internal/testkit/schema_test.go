@@ -25,17 +25,20 @@ func TestCheckStatus(t *testing.T) {
 		}}, ""},
 		"a number below its bound": {&v1beta1.ComputeCluster{Status: v1beta1.ComputeClusterStatus{Epoch: -1}}, "status.epoch is -1"},
 		"a required field": {
-			&v1beta1.ComputeCluster{Status: v1beta1.ComputeClusterStatus{ControlStore: &v1beta1.ControlStoreStatus{}}}, "status.controlStore.session is missing",
+			&v1beta1.ComputeCluster{Status: v1beta1.ComputeClusterStatus{ControlStore: &v1beta1.ControlStoreStatus{}}},
+			"status.controlStore.session is missing",
 		},
 		"a group twice": {
-			&v1beta1.ComputeCluster{Status: v1beta1.ComputeClusterStatus{Groups: []v1beta1.GroupStatus{{Name: "a"}, {Name: "a"}}}}, "status.groups[1] is there twice",
+			&v1beta1.ComputeCluster{Status: v1beta1.ComputeClusterStatus{Groups: []v1beta1.GroupStatus{{Name: "a"}, {Name: "a"}}}},
+			"status.groups[1] is there twice",
 		},
 		"a long text": {
 			&v1beta1.ClusterJob{Status: v1beta1.ClusterJobStatus{Attempts: []v1beta1.JobAttempt{{Number: 1, Session: strings.Repeat("s", 254)}}}},
 			"status.attempts[0].session has 254 characters",
 		},
 		"an unknown word": {
-			&v1beta1.ClusterService{Status: v1beta1.ClusterServiceStatus{LastUpgrade: &v1beta1.UpgradeOutcome{Result: "Won"}}}, `status.lastUpgrade.result is "Won"`,
+			&v1beta1.ClusterService{Status: v1beta1.ClusterServiceStatus{LastUpgrade: &v1beta1.UpgradeOutcome{Result: "Won"}}},
+			`status.lastUpgrade.result is "Won"`,
 		},
 		"many items": {&v1beta1.ClusterService{Status: v1beta1.ClusterServiceStatus{Retiring: retiring}}, "status.retiring has 257 items"},
 	} {
