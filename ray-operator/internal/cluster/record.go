@@ -115,13 +115,13 @@ func (r Record) isOf(cluster *v1beta1.ComputeCluster, pods []corev1.Pod) bool {
 // empty.
 func (r Record) contradictingHead(cluster *v1beta1.ComputeCluster, pods []corev1.Pod) types.UID {
 	head := cluster.Status.Head
-	if head == nil || r.HeadUID == "" || r.HeadUID == types.UID(head.UID) || r.Epoch != cluster.Status.Epoch {
+	if head == nil || r.HeadUID == "" || r.HeadUID == head.UID || r.Epoch != cluster.Status.Epoch {
 		return ""
 	}
 	for i := range pods {
 		at, _ := naming.ParsePlace(pods[i].Labels)
 		live := Pod{Pod: &pods[i], At: at}
-		if live.UID == types.UID(head.UID) && live.isHead() && at.Epoch == r.Epoch && live.isStaying() {
+		if live.UID == head.UID && live.isHead() && at.Epoch == r.Epoch && live.isStaying() {
 			return live.UID
 		}
 	}
@@ -174,7 +174,7 @@ func restoreRecord(cluster *v1beta1.ComputeCluster, pods []corev1.Pod) Record {
 	record := Record{Version: recordVersion, Epoch: min(max(1, cluster.Status.Epoch), maxEpoch)}
 	if cluster.Status.Epoch > 0 {
 		if head := cluster.Status.Head; head != nil {
-			record.HeadUID, record.Failures = types.UID(head.UID), int(head.Failures)
+			record.HeadUID, record.Failures = head.UID, int(head.Failures)
 		}
 		if session := cluster.Status.Session; session < record.Epoch {
 			record.Session = session

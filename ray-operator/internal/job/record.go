@@ -158,7 +158,7 @@ func recallRecord(job *v1beta1.ClusterJob) (Record, error) {
 // restoreAttempt takes an attempt over from the status.
 func (r *Record) restoreAttempt(told *v1beta1.JobAttempt) {
 	bound := Bound{
-		Cluster: told.ClusterName, UID: types.UID(told.ClusterUID), Pod: told.HeadName, Head: types.UID(told.HeadUID), Session: told.Session,
+		Cluster: told.ClusterName, UID: told.ClusterUID, Pod: told.HeadName, Head: told.HeadUID, Session: told.Session,
 		At: unixSeconds(told.SubmitTime),
 	}
 	if told.EndTime == nil {
@@ -170,7 +170,7 @@ func (r *Record) restoreAttempt(told *v1beta1.JobAttempt) {
 	}
 	r.Last = bound
 	r.keepAttempt(Past{
-		Number: told.Number, Cluster: told.ClusterName, Head: types.UID(told.HeadUID), Reason: told.Reason, Exit: told.ExitCode,
+		Number: told.Number, Cluster: told.ClusterName, Head: told.HeadUID, Reason: told.Reason, Exit: told.ExitCode,
 		Start: unixSeconds(told.StartTime), End: unixSeconds(told.EndTime),
 	})
 	switch classOf(told.Reason) {
