@@ -154,8 +154,8 @@ var accessRules = []Rule{
 	},
 	{
 		ID: "port-name-ray", Field: "spec.head.service.ports", By: Expression,
-		Refused: "gcs, dashboard, client, metrics and serve are Ray's own ports and must have nodePort alone, and a port of another name must have port",
-		Remedy:  "choose another name, or correct these",
+		Refused: "a port must have port, but gcs, dashboard, client, metrics and serve, which are Ray's own, nodePort alone",
+		Remedy:  "correct it",
 		cluster: servicePorts(func(p *v1beta1.ServicePort) bool {
 			if isRays, _ := pod.PortNumber(p.Name); isRays {
 				return isSet(p.Port) || isSet(p.TargetPort)

@@ -269,7 +269,7 @@ var serviceRules = []Rule{
 	},
 	{
 		ID: "service-port-number", Field: "spec.service.ports[*]", By: Expression,
-		Refused: "port must be set for a port that is neither http nor grpc", Remedy: "set it",
+		Refused: "port must be set for ports other than http and grpc", Remedy: "set it",
 		service: func(s *serving, bad report) {
 			each(bad, frontPath, "ports", s.front().Ports, func(p *v1beta1.ServePort) bool { return !isOfProxies(p) && !isSet(p.Port) })
 		},

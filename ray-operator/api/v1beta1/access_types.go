@@ -97,7 +97,7 @@ type HeadServiceSpec struct {
 
 // ServicePort is a port of the head's Service.
 //
-// +kubebuilder:validation:XValidation:rule="self.name in ['gcs', 'dashboard', 'client', 'metrics', 'serve'] ? !has(self.port) && !has(self.targetPort) : has(self.port)",message="gcs, dashboard, client, metrics and serve are Ray's own ports and must have nodePort alone, and a port of another name must have port; choose another name, or correct these"
+// +kubebuilder:validation:XValidation:rule="self.name in ['gcs', 'dashboard', 'client', 'metrics', 'serve'] ? !has(self.port) && !has(self.targetPort) : has(self.port)",message="a port must have port, but gcs, dashboard, client, metrics and serve, which are Ray's own, nodePort alone; correct it"
 type ServicePort struct {
 	// name of the port, a DNS label.
 	// +kubebuilder:validation:MaxLength=63

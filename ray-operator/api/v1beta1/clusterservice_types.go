@@ -153,7 +153,7 @@ type ServerPeer struct{}
 // ServePort is a port of the Service in front of the proxies.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.targetPort) || !(self.name in ['http', 'grpc'])",message="targetPort must not be set for http and grpc, whose proxies listen where serveConfig says; set http_options.port or grpc_options.port there"
-// +kubebuilder:validation:XValidation:rule="has(self.port) || self.name in ['http', 'grpc']",message="port must be set for a port that is neither http nor grpc; set it"
+// +kubebuilder:validation:XValidation:rule="has(self.port) || self.name in ['http', 'grpc']",message="port must be set for ports other than http and grpc; set it"
 // +kubebuilder:validation:XValidation:rule="self.name in ['http', 'grpc'] || !(self.?targetPort.orValue(self.?port.orValue(0)) in [6379, 8265, 8266, 10001, 8080, 52365, 6380, 44217])",message="targetPort (default: port) must not be 6379, 8265, 8266, 10001, 8080, 52365, 6380 or 44217, which are Ray's own ports in a pod; choose another"
 type ServePort struct {
 	// name is http, grpc, or a DNS label for an additional port.

@@ -126,7 +126,7 @@ type ManagedRedis struct {
 	// +optional
 	Size corev1.ResourceList `json:"size,omitempty"`
 
-	// retain keeps the volume when the cluster is deleted. Default: false, and the volume is deleted with the cluster. A later cluster of the same name continues with its data.
+	// retain keeps the volume when the cluster is deleted. A later cluster of the same name continues with its data.
 	// +optional
 	Retain *bool `json:"retain,omitempty"`
 }
@@ -163,7 +163,7 @@ type EmbeddedStore struct {
 	// +optional
 	ExistingClaim string `json:"existingClaim,omitempty"`
 
-	// retain keeps the volume when the cluster is deleted. Default: false, and the volume is deleted with the cluster. A later cluster of the same name continues with its data.
+	// retain keeps the volume when the cluster is deleted. A later cluster of the same name continues with its data.
 	// +optional
 	Retain *bool `json:"retain,omitempty"`
 }
