@@ -5,7 +5,7 @@
 # is empty from the first release on.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-base=ff6aa7ad2de0019e34d4ecfcc43e55d495bd65d6
+base=d51ba136371eb6950dd650e2c7d93edaca97a362
 golden=hack/tools/schema/golden.txt
 released=()
 [[ $base != v[0-9]* ]] || released=(released)
