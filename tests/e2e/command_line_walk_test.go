@@ -19,6 +19,7 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/ptr"
 
 	"github.com/heliostat-dev/heliostat/cli/outcome"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
@@ -67,7 +68,7 @@ var _ = Describe("the command line", Ordered, Label(localkubeLabel), func() {
 		Expect(code).To(Equal(outcome.Detached))
 		Expect(said).NotTo(ContainSubstring("\x1b"), "one line for each change, in a pipe")
 		d.does(ctx, "wait cluster/dev")
-		Expect(dev.ready(ctx).Spec.Suspend).To(BeFalse())
+		Expect(ptr.Deref(dev.ready(ctx).Spec.Suspend, false)).To(BeFalse())
 		Expect(dev.head(ctx).Spec.Containers[0].Resources.Requests.Cpu().String()).To(Equal("400m"))
 	}, SpecTimeout(limit))
 
