@@ -257,18 +257,28 @@ func upgrade(kind v1beta1.ClusterUpgradeType, rolling *v1beta1.RollingWorkers) f
 func TestDecideToUpgrade(t *testing.T) {
 	rolling := upgrade("RollingWorkers", nil)
 	surge := upgrade("RollingWorkers", &v1beta1.RollingWorkers{MaxUnavailable: new(intstr.FromInt32(0)), MaxSurge: new(intstr.FromInt32(1))})
+	shares := func(unavailable, surge string) func(*v1beta1.ComputeClusterSpec) {
+		return upgrade("RollingWorkers", &v1beta1.RollingWorkers{
+			MaxUnavailable: new(intstr.FromString(unavailable)), MaxSurge: new(intstr.FromString(surge)),
+		})
+	}
 	checkCases(t, map[string]case_{
-		"None":                       {nil, given(1, pods(1, old), pods(2, old)), ""},
-		"a hash of a later version":  {rolling, given(1, pods(1, func(p *corev1.Pod) { p.Annotations[v1beta1.AnnotationIntent] = "v9-a" })), ""},
-		"no hash":                    {rolling, given(1, pods(2, unhashed)), "~cpu1@1/Rolling/5m0s ask/1s/1 5m0s"},
-		"rolling: the first":         {rolling, given(1, pods(1, old), pods(2, old)), "~cpu1@1/Rolling/5m0s ask/1s/1 5m0s"},
-		"rolling: while it drains":   {rolling, given(1, pods(1, old), pods(2, old), pods(2, exiting("Rolling", time.Minute, time.Minute))), "ask/1s/1 1m0s"},
-		"rolling: once it is gone":   {rolling, given(1, pods(1, old), without(2)), "+cpu1@1"},
-		"rolling: while it leaves":   {rolling, given(1, pods(1, old), pods(2, leaving)), "+cpu2@1 30s"},
-		"rolling: while one starts":  {rolling, given(1, pods(1, old), pods(2, unreadyPod)), "30s"},
-		"rolling: the last":          {rolling, given(1, pods(1, old)), "~cpu0@1/Rolling/5m0s ask/1s/1 5m0s"},
-		"rolling: the head is old":   {rolling, given(1, pods(0, old), pods(1, old)), ""},
-		"rolling: only the head is":  {rolling, given(1, pods(0, old)), ""},
+		"None":                                            {nil, given(1, pods(1, old), pods(2, old)), ""},
+		"a hash of a later version":                       {rolling, given(1, pods(1, func(p *corev1.Pod) { p.Annotations[v1beta1.AnnotationIntent] = "v9-a" })), ""},
+		"no hash":                                         {rolling, given(1, pods(2, unhashed)), "~cpu1@1/Rolling/5m0s ask/1s/1 5m0s"},
+		"rolling: the first":                              {rolling, given(1, pods(1, old), pods(2, old)), "~cpu1@1/Rolling/5m0s ask/1s/1 5m0s"},
+		"rolling: while it drains":                        {rolling, given(1, pods(1, old), pods(2, old), pods(2, exiting("Rolling", time.Minute, time.Minute))), "ask/1s/1 1m0s"},
+		"rolling: once it is gone":                        {rolling, given(1, pods(1, old), without(2)), "+cpu1@1"},
+		"rolling: while it leaves":                        {rolling, given(1, pods(1, old), pods(2, leaving)), "+cpu2@1 30s"},
+		"rolling: while one starts":                       {rolling, given(1, pods(1, old), pods(2, unreadyPod)), "30s"},
+		"rolling: the last":                               {rolling, given(1, pods(1, old)), "~cpu0@1/Rolling/5m0s ask/1s/1 5m0s"},
+		"rolling: the head is old":                        {rolling, given(1, pods(0, old), pods(1, old)), ""},
+		"rolling: only the head is":                       {rolling, given(1, pods(0, old)), ""},
+		"what may be missing is rounded down, a surge up": {shares("49%", "1%"), given(1, pods(1, old), pods(2, old)), "+cpu2@1"},
+		"none missing nor beyond, rounded, is one missing": {
+			shares("49%", "0%"), given(1, pods(1, old), pods(2, old)), "~cpu1@1/Rolling/5m0s ask/1s/1 5m0s",
+		},
+		"all missing at once":        {shares("100%", "0%"), given(1, pods(1, old), pods(2, old)), "~cpu0@1/Rolling/5m0s ~cpu1@1/Rolling/5m0s ask/1s/2 5m0s"},
 		"surge first":                {surge, given(1, pods(1, old), pods(2, old)), "+cpu2@1"},
 		"recreate: a worker is old":  {upgrade("Recreate", nil), given(1, pods(1, old)), "record@2 mend:Service +head@2 +cpu0@2 +cpu1@2 note -head@1/5s -cpu0@1/5s -cpu1@1/5s !Recreating"},
 		"recreate: the head is old":  {upgrade("Recreate", nil), given(1, pods(0, old)), "record@2 mend:Service +head@2 +cpu0@2 +cpu1@2 note -head@1/5s -cpu0@1/5s -cpu1@1/5s !Recreating"},
