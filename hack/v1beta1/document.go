@@ -166,7 +166,7 @@ func write(root *tree.Node) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// outcome is what became of an object.
+// outcome is the result for one object.
 type outcome int
 
 const (

@@ -15,7 +15,7 @@ func spec(kind, text string) string {
 	return "apiVersion: heliostat.dev/v1alpha1\nkind: " + kind + "\nmetadata:\n  name: a\nspec:\n" + text
 }
 
-// want returns what becomes of it.
+// want returns the expected result.
 func want(kind, text string) string {
 	return strings.Replace(spec(kind, text), "v1alpha1", "v1beta1", 1)
 }
