@@ -9,7 +9,7 @@ earlier=$(mktemp)
 trap 'rm -f "$earlier"' EXIT
 git show "$base:apiserver/rest/openapi.json" >"$earlier"
 bin/openapi "$earlier" apiserver/rest/openapi.json hack/tools/openapi/accepted.txt || {
-  echo "The document of the API below /v1 breaks clients. Undo the change, or accept it as CONTRIBUTING.md says." >&2
+  echo "The document of the API below /v1 breaks clients. Undo the change, or accept it as docs/contributing/changes.md says." >&2
   exit 1
 }
 echo "the API below /v1 breaks no client of $base"

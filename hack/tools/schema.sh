@@ -18,7 +18,7 @@ else
   cp "$golden" "$earlier" # until the commit is one that has the file
 fi
 bin/schema check "$earlier" "$golden" hack/tools/schema/accepted.txt "${released[@]}" || {
-  echo "The kinds break what users may rely on. Undo the change, or accept it as CONTRIBUTING.md says." >&2
+  echo "The kinds break what users may rely on. Undo the change, or accept it as docs/contributing/changes.md says." >&2
   exit 1
 }
 echo "the kinds break nothing of $base"

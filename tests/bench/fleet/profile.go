@@ -9,11 +9,13 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
 )
 
-// profile runs the operator once and keeps what Go's profilers say of it: where the
-// processor time went while the fleet came up, what was allocated in all, and what is
-// held at the end. Look at them with "go tool pprof -top FILE".
+// profile runs the operator once and keeps profiles of it: processor time while the fleet comes up, allocations in all, and
+// the heap at the end. It also keeps the API server's processor time. Read them with "go tool pprof -top FILE".
 func (b *bench) profile(ctx context.Context, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("make a directory: %w", err)
@@ -24,6 +26,10 @@ func (b *bench) profile(ctx context.Context, dir string) error {
 	}
 	b.chart.env = append(b.chart.env, "HELIOSTAT_PROFILE="+address)
 	return b.on(ctx, Operator, func(ctx context.Context, cp *controlPlane, kubeconfig string) error {
+		administrator, err := rest.HTTPClientFor(cp.Config)
+		if err != nil {
+			return fmt.Errorf("make a client of the API server: %w", err)
+		}
 		f := newFleet(cp, computeClusters(), Spread, b.clusters)
 		if err := cp.prepare(ctx, namespaces(Spread, b.clusters)); err != nil {
 			return err
@@ -35,14 +41,17 @@ func (b *bench) profile(ctx context.Context, dir string) error {
 		if err := f.follow(ctx); err != nil {
 			return err
 		}
-		fetch := fetcher{base: "http://" + address + "/debug/pprof/", dir: dir}
+		fetch := fetcher{client: http.DefaultClient, base: "http://" + address + "/debug/pprof/", dir: dir}
+		fetchServer := fetcher{client: administrator, base: cp.Config.Host + "/debug/pprof/", dir: dir}
 		if err := fetch.save(ctx, "allocs", "allocs-before"); err != nil {
 			return err
 		}
 		// For longer than the fleet takes: at least 5 s, 100 ms for each cluster.
 		seconds := 5 + b.clusters/10
-		taken := make(chan error, 1)
-		go func() { taken <- fetch.save(ctx, fmt.Sprintf("profile?seconds=%d", seconds), "cpu") }()
+		profiles, profiled := errgroup.WithContext(ctx)
+		for name, from := range map[string]fetcher{"cpu": fetch, "api-server-cpu": fetchServer} {
+			profiles.Go(func() error { return from.save(profiled, fmt.Sprintf("profile?seconds=%d", seconds), name) })
+		}
 		s := Sample{Contender: Operator, Layout: Spread, Clusters: b.clusters}
 		if err := s.fill(ctx, f, c); err != nil {
 			return err
@@ -51,7 +60,7 @@ func (b *bench) profile(ctx context.Context, dir string) error {
 			return err
 		}
 		fmt.Printf("under profilers, in a profile of %d s: %s\n", seconds, s.line())
-		for _, err := range []error{<-taken, fetch.save(ctx, "allocs", "allocs"), fetch.save(ctx, "heap?gc=1", "heap"), c.stop(syscall.SIGTERM)} {
+		for _, err := range []error{profiles.Wait(), fetch.save(ctx, "allocs", "allocs"), fetch.save(ctx, "heap?gc=1", "heap"), c.stop(syscall.SIGTERM)} {
 			if err != nil {
 				return err
 			}
@@ -61,7 +70,10 @@ func (b *bench) profile(ctx context.Context, dir string) error {
 }
 
 // fetcher keeps profiles that a program serves.
-type fetcher struct{ base, dir string }
+type fetcher struct {
+	client    *http.Client
+	base, dir string
+}
 
 func (f fetcher) save(ctx context.Context, what, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, limit+time.Minute)
@@ -70,7 +82,7 @@ func (f fetcher) save(ctx context.Context, what, name string) error {
 	if err != nil {
 		return fmt.Errorf("build a request: %w", err)
 	}
-	answer, err := http.DefaultClient.Do(request)
+	answer, err := f.client.Do(request)
 	if err != nil {
 		return fmt.Errorf("fetch the profile %s: %w", name, err)
 	}
