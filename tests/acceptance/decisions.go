@@ -21,7 +21,7 @@ var decisions = computed("histories",
 	fmt.Sprintf("%d random histories with workers that never start, start late, fail now and then, are drained and are rolled: "+
 		"never more workers than demand plus minimum, no demand has two, and each history comes to rest", histories),
 	[]string{fmt.Sprintf("HELIOSTAT_AUTOSCALE_N=%d", histories)},
-	"./ray-operator/internal/autoscale", "-run=^TestNeverMorePodsThanDemandPlusMinimum$")
+	"./ray-operator/internal/autoscaler/decision", "-run=^TestNeverMorePodsThanDemandPlusMinimum$")
 
 // elasticRolls shows that a rolling update of an autoscaled group ends, within its bounds.
 var elasticRolls = computed("elastic-rolls",
@@ -53,7 +53,7 @@ var decisionTime = scenario{
 		}
 		answers := filepath.Join(root, state, "decisions.json")
 		if err := command(ctx, []string{"HELIOSTAT_ANSWERS=" + answers},
-			"go", "test", "-count=1", "./ray-operator/internal/autoscale", "-run=^TestSnapshotsTakeFewNodes$"); err != nil {
+			"go", "test", "-count=1", "./ray-operator/internal/autoscaler/decision", "-run=^TestSnapshotsTakeFewNodes$"); err != nil {
 			return Outcome{}, err
 		}
 		text, err := os.ReadFile(answers)

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/pki"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/sidecar"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/autoscaler/sidecar"
 )
 
 // flags are what the process is told.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/pki/pkitest"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/sidecar"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/autoscaler/sidecar"
 )
 
 func parse(t *testing.T, args ...string) *flags {

@@ -1,6 +1,6 @@
 // Command autoscaler runs beside a cluster's head until it is told to end.
 //
-// In: flags, and the files with the cluster's token and the pod's certificate. Out: what internal/sidecar does, and a
+// In: flags, and the files with the cluster's token and the pod's certificate. Out: what internal/autoscaler/sidecar does, and a
 // log to standard error.
 //
 // It only turns flags into a sidecar.Config: nothing is decided here. It must never hold a
@@ -19,7 +19,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/memory"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/sidecar"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/autoscaler/sidecar"
 )
 
 func main() {

@@ -27,18 +27,18 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+	scaleclient "github.com/heliostat-dev/heliostat/ray-operator/internal/autoscaler/protocol/client"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/autoscaler/protocol/wire"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/controlstore"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/egress"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/runs"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/job"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink/steer"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink/wire"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/jobs"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/nodes"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/servercert"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/sweep"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
@@ -158,7 +158,7 @@ func New(cfg Config) (ctrl.Manager, error) {
 		credentials: &sweep.Credentials{},
 	}
 	heads := headclient.Options{Connect: rules.Connect, Permit: permit, Memory: headclient.NewMemory(answersAtOnce)}
-	if err := clusters(manager, cfg, measured, heads, stores); err != nil {
+	if err := addClusters(manager, cfg, measured, heads, stores); err != nil {
 		return nil, err
 	}
 	if err := sweeps(manager, cfg, measured, stores); err != nil {
@@ -172,13 +172,13 @@ func New(cfg Config) (ctrl.Manager, error) {
 
 // addWorkloads adds the controllers of what runs on clusters: jobs, their schedules, and services.
 func addWorkloads(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, heads headclient.Options) error {
-	if err := jobs(manager, cfg, measured, heads); err != nil {
+	if err := addJobs(manager, cfg, measured, heads); err != nil {
 		return err
 	}
-	if err := schedules(manager, cfg, measured); err != nil {
+	if err := addSchedules(manager, cfg, measured); err != nil {
 		return err
 	}
-	return services(manager, cfg, measured, heads)
+	return addServices(manager, cfg, measured, heads)
 }
 
 // options are those of the manager, with what permits acts on the outside; nil permits all.
@@ -250,14 +250,14 @@ func site(cfg Config) desired.Site {
 	}
 }
 
-// clusters adds the controller of ComputeClusters.
-func clusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dial headclient.Options, access storeAccess) error {
+// addClusters adds the controller of ComputeClusters.
+func addClusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dial headclient.Options, access storeAccess) error {
 	now := clock.RealClock{}
-	heads := headwatch.New(headwatch.DialBy(dial), now)
+	heads := nodes.New(nodes.DialBy(dial), now)
 	if err := manager.Add(heads); err != nil {
 		return fmt.Errorf("add what asks heads: %w", err)
 	}
-	scalers := steer.New(now, wire.Dialer(dial.Connect), dial.Permit)
+	scalers := scaleclient.New(now, wire.Dialer(dial.Connect), dial.Permit)
 	if err := manager.Add(scalers); err != nil {
 		return fmt.Errorf("add the streams to autoscalers: %w", err)
 	}
@@ -296,10 +296,10 @@ func clusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dia
 	return nil
 }
 
-// jobs adds the controller of ClusterJobs.
-func jobs(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dial headclient.Options) error {
+// addJobs adds the controller of ClusterJobs.
+func addJobs(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dial headclient.Options) error {
 	now := clock.RealClock{}
-	heads := runs.New(runs.DialBy(dial), job.Abandoned(manager.GetClient(), manager.GetAPIReader()), now)
+	heads := jobs.New(jobs.DialBy(dial), job.Abandoned(manager.GetClient(), manager.GetAPIReader()), now)
 	if err := manager.Add(heads); err != nil {
 		return fmt.Errorf("add what asks heads about jobs: %w", err)
 	}
@@ -312,7 +312,7 @@ func jobs(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dial he
 		Client:  manager.GetClient(),
 		Live:    manager.GetAPIReader(),
 		Writer:  written,
-		Nodes:   nodes(manager, cfg),
+		Nodes:   readerOfNodes(manager, cfg),
 		Queue:   keeperOf(manager, cfg, written),
 		Runs:    heads,
 		Events:  telemetry.Recorder{Events: manager.GetEventRecorder(Name)},

@@ -12,8 +12,8 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 )
 
-// schedules adds the controller of ClusterJobSchedules.
-func schedules(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics) error {
+// addSchedules adds the controller of ClusterJobSchedules.
+func addSchedules(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics) error {
 	own, err := pending(manager, &v1beta1.ClusterJobSchedule{}, &v1beta1.ClusterJob{})
 	if err != nil {
 		return err

@@ -10,15 +10,15 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/services"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/service"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 )
 
-// services adds the controller of ClusterServices.
-func services(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dial headclient.Options) error {
+// addServices adds the controller of ClusterServices.
+func addServices(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dial headclient.Options) error {
 	now := clock.RealClock{}
-	heads := serving.New(serving.DialBy(dial), serving.AskBy(dial.Connect), now)
+	heads := services.New(services.DialBy(dial), services.AskBy(dial.Connect), now)
 	if err := manager.Add(heads); err != nil {
 		return fmt.Errorf("add what asks heads about Serve: %w", err)
 	}
@@ -32,7 +32,7 @@ func services(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dia
 		Live:    manager.GetAPIReader(),
 		Writer:  written,
 		Routes:  written,
-		Nodes:   nodes(manager, cfg),
+		Nodes:   readerOfNodes(manager, cfg),
 		Heads:   heads,
 		Events:  telemetry.Recorder{Events: manager.GetEventRecorder(Name)},
 		Metrics: measured,

@@ -28,7 +28,7 @@ func sweeps(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, acces
 		Cache:       manager.GetClient(),
 		Live:        manager.GetAPIReader(),
 		Writer:      writer(manager, measured, nil),
-		Nodes:       nodes(manager, cfg),
+		Nodes:       readerOfNodes(manager, cfg),
 		Sweep:       access.client.Sweep,
 		Command:     controlstore.CleanUp,
 		Turns:       access.turns,
@@ -45,8 +45,8 @@ func sweeps(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, acces
 	return nil
 }
 
-// nodes returns what reads nodes from the cache, nil where they may not be watched.
-func nodes(manager ctrl.Manager, cfg Config) client.Reader {
+// readerOfNodes returns what reads nodes from the cache, nil where they may not be watched.
+func readerOfNodes(manager ctrl.Manager, cfg Config) client.Reader {
 	if cfg.WatchNodes {
 		return manager.GetClient()
 	}

@@ -11,9 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/autoscaler/protocol"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -31,9 +31,9 @@ func TestDecide_TakesWorkersOnlyWhileTheStreamIsUp(t *testing.T) {
 	} {
 		plan := decide(elastic(), given(1, func(s *cluster.Seen) {
 			s.Record.Scaled = map[string]cluster.Held{"cpu": {2}}
-			s.Scaler = cluster.Scaler{Heard: test.heard, Connected: test.connected, Word: scalelink.Word{
-				Targets: []scalelink.Target{{Group: "cpu", Replicas: 1}},
-				Leaving: []scalelink.Leaver{{Pod: string(s.Pods[2].UID), Node: "00", Drained: true}},
+			s.Scaler = cluster.Scaler{Heard: test.heard, Connected: test.connected, Decision: protocol.Decision{
+				Targets:  []protocol.Target{{Group: "cpu", Replicas: 1}},
+				Removals: []protocol.Removal{{Pod: string(s.Pods[2].UID), Node: "00", Drained: true}},
 			}}
 		}))
 		if len(plan.Delete) != test.want {
@@ -55,9 +55,9 @@ func TestDecide_ReplacesLateWorkers(t *testing.T) {
 		s.Record.Scaled = map[string]cluster.Held{"cpu": {2}}
 		s.Pods[0] = running(pod.OperatorImage{Image: "heliostat"}.Complete(pod.Head(of, 1), of), naming.Place{Epoch: 1})
 		s.Record.HeadUID = s.Pods[0].UID
-		s.Scaler = cluster.Scaler{Heard: true, Connected: true, Word: scalelink.Word{
-			Targets: []scalelink.Target{{Group: "cpu", Replicas: 2}},
-			Leaving: []scalelink.Leaver{{Pod: string(s.Pods[2].UID), Reason: scalelink.Late, Drained: true}},
+		s.Scaler = cluster.Scaler{Heard: true, Connected: true, Decision: protocol.Decision{
+			Targets:  []protocol.Target{{Group: "cpu", Replicas: 2}},
+			Removals: []protocol.Removal{{Pod: string(s.Pods[2].UID), Reason: protocol.Late, Drained: true}},
 		}}
 	})
 	plan := decide(of, seen)
@@ -68,7 +68,7 @@ func TestDecide_ReplacesLateWorkers(t *testing.T) {
 	if event == nil || event.Finding.Code != reason.WorkerFailed.Code || !strings.Contains(event.Finding.Text, "it has not joined Ray for 15 minutes: ") {
 		t.Errorf("it tells %+v", event)
 	}
-	if told := plan.Orders.Pods[1]; told.Stage != scalelink.Starting || told.Why != reason.ImagePullFailed.Code {
+	if told := plan.Snapshot.Pods[1]; told.Stage != protocol.Starting || told.Why != reason.ImagePullFailed.Code {
 		t.Errorf("the autoscaler hears %+v", told)
 	}
 }
@@ -82,8 +82,8 @@ func TestDecide_TellsEventsApart(t *testing.T) {
 	})
 	seen := given(1, pods(1, failed), pods(2, failed), func(s *cluster.Seen) {
 		s.Record.Scaled = map[string]cluster.Held{"cpu": {2}, "gpu": {0}}
-		s.Scaler = cluster.Scaler{Heard: true, Connected: true, Word: scalelink.Word{
-			Targets: []scalelink.Target{{Group: "cpu", Replicas: 3}, {Group: "gpu", Replicas: 1}},
+		s.Scaler = cluster.Scaler{Heard: true, Connected: true, Decision: protocol.Decision{
+			Targets: []protocol.Target{{Group: "cpu", Replicas: 3}, {Group: "gpu", Replicas: 1}},
 		}}
 	})
 	plan, known := decide(of, seen), map[string]bool{}
@@ -107,7 +107,7 @@ func TestStatus_IsBoundedWhateverScales(t *testing.T) {
 	}
 	seen.Scaler = cluster.Scaler{Heard: true, Connected: true}
 	for i := range 1000 {
-		seen.Scaler.Word.Never = append(seen.Scaler.Word.Never, scalelink.Infeasible{Shape: fmt.Sprintf("{GPU: %d}", i), Count: 1})
+		seen.Scaler.Decision.Infeasible = append(seen.Scaler.Decision.Infeasible, protocol.Infeasible{Shape: fmt.Sprintf("{GPU: %d}", i), Count: 1})
 	}
 	status := cluster.Status(of, seen, decide(of, seen), cluster.Outcome{}, now)
 	told := status.Autoscaling
@@ -136,7 +136,7 @@ func TestStatus_NamesAShapeWithoutAText(t *testing.T) {
 	of := elastic()
 	seen := elasticPods(of, 1)
 	seen.Scaler = cluster.Scaler{Heard: true, Connected: true}
-	seen.Scaler.Word.Never = []scalelink.Infeasible{{}}
+	seen.Scaler.Decision.Infeasible = []protocol.Infeasible{{}}
 	told := cluster.Status(of, seen, decide(of, seen), cluster.Outcome{}, now).Autoscaling
 	if len(told.Infeasible) != 1 || told.Infeasible[0].Shape != "{}" {
 		t.Errorf("the status has %+v, want the shape {}", told.Infeasible)
@@ -157,7 +157,7 @@ func TestReady_SaysWhatAutoscaledWorkersWaitFor(t *testing.T) {
 		of := elastic()
 		seen := given(1, pods(2, test.second), func(s *cluster.Seen) {
 			s.Record.Scaled = map[string]cluster.Held{"cpu": {2}}
-			s.Scaler = cluster.Scaler{Heard: true, Connected: true, Word: scalelink.Word{Targets: []scalelink.Target{{Group: "cpu", Replicas: 2}}}}
+			s.Scaler = cluster.Scaler{Heard: true, Connected: true, Decision: protocol.Decision{Targets: []protocol.Target{{Group: "cpu", Replicas: 2}}}}
 		})
 		ready := meta.FindStatusCondition(cluster.Status(of, seen, decide(of, seen), cluster.Outcome{}, now).Conditions, v1beta1.ConditionReady)
 		if ready.Status != metav1.ConditionTrue || ready.Reason != test.code || !strings.Contains(ready.Message, test.says) {

@@ -316,5 +316,5 @@ func done(of *v1beta1.ComputeCluster) []any {
 	})
 	next := decide(of, later)
 	told := cluster.Status(of, later, next, cluster.Outcome{}, now).Conditions
-	return []any{pods, claims, first.Volume, first.Store, first.Fixtures, first.Token, validate.Cluster(of), cluster.IsManaged(of), gist(next), next.Orders, told}
+	return []any{pods, claims, first.Volume, first.Store, first.Fixtures, first.Token, validate.Cluster(of), cluster.IsManaged(of), gist(next), next.Snapshot, told}
 }

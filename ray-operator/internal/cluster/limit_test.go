@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/autoscaler/protocol"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
@@ -43,8 +43,8 @@ func TestDecide_KeepsWithinMaxNodes(t *testing.T) {
 			worker.Annotations[v1beta1.AnnotationIntent] = "v9-later"
 		}
 		seen.Record.Scaled["gpu"] = cluster.Held{0}
-		seen.Scaler = cluster.Scaler{Heard: true, Connected: true, Word: scalelink.Word{
-			Targets: []scalelink.Target{{Group: "cpu", Replicas: int(test.cpu)}, {Group: "gpu", Replicas: int(test.gpu)}},
+		seen.Scaler = cluster.Scaler{Heard: true, Connected: true, Decision: protocol.Decision{
+			Targets: []protocol.Target{{Group: "cpu", Replicas: int(test.cpu)}, {Group: "gpu", Replicas: int(test.gpu)}},
 		}}
 		if test.edit != nil {
 			test.edit(of, &seen)
@@ -83,6 +83,6 @@ func withMinimum(of *v1beta1.ComputeCluster, seen *cluster.Seen) {
 }
 
 func givenBack(_ *v1beta1.ComputeCluster, seen *cluster.Seen) {
-	seen.Scaler.Word.Leaving = []scalelink.Leaver{{Pod: string(seen.Pods[2].UID), Node: "00", Drained: true}}
-	seen.Scaler.Word.Targets[0].Replicas = 1
+	seen.Scaler.Decision.Removals = []protocol.Removal{{Pod: string(seen.Pods[2].UID), Node: "00", Drained: true}}
+	seen.Scaler.Decision.Targets[0].Replicas = 1
 }

@@ -7,10 +7,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/autoscaler/protocol"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -92,8 +92,8 @@ type Plan struct {
 	// IdleAt when it will act. IdleKept reports that it acts so late because it was asked to.
 	IdleSince, IdleAt time.Time
 	IdleKept          bool
-	// Orders are what the autoscaler beside the head must work with, nil where there is none.
-	Orders *scalelink.Orders
+	// Snapshot is what the autoscaler beside the head must know, nil where there is none.
+	Snapshot *protocol.Snapshot
 	// Ask is what must be asked of the head meanwhile.
 	Ask Ask
 	// Wake is after how long to look again though nothing happened; 0 is never.

@@ -10,29 +10,29 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink/steer"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/autoscaler/protocol"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/autoscaler/protocol/client"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/nodes"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
 // asked and steered count how often somebody is to talk to a head.
 type asked struct {
-	headwatch.Source
+	nodes.Source
 	count int
 }
 
-func (a *asked) Want(types.NamespacedName, headwatch.Target) { a.count++ }
-func (a *asked) Forget(types.NamespacedName)                 {}
+func (a *asked) Want(types.NamespacedName, nodes.Target) { a.count++ }
+func (a *asked) Forget(types.NamespacedName)             {}
 
 type steered struct {
-	steer.Source
+	client.Source
 	count int
 }
 
-func (s *steered) Want(types.NamespacedName, steer.Target) { s.count++ }
-func (s *steered) Forget(types.NamespacedName)             {}
+func (s *steered) Want(types.NamespacedName, client.Target) { s.count++ }
+func (s *steered) Forget(types.NamespacedName)              {}
 
 // TestHeadsAreAskedUntilTheyHaveEnded: the address of a pod that has ended may be another's by now.
 func TestHeadsAreAskedUntilTheyHaveEnded(t *testing.T) {
@@ -45,7 +45,7 @@ func TestHeadsAreAskedUntilTheyHaveEnded(t *testing.T) {
 		}}
 		heads, scale := &asked{}, &steered{}
 		r := &Reconciler{Heads: heads, Scale: scale}
-		seen, plan := Seen{Pods: []Pod{head}}, Plan{Turn: Turn{Epoch: 1}, Ask: Ask{Every: time.Second}, Orders: &scalelink.Orders{Head: "head"}}
+		seen, plan := Seen{Pods: []Pod{head}}, Plan{Turn: Turn{Epoch: 1}, Ask: Ask{Every: time.Second}, Snapshot: &protocol.Snapshot{Head: "head"}}
 		r.askHead(&v1beta1.ComputeCluster{}, seen, plan)
 		r.steerScaler(&v1beta1.ComputeCluster{}, seen, plan)
 		if heads.count != want || scale.count != want {

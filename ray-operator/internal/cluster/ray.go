@@ -14,7 +14,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/nodes"
 )
 
 // Ray is what the head said last of its nodes.
@@ -113,22 +113,22 @@ func (r *Reconciler) askHead(cluster *v1beta1.ComputeCluster, seen Seen, plan Pl
 		r.Heads.Forget(name)
 		return
 	}
-	target := headwatch.Target{
+	target := nodes.Target{
 		Head: head.UID, Address: net.JoinHostPort(head.Status.PodIP, strconv.Itoa(pod.PortGCS)),
-		Every: plan.Ask.Every, Activity: plan.Ask.Use, Trust: headwatch.TrustOf(r.Live, head.Pod),
+		Every: plan.Ask.Every, Activity: plan.Ask.Use, Trust: nodes.TrustOf(r.Live, head.Pod),
 	}
 	if secret := pod.TokenSecret(cluster); secret != "" {
-		target.Token = headwatch.TokenFrom(r.Live, types.NamespacedName{Namespace: cluster.Namespace, Name: secret})
+		target.Token = nodes.TokenFrom(r.Live, types.NamespacedName{Namespace: cluster.Namespace, Name: secret})
 	}
 	for uid, until := range plan.Ask.Drains {
-		target.Drains = append(target.Drains, headwatch.Drain{
+		target.Drains = append(target.Drains, nodes.Drain{
 			Pod: uid, Reason: headclient.Preemption, Message: "the worker is on its planned exit", Deadline: until,
 		})
 	}
 	for uid, amounts := range plan.Ask.Resizes {
-		target.Resizes = append(target.Resizes, headwatch.Resize{Pod: uid, Resources: amounts})
+		target.Resizes = append(target.Resizes, nodes.Resize{Pod: uid, Resources: amounts})
 	}
-	slices.SortFunc(target.Resizes, func(a, b headwatch.Resize) int { return cmp.Compare(a.Pod, b.Pod) })
-	slices.SortFunc(target.Drains, func(a, b headwatch.Drain) int { return cmp.Compare(a.Pod, b.Pod) })
+	slices.SortFunc(target.Resizes, func(a, b nodes.Resize) int { return cmp.Compare(a.Pod, b.Pod) })
+	slices.SortFunc(target.Drains, func(a, b nodes.Drain) int { return cmp.Compare(a.Pod, b.Pod) })
 	r.Heads.Want(name, target)
 }

@@ -22,15 +22,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
+	scaleclient "github.com/heliostat-dev/heliostat/ray-operator/internal/autoscaler/protocol/client"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/controlstore"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/podevents"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/nodes"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/queue"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink/steer"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/sweep"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 )
@@ -47,9 +47,9 @@ type Reconciler struct {
 	// Queue keeps the Workloads of clusters that wait in a queue, nil where there is no Kueue.
 	Queue *queue.Keeper
 	// Heads asks live heads in the background.
-	Heads headwatch.Source
+	Heads nodes.Source
 	// Scale holds the streams to the autoscalers beside heads.
-	Scale steer.Source
+	Scale scaleclient.Source
 	// Stores asks the Redis of clusters in the background, and Notes keeps what must be
 	// cleaned there when a cluster is gone.
 	Stores controlstore.Source

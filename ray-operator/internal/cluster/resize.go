@@ -7,7 +7,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/nodes"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
@@ -42,7 +42,7 @@ func resizeWorkers(p *planner) {
 		case !equality.Semantic.DeepEqual(pod.Ray(worker.Pod).Resources, wanted):
 			p.Resize = append(p.Resize, Resizing{Pod: worker, Resources: wanted})
 		case actual == nil || !equality.Semantic.DeepEqual(*actual, wanted) || isResizing(worker):
-		case !headwatch.Has(p.seen.Ray.Nodes[worker.UID].Total, pod.RayAmounts(p.cluster, worker.Pod)):
+		case !nodes.Has(p.seen.Ray.Nodes[worker.UID].Total, pod.RayAmounts(p.cluster, worker.Pod)):
 			p.Ask.addResize(worker.UID, pod.RayAmounts(p.cluster, worker.Pod))
 		default:
 			p.Adopt = append(p.Adopt, Adopting{Pod: worker, Intent: p.intents.intentOf(worker.At.Group)})

@@ -12,9 +12,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/autoscaler/protocol"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
@@ -67,7 +67,7 @@ func TestRollOfAnAutoscaledGroup_KeepsItsBounds(t *testing.T) {
 		})
 		g.seen = elasticPods(g.of, workers)
 		g.hear()
-		g.size = max(workers, min(g.most, g.nodes, g.seen.Scaler.Word.Targets[0].Replicas))
+		g.size = max(workers, min(g.most, g.nodes, g.seen.Scaler.Decision.Targets[0].Replicas))
 		for range 200 {
 			plan := decide(g.of, g.seen)
 			if g.isDone() {
@@ -86,8 +86,8 @@ func TestRollOfAnAutoscaledGroup_KeepsItsBounds(t *testing.T) {
 
 // hear lets the autoscaler want anything.
 func (g *rollGame) hear() {
-	g.seen.Scaler = cluster.Scaler{Heard: true, Connected: true, Word: scalelink.Word{
-		Targets: []scalelink.Target{{Group: "cpu", Replicas: rapid.IntRange(0, g.most+2).Draw(g.T, "target")}},
+	g.seen.Scaler = cluster.Scaler{Heard: true, Connected: true, Decision: protocol.Decision{
+		Targets: []protocol.Target{{Group: "cpu", Replicas: rapid.IntRange(0, g.most+2).Draw(g.T, "target")}},
 	}}
 }
 

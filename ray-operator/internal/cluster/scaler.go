@@ -15,12 +15,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/autoscaler/decision"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/autoscaler/protocol"
+	scaleclient "github.com/heliostat-dev/heliostat/ray-operator/internal/autoscaler/protocol/client"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/nodes"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scale"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink/steer"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -28,17 +29,17 @@ import (
 // Scaler is what the autoscaler beside the head says.
 type Scaler struct {
 	// Heard tells that it has spoken, Connected that it is listened to now: without that
-	// its last word counts for nothing.
+	// its last decision counts for nothing.
 	Heard, Connected bool
 	// Failure says why nobody listens to it, since when.
-	Failure string
-	Since   time.Time
-	Word    scalelink.Word
+	Failure  string
+	Since    time.Time
+	Decision protocol.Decision
 }
 
 // target returns how many replicas it wants of a group, below zero where nothing is known.
 func (s Scaler) target(group string) (int, string) {
-	for _, target := range s.Word.Targets {
+	for _, target := range s.Decision.Targets {
 		if s.Heard && s.Connected && target.Group == group {
 			return target.Replicas, target.Reason
 		}
@@ -61,15 +62,15 @@ func untilGivenBack(s *situation, worker Pod) (time.Duration, bool) {
 // hasGivenBack reports whether a worker is named as given back: Ray says that nothing runs there and
 // nothing will, or it never was a node of Ray's.
 func (s Scaler) hasGivenBack(worker Pod) bool {
-	return s.Heard && s.Connected && slices.ContainsFunc(s.Word.Leaving, func(l scalelink.Leaver) bool {
+	return s.Heard && s.Connected && slices.ContainsFunc(s.Decision.Removals, func(l protocol.Removal) bool {
 		return l.Pod == string(worker.UID) && l.Drained && (l.Node != "" || !worker.isReady())
 	})
 }
 
 // isLate reports whether a worker is given back because it never joined, or not for long.
 func (s Scaler) isLate(worker Pod) bool {
-	return slices.ContainsFunc(s.Word.Leaving, func(l scalelink.Leaver) bool {
-		return l.Pod == string(worker.UID) && l.Reason == scalelink.Late
+	return slices.ContainsFunc(s.Decision.Removals, func(l protocol.Removal) bool {
+		return l.Pod == string(worker.UID) && l.Reason == protocol.Late
 	})
 }
 
@@ -89,20 +90,20 @@ func eventOfScaling(s *situation, group *v1beta1.WorkerGroup, size Size) *teleme
 	return &telemetry.Event{Finding: finding, Action: "Scale " + group.Name}
 }
 
-// steerScaler sends the orders to the autoscaler beside the head. It is reached by the address of the pod that is
+// steerScaler sends the snapshot to the autoscaler beside the head. It is reached by the address of the pod that is
 // ours.
 func (r *Reconciler) steerScaler(cluster *v1beta1.ComputeCluster, seen Seen, plan Plan) {
 	name, head := client.ObjectKeyFromObject(cluster), headOf(seen.Pods, plan.Epoch)
-	if plan.Orders == nil || head == nil || string(head.UID) != plan.Orders.Head || !head.hasAddress() {
+	if plan.Snapshot == nil || head == nil || string(head.UID) != plan.Snapshot.Head || !head.hasAddress() {
 		r.Scale.Forget(name)
 		return
 	}
-	target := steer.Target{
-		Head: head.UID, Address: net.JoinHostPort(head.Status.PodIP, strconv.Itoa(pod.PortScale)), Orders: *plan.Orders,
-		Trust: headwatch.TrustOf(r.Live, head.Pod),
+	target := scaleclient.Target{
+		Head: head.UID, Address: net.JoinHostPort(head.Status.PodIP, strconv.Itoa(pod.PortScale)), Snapshot: *plan.Snapshot,
+		Trust: nodes.TrustOf(r.Live, head.Pod),
 	}
 	if secret := pod.TokenSecret(cluster); secret != "" {
-		target.Token = headwatch.TokenFrom(r.Live, types.NamespacedName{Namespace: cluster.Namespace, Name: secret})
+		target.Token = nodes.TokenFrom(r.Live, types.NamespacedName{Namespace: cluster.Namespace, Name: secret})
 	}
 	r.Scale.Want(name, target)
 }
@@ -117,35 +118,35 @@ func (o observer) seeScaler(_ context.Context, cluster *v1beta1.ComputeCluster, 
 	if !ok {
 		return nil
 	}
-	seen.Scaler = Scaler{Heard: !answer.At.IsZero(), Connected: answer.Connected, Since: answer.FailingSince, Word: answer.Word}
+	seen.Scaler = Scaler{Heard: !answer.At.IsZero(), Connected: answer.Connected, Since: answer.FailingSince, Decision: answer.Decision}
 	if answer.Err != nil {
 		seen.Scaler.Failure = answer.Err.Error()
 	}
 	return nil
 }
 
-// orderScaler plans the orders of the autoscaler, and wakes the cluster when it has been out of reach for so long that
+// orderScaler plans the snapshot for the autoscaler, and wakes the cluster when it has been out of reach for so long that
 // people must be told.
 func orderScaler(p *planner) {
-	p.Orders = ordersFor(p.basis(), p.Sizes)
+	p.Snapshot = snapshotFor(p.basis(), p.Sizes)
 	if scaler := p.seen.Scaler; isAutoscaled(p.cluster) && !scaler.Connected && !scaler.Since.IsZero() {
 		p.wakeIn(scaler.Since.Add(patience).Sub(p.now))
 	}
 }
 
-// ordersFor returns the orders of the autoscaler beside the head: the spec's bounds and shapes, and the workers that
+// snapshotFor returns what the autoscaler must know beside the head: the spec's bounds and shapes, and the workers that
 // are there.
-func ordersFor(b basis, sizes map[string]Size) *scalelink.Orders {
+func snapshotFor(b basis, sizes map[string]Size) *protocol.Snapshot {
 	spec := b.cluster.Spec.Autoscaling
 	if spec == nil || b.head == nil || b.head.isTerminating() || !pod.HasAutoscaler(b.head.Pod) {
 		return nil
 	}
-	all := scalelink.Orders{Head: string(b.head.UID), Pace: string(cmp.Or(spec.Pace, v1beta1.PaceDefault))}
+	all := protocol.Snapshot{Head: string(b.head.UID), Pace: decision.Pace(cmp.Or(spec.Pace, v1beta1.PaceDefault))}
 	if spec.MaxNodes != nil {
 		all.MaxNodes = int(*spec.MaxNodes)
 	}
 	for i := range b.cluster.Spec.WorkerGroups {
-		group := ordersOf(b.site.Under(b.cluster), &b.cluster.Spec.WorkerGroups[i])
+		group := snapshotOf(b.site.Under(b.cluster), &b.cluster.Spec.WorkerGroups[i])
 		if size := sizes[group.Name]; size.Rolled { // other groups serve what waits meanwhile, and nobody is drained here
 			group.Min, group.Max = size.Alive, size.Alive
 		}
@@ -157,7 +158,7 @@ func ordersFor(b basis, sizes map[string]Size) *scalelink.Orders {
 			continue
 		}
 		hosts := pod.Hosts(group)
-		one := scalelink.Pod{
+		one := protocol.Pod{
 			UID: string(worker.UID), Group: group.Name, Replica: worker.At.Slot / hosts, Host: worker.At.Slot % hosts,
 			Since: worker.CreationTimestamp.Time,
 		}
@@ -167,10 +168,10 @@ func ordersFor(b basis, sizes map[string]Size) *scalelink.Orders {
 	return &all
 }
 
-// ordersOf returns the orders for one group.
-func ordersOf(cluster *v1beta1.ComputeCluster, group *v1beta1.WorkerGroup) scalelink.Group {
+// snapshotOf returns one group of a snapshot.
+func snapshotOf(cluster *v1beta1.ComputeCluster, group *v1beta1.WorkerGroup) protocol.Group {
 	within := boundsOf(group)
-	one := scalelink.Group{
+	one := protocol.Group{
 		Name: group.Name, Min: within.Min, Max: within.Max, Hosts: pod.Hosts(group), Suspended: ptr.Deref(group.Suspend, false),
 		IdleTimeout:     secondsOr(group.IdleTimeoutSeconds, secondsOr(cluster.Spec.Autoscaling.IdleTimeoutSeconds, defaultIdle)),
 		CapacityTimeout: secondsOr(group.CapacityTimeoutSeconds, 0),
@@ -193,24 +194,24 @@ func secondsOr(given *int32, otherwise time.Duration) time.Duration {
 }
 
 // stageOf returns how far a worker has come, and what it waits for, or how it fails to start.
-func stageOf(s *situation, worker Pod) (scalelink.Stage, string) {
+func stageOf(s *situation, worker Pod) (protocol.Stage, string) {
 	switch {
 	case worker.isTerminating(), worker.isDraining(), worker.hasFinished():
-		return scalelink.Leaving, ""
+		return protocol.Leaving, ""
 	case worker.isReady():
-		return scalelink.Ready, ""
+		return protocol.Ready, ""
 	case worker.Spec.NodeName == "":
 		why := ""
 		if finding, found := diagnose.Pod(worker.Pod, nil, worker.CreationTimestamp.Time); found {
 			why = finding.Code
 		}
-		return scalelink.Waiting, why
+		return protocol.Waiting, why
 	default:
 		finding, found := s.seen.diagnose(worker, s.now)
 		if found && finding.Severity() == reason.Warning {
-			return scalelink.Starting, finding.Code
+			return protocol.Starting, finding.Code
 		}
-		return scalelink.Starting, ""
+		return protocol.Starting, ""
 	}
 }
 

@@ -13,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/autoscaler/protocol"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scale"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -57,9 +57,9 @@ func reportSizes(t *statusDraft) {
 	}
 	told.HeadUID = t.head.UID
 	told.Retiring = listRetiring(t)
-	told.RetiringTotal, told.InfeasibleTotal = int32(len(told.Retiring)), int32(len(scaler.Word.Never))
+	told.RetiringTotal, told.InfeasibleTotal = int32(len(told.Retiring)), int32(len(scaler.Decision.Infeasible))
 	told.Retiring = told.Retiring[:min(len(told.Retiring), mostTold)]
-	for _, never := range scaler.Word.Never[:min(len(scaler.Word.Never), mostTold)] {
+	for _, never := range scaler.Decision.Infeasible[:min(len(scaler.Decision.Infeasible), mostTold)] {
 		told.Infeasible = append(told.Infeasible, v1beta1.InfeasibleShape{
 			Shape: cmp.Or(never.Shape, noShape), Count: int32(never.Count), Message: never.Reason,
 		})
@@ -78,7 +78,7 @@ func givenReplicas(recorded int32) *int32 {
 func listRetiring(t *statusDraft) []v1beta1.RetiringWorker {
 	var all []v1beta1.RetiringWorker
 	for _, p := range t.pods {
-		named := slices.IndexFunc(t.seen.Scaler.Word.Leaving, func(l scalelink.Leaver) bool { return l.Pod == string(p.UID) })
+		named := slices.IndexFunc(t.seen.Scaler.Decision.Removals, func(l protocol.Removal) bool { return l.Pod == string(p.UID) })
 		switch {
 		case p.isDraining():
 			exit := p.plannedExit()
@@ -87,11 +87,11 @@ func listRetiring(t *statusDraft) []v1beta1.RetiringWorker {
 				Pod: p.Name, UID: p.UID, Reason: exit.Why[:min(len(exit.Why), mostReason)], State: v1beta1.RetiringDraining, DeadlineTime: &until,
 			})
 		case named >= 0:
-			leaver := t.seen.Scaler.Word.Leaving[named]
+			removal := t.seen.Scaler.Decision.Removals[named]
 			one := v1beta1.RetiringWorker{
-				Pod: p.Name, UID: types.UID(leaver.Pod), Node: leaver.Node, Reason: leaver.Reason, State: v1beta1.RetiringDraining,
+				Pod: p.Name, UID: types.UID(removal.Pod), Node: removal.Node, Reason: removal.Reason, State: v1beta1.RetiringDraining,
 			}
-			if leaver.Drained {
+			if removal.Drained {
 				one.State = v1beta1.RetiringDrained
 			}
 			all = append(all, one)
@@ -138,22 +138,22 @@ func judgeScaler(t *statusDraft) *verdict {
 	case !pod.HasAutoscaler(t.head.Pod):
 		return &verdict{false, reason.HeadWithoutAutoscaler.Of(t.head.Name)}
 	default:
-		return judgeScalerWord(t)
+		return judgeScalerDecision(t)
 	}
 }
 
-// judgeScalerWord returns the condition of a cluster whose head has an autoscaler beside it.
-func judgeScalerWord(t *statusDraft) *verdict {
+// judgeScalerDecision returns the condition of a cluster whose head has an autoscaler beside it.
+func judgeScalerDecision(t *statusDraft) *verdict {
 	switch scaler := t.seen.Scaler; {
 	case !scaler.Connected && !scaler.Since.IsZero() && t.now.Sub(scaler.Since) >= patience && t.head.isReady():
 		return &verdict{false, reason.AutoscalerUnreachable.Of(t.head.Name, reconcile.Stamp(scaler.Since), scaler.Failure)}
 	case !scaler.Heard || !scaler.Connected:
 		return &verdict{false, reason.AutoscalerStarting.Of(t.head.Name)}
-	case scaler.Word.Trouble != "" && !t.head.hasStarted():
+	case scaler.Decision.Error != "" && !t.head.hasStarted():
 		return &verdict{false, reason.AutoscalerStarting.Of(t.head.Name)}
-	case scaler.Word.Trouble != "":
-		return &verdict{false, reason.AutoscalerTrouble.Of(scaler.Word.Trouble)}
-	case len(scaler.Word.Never) > 0:
+	case scaler.Decision.Error != "":
+		return &verdict{false, reason.AutoscalerTrouble.Of(scaler.Decision.Error)}
+	case len(scaler.Decision.Infeasible) > 0:
 		return &verdict{true, reason.Infeasible.Of(describeShapes(t.status.Autoscaling))}
 	default:
 		return &verdict{true, reason.Autoscaled.Of(listSizes(t))}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/autoscaler/protocol"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
@@ -30,26 +30,26 @@ func elastic(edits ...func(*v1beta1.ComputeCluster)) *v1beta1.ComputeCluster {
 
 // wants is an autoscaler that wants so many workers of cpu, and gives back idle ones, the
 // last first.
-func wants(replicas int) func(scalelink.Orders) scalelink.Word {
-	return func(orders scalelink.Orders) scalelink.Word {
-		word := scalelink.Word{Targets: []scalelink.Target{{Group: "cpu", Replicas: replicas, Reason: "3 × {CPU: 1}"}}}
+func wants(replicas int) func(protocol.Snapshot) protocol.Decision {
+	return func(snapshot protocol.Snapshot) protocol.Decision {
+		decision := protocol.Decision{Targets: []protocol.Target{{Group: "cpu", Replicas: replicas, Reason: "3 × {CPU: 1}"}}}
 		kept := replicas
-		for _, group := range orders.Groups {
+		for _, group := range snapshot.Groups {
 			if group.Name == "cpu" {
 				kept = min(max(replicas, group.Min), group.Max)
 			}
 		}
-		var there []scalelink.Pod
-		for _, pod := range orders.Pods {
-			if pod.Group == "cpu" && pod.Stage != scalelink.Leaving {
+		var there []protocol.Pod
+		for _, pod := range snapshot.Pods {
+			if pod.Group == "cpu" && pod.Stage != protocol.Leaving {
 				there = append(there, pod)
 			}
 		}
-		slices.SortFunc(there, func(a, b scalelink.Pod) int { return b.Replica - a.Replica })
+		slices.SortFunc(there, func(a, b protocol.Pod) int { return b.Replica - a.Replica })
 		for _, pod := range there[:max(0, len(there)-kept)] {
-			word.Leaving = append(word.Leaving, scalelink.Leaver{Pod: pod.UID, Node: "00", Reason: scalelink.Idle, Drained: true})
+			decision.Removals = append(decision.Removals, protocol.Removal{Pod: pod.UID, Node: "00", Reason: protocol.Idle, Drained: true})
 		}
-		return word
+		return decision
 	}
 }
 
@@ -93,8 +93,8 @@ func TestAutoscaling(t *testing.T) {
 		}},
 		testkit.Scenario{Name: "nobody-named", Run: func(w *testkit.World) {
 			begun(w)
-			w.Scaler.Says = func(scalelink.Orders) scalelink.Word {
-				return scalelink.Word{Targets: []scalelink.Target{{Group: "cpu", Replicas: 0, Reason: "idle"}}}
+			w.Scaler.Says = func(protocol.Snapshot) protocol.Decision {
+				return protocol.Decision{Targets: []protocol.Target{{Group: "cpu", Replicas: 0, Reason: "idle"}}}
 			}
 			w.After(time.Minute)
 			sizes(w, "demo", map[string]int{"cpu": 2})
@@ -208,10 +208,10 @@ func TestAutoscalerThatIsNotThere(t *testing.T) {
 		}, AnyEpoch: true},
 		testkit.Scenario{Name: "it-cannot-decide", Run: func(w *testkit.World) {
 			begun(w)
-			w.Scaler.Says = func(o scalelink.Orders) scalelink.Word {
-				word := wants(2)(o)
-				word.Trouble = "the control service does not answer"
-				return word
+			w.Scaler.Says = func(o protocol.Snapshot) protocol.Decision {
+				decision := wants(2)(o)
+				decision.Error = "the control service does not answer"
+				return decision
 			}
 			w.Settle()
 			w.Expect("demo", ready, "Autoscaling=False AutoscalerTrouble")
@@ -231,12 +231,12 @@ func TestHostileAutoscaler(t *testing.T) {
 	play(t,
 		testkit.Scenario{Name: "names-others-pods", Run: func(w *testkit.World) {
 			others := begin(w)
-			w.Scaler.Says = func(scalelink.Orders) scalelink.Word {
-				word := scalelink.Word{Targets: []scalelink.Target{{Group: "cpu", Replicas: -7}, {Group: "nonsense", Replicas: 1000}, {Group: "", Replicas: 9}}}
+			w.Scaler.Says = func(protocol.Snapshot) protocol.Decision {
+				decision := protocol.Decision{Targets: []protocol.Target{{Group: "cpu", Replicas: -7}, {Group: "nonsense", Replicas: 1000}, {Group: "", Replicas: 9}}}
 				for _, uid := range append(slices.Clone(others), string(w.Head("demo").UID), "", "nonsense") {
-					word.Leaving = append(word.Leaving, scalelink.Leaver{Pod: uid, Node: "00", Drained: true})
+					decision.Removals = append(decision.Removals, protocol.Removal{Pod: uid, Node: "00", Drained: true})
 				}
-				return word
+				return decision
 			}
 			w.After(time.Minute)
 			sizes(w, "demo", map[string]int{"": 1, "cpu": 2})
@@ -246,12 +246,12 @@ func TestHostileAutoscaler(t *testing.T) {
 			others := begin(w)
 			w.Edit("demo", func(c *v1beta1.ComputeCluster) { *c.Spec.WorkerGroups[0].MinReplicas = 1 })
 			w.Settle()
-			w.Scaler.Says = func(orders scalelink.Orders) scalelink.Word {
-				word := scalelink.Word{Targets: []scalelink.Target{{Group: "cpu", Replicas: 0, Reason: strings.Repeat("x", 500)}}}
-				for _, pod := range orders.Pods {
-					word.Leaving = append(word.Leaving, scalelink.Leaver{Pod: pod.UID, Node: "00", Reason: scalelink.Idle, Drained: true})
+			w.Scaler.Says = func(snapshot protocol.Snapshot) protocol.Decision {
+				decision := protocol.Decision{Targets: []protocol.Target{{Group: "cpu", Replicas: 0, Reason: strings.Repeat("x", 500)}}}
+				for _, pod := range snapshot.Pods {
+					decision.Removals = append(decision.Removals, protocol.Removal{Pod: pod.UID, Node: "00", Reason: protocol.Idle, Drained: true})
 				}
-				return word
+				return decision
 			}
 			w.During(time.Minute) // it does not come to rest: one that is given back is made again
 			sizes(w, "demo", map[string]int{"": 1, "cpu": 1})
@@ -266,10 +266,10 @@ func TestHostileAutoscaler(t *testing.T) {
 func TestWhatTheAutoscalerSays(t *testing.T) {
 	w := testkit.NewWorld(t)
 	begun(w)
-	w.Scaler.Says = func(o scalelink.Orders) scalelink.Word {
-		word := wants(5)(o)
-		word.Never = []scalelink.Infeasible{{Shape: "{GPU: 16}", Count: 1, Reason: "the largest group has 8 GPU"}}
-		return word
+	w.Scaler.Says = func(o protocol.Snapshot) protocol.Decision {
+		decision := wants(5)(o)
+		decision.Infeasible = []protocol.Infeasible{{Shape: "{GPU: 16}", Count: 1, Reason: "the largest group has 8 GPU"}}
+		return decision
 	}
 	w.After(time.Minute)
 	w.Expect("demo", ready, "Autoscaling=True Infeasible")
@@ -288,19 +288,19 @@ func TestWhatTheAutoscalerSays(t *testing.T) {
 	}
 }
 
-// TestWhoIsLeavingIsTold: by the autoscaler's word, and for a lowered maximum with the time
+// TestWhoIsLeavingIsTold: by the autoscaler's decision, and for a lowered maximum with the time
 // at which the pod goes at the latest.
 func TestWhoIsLeavingIsTold(t *testing.T) {
 	w := testkit.NewWorld(t)
 	w.Ray.Busy, w.Ray.WorkTakes = all, longer
 	begun(w)
 	scaledTo(w, 5)
-	w.Scaler.Says = func(o scalelink.Orders) scalelink.Word {
-		word := wants(4)(o)
-		for i := range word.Leaving {
-			word.Leaving[i].Drained = false
+	w.Scaler.Says = func(o protocol.Snapshot) protocol.Decision {
+		decision := wants(4)(o)
+		for i := range decision.Removals {
+			decision.Removals[i].Drained = false
 		}
-		return word
+		return decision
 	}
 	w.Settle()
 	retiring := w.Cluster("demo").Status.Autoscaling.Retiring
@@ -324,12 +324,12 @@ func TestPodsThatNobodyNeedsAnyMore(t *testing.T) {
 	w.Kubelet.Idle = func(pod *corev1.Pod) bool { return pod.Labels[v1beta1.LabelSlot] == "3" }
 	begun(w)
 	scaledTo(w, 4)
-	w.Scaler.Says = func(o scalelink.Orders) scalelink.Word {
-		word := wants(2)(o)
-		for i := range word.Leaving {
-			word.Leaving[i].Node, word.Leaving[i].Reason = "", scalelink.Unneeded
+	w.Scaler.Says = func(o protocol.Snapshot) protocol.Decision {
+		decision := wants(2)(o)
+		for i := range decision.Removals {
+			decision.Removals[i].Node, decision.Removals[i].Reason = "", protocol.Unneeded
 		}
-		return word
+		return decision
 	}
 	w.After(time.Minute)
 	sizes(w, "demo", map[string]int{"cpu": 3})

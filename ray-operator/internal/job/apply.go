@@ -22,8 +22,8 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/runs"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/nodes"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/jobs"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
@@ -164,15 +164,15 @@ func (r *Reconciler) askHead(ctx context.Context, job *v1beta1.ClusterJob, seen 
 	}
 	ask, head := plan.Ask, plan.Ask.Head
 	cluster := types.NamespacedName{Namespace: job.Namespace, Name: head.Labels[v1beta1.LabelCluster]}
-	want := runs.Want{
-		At: runs.Place{
+	want := jobs.Want{
+		At: jobs.Place{
 			Cluster: cluster, Head: head.UID,
 			Jobs: net.JoinHostPort(head.Status.PodIP, strconv.Itoa(int(pod.DashboardPort(head)))),
 			GCS:  net.JoinHostPort(head.Status.PodIP, strconv.Itoa(pod.PortGCS)),
 		},
 		ID: ask.ID, Session: ask.Session, Stop: ask.Stop, Lines: LastLines,
 	}
-	want.At.Token, want.At.Trust = r.tokenOf(head, seen.Cluster), headwatch.TrustOf(r.Live, head)
+	want.At.Token, want.At.Trust = r.tokenOf(head, seen.Cluster), nodes.TrustOf(r.Live, head)
 	if ask.Submit {
 		until, err := r.renewPermit(ctx, job)
 		if err != nil {
@@ -196,13 +196,13 @@ func (r *Reconciler) tokenOf(head *corev1.Pod, cluster *v1beta1.ComputeCluster) 
 		if secret == "" {
 			return nil
 		}
-		return headwatch.TokenFrom(r.Live, types.NamespacedName{Namespace: head.Namespace, Name: secret})
+		return nodes.TokenFrom(r.Live, types.NamespacedName{Namespace: head.Namespace, Name: secret})
 	}
 	owner := naming.Controller(head) // one that is gone, while its head still goes
 	if owner == nil {
 		return nil
 	}
-	return headwatch.TokenOwnedBy(r.Live, types.NamespacedName{Namespace: head.Namespace, Name: naming.TokenSecret(owner.Name)}, owner.UID)
+	return nodes.TokenOwnedBy(r.Live, types.NamespacedName{Namespace: head.Namespace, Name: naming.TokenSecret(owner.Name)}, owner.UID)
 }
 
 // renewPermit gives the time up to which the job's attempt may be submitted, and its clusters may go. Where the one

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/runs"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/jobs"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 	"github.com/heliostat-dev/heliostat/ray-operator/validate"
@@ -35,7 +35,7 @@ type Seen struct {
 	// Line is where the job stands among those that wait for the cluster.
 	Line Line
 	// Answer is what the head said last, if Heard.
-	Answer runs.Answer
+	Answer jobs.Answer
 	Heard  bool
 }
 

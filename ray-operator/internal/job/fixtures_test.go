@@ -9,7 +9,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/runs"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/jobs"
 )
 
 var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -104,7 +104,7 @@ func demo() *v1beta1.ComputeCluster {
 
 // seen is what a pass sees of a job with a record: demo with its head, which answers.
 func seen(record Record, edits ...func(*Seen)) Seen {
-	s := Seen{Record: record, Cluster: demo(), Head: head(), Heard: true, Answer: runs.Answer{At: now, Session: session}}
+	s := Seen{Record: record, Cluster: demo(), Head: head(), Heard: true, Answer: jobs.Answer{At: now, Session: session}}
 	for _, edit := range edits {
 		edit(&s)
 	}
@@ -142,7 +142,7 @@ func silent(seconds int64) func(*Seen) {
 	}
 }
 
-func noHead(s *Seen) { s.Head, s.Heard, s.Answer = nil, false, runs.Answer{} }
+func noHead(s *Seen) { s.Head, s.Heard, s.Answer = nil, false, jobs.Answer{} }
 
 func noCluster(s *Seen) { noHead(s); s.Cluster = nil }
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/runs"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/jobs"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
@@ -49,7 +49,7 @@ func submission(job *v1beta1.ClusterJob, attempt int32) (*headclient.Submission,
 			s.Resources[name] = quantity.AsApproximateFloat64()
 		}
 	}
-	s.Metadata[runs.MetadataPayload], err = hashPayload(job, attempt)
+	s.Metadata[jobs.MetadataPayload], err = hashPayload(job, attempt)
 	return s, err
 }
 

@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/runs"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/jobs"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
@@ -129,7 +129,7 @@ func submitted(t *testing.T, job *v1beta1.ClusterJob, attempt int32) (payload st
 		t.Fatal(err)
 	}
 	vars, _ = environment["env_vars"].(map[string]any)
-	return s.Metadata[runs.MetadataPayload], environment, vars
+	return s.Metadata[jobs.MetadataPayload], environment, vars
 }
 
 func raw(text string) *runtime.RawExtension { return &runtime.RawExtension{Raw: []byte(text)} }

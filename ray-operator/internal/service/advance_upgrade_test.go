@@ -9,7 +9,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/services"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/upgrade"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -88,7 +88,7 @@ func TestUpgradeWaitsForWhatANewOperatorHasYetToHear(t *testing.T) {
 	}
 }
 
-func unheardOf(c *Cluster) { c.Heard, c.Answer = false, serving.Answer{} }
+func unheardOf(c *Cluster) { c.Heard, c.Answer = false, services.Answer{} }
 func unasked(c *Cluster)   { c.Answer.Probes = nil }
 
 // TestDoubt_SparesAVersionThatLostPods: a change was healthy for a moment, and then none of its proxies answers.

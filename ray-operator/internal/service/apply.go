@@ -17,7 +17,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/nodes"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
@@ -153,9 +153,9 @@ func (r *Reconciler) publishWants(service *v1beta1.ClusterService, plan Plan) {
 	for _, want := range plan.Wants {
 		cluster := client.ObjectKeyFromObject(want.Cluster)
 		if secret := pod.TokenSecret(want.Cluster.ComputeCluster); secret != "" {
-			want.At.Token = headwatch.TokenFrom(r.Live, types.NamespacedName{Namespace: service.Namespace, Name: secret})
+			want.At.Token = nodes.TokenFrom(r.Live, types.NamespacedName{Namespace: service.Namespace, Name: secret})
 		}
-		want.At.Trust = headwatch.TrustOf(r.Live, want.Cluster.Head)
+		want.At.Trust = nodes.TrustOf(r.Live, want.Cluster.Head)
 		r.Heads.Want(cluster, name, want.Want)
 		kept = append(kept, cluster)
 	}

@@ -9,7 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/services"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -18,7 +18,7 @@ import (
 const failing = 3
 
 // idlePath is what Serve's proxies answer themselves. It is no request to an application, which would wake it.
-const idlePath = serving.IdlePath
+const idlePath = services.IdlePath
 
 // drained is what Serve's proxy says of itself on a Ray node that its last replica has left. It goes on answering
 // requests, and the head names the proxy of the replica's new place a moment later.
@@ -51,8 +51,8 @@ func countAnswers(s *state, cluster *Cluster, pods []*corev1.Pod) (answering, fa
 }
 
 // probeOf returns the question to the proxy of a pod.
-func probeOf(s *state, cluster *Cluster, pod *corev1.Pod) serving.Probe {
-	return serving.Probe{Pod: pod.UID, Address: address(pod, proxyPort(s, cluster, pod)), Path: healthPath(s), TLS: speaksTLS(s, cluster)}
+func probeOf(s *state, cluster *Cluster, pod *corev1.Pod) services.Probe {
+	return services.Probe{Pod: pod.UID, Address: address(pod, proxyPort(s, cluster, pod)), Path: healthPath(s), TLS: speaksTLS(s, cluster)}
 }
 
 // speaksTLS reports whether the proxies of a cluster speak HTTPS only, by what its own version says.
@@ -87,27 +87,27 @@ func proxyPort(s *state, cluster *Cluster, pod *corev1.Pod) int32 {
 
 // candidateDoor returns the question to the candidate through its Service, if it is its cluster and there
 // is one to ask.
-func candidateDoor(s *state, cluster *Cluster) (serving.Probe, bool) {
+func candidateDoor(s *state, cluster *Cluster) (services.Probe, bool) {
 	if cluster == nil || s.record.Candidate == nil || cluster.Name != s.clusterName(s.record.Candidate) {
-		return serving.Probe{}, false
+		return services.Probe{}, false
 	}
 	return doorOf(s, s.seen.Versions[naming.ServeVersion(cluster.Name)])
 }
 
 // serviceDoor returns the question to the applications through the service's own address, if it has one that
 // can be asked.
-func serviceDoor(s *state) (serving.Probe, bool) {
+func serviceDoor(s *state) (services.Probe, bool) {
 	found, _ := s.seen.Standing[kindService].Object.(*corev1.Service)
 	return doorOf(s, found)
 }
 
 // doorOf returns the question to the applications through a Service, nil where it is not there.
-func doorOf(s *state, found *corev1.Service) (serving.Probe, bool) {
+func doorOf(s *state, found *corev1.Service) (services.Probe, bool) {
 	if found == nil || found.Spec.ClusterIP == "" || found.Spec.ClusterIP == corev1.ClusterIPNone || len(found.Spec.Ports) == 0 {
-		return serving.Probe{}, false
+		return services.Probe{}, false
 	}
 	port := strconv.Itoa(int(found.Spec.Ports[0].Port))
-	return serving.Probe{Address: net.JoinHostPort(found.Spec.ClusterIP, port), Path: healthPath(s), TLS: speaksTLS(s, nil)}, true
+	return services.Probe{Address: net.JoinHostPort(found.Spec.ClusterIP, port), Path: healthPath(s), TLS: speaksTLS(s, nil)}, true
 }
 
 // isReached reports whether a service that was not ready answers through its own address: endpoints

@@ -14,7 +14,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/services"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/upgrade"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
@@ -108,7 +108,7 @@ func (s *situation) runs(cluster int, open bool) *Cluster {
 		},
 		Spec: *s.service.Spec.ClusterTemplate.Spec.DeepCopy(),
 	}}
-	made.Answer = serving.Answer{At: at(), Probes: map[serving.Probe]serving.Reply{}, Serving: headclient.Serving{
+	made.Answer = services.Answer{At: at(), Probes: map[services.Probe]services.Reply{}, Serving: headclient.Serving{
 		Running: true, Applications: map[string]headclient.Application{"text": {
 			Name: "text", State: headclient.ApplicationRunning, Declarative: true, Deployments: []headclient.Deployment{{Name: "D", Wanted: 2, Running: 2}},
 		}},
@@ -135,8 +135,8 @@ func (s *situation) runs(cluster int, open bool) *Cluster {
 
 // answers has the proxy of a pod answer or fail, as often as is believed.
 func (c *Cluster) answers(pod *corev1.Pod, ok bool) {
-	probe := serving.Probe{Pod: pod.UID, Address: address(pod, 8000), Path: "/-/healthz"}
-	c.Answer.Probes[probe] = serving.Reply{OK: ok, Times: failing, Why: "status 500"}
+	probe := services.Probe{Pod: pod.UID, Address: address(pod, 8000), Path: "/-/healthz"}
+	c.Answer.Probes[probe] = services.Reply{OK: ok, Times: failing, Why: "status 500"}
 }
 
 // takes has a side's head have taken what is asked of it.

@@ -20,7 +20,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/services"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/stranded"
@@ -61,7 +61,7 @@ type Cluster struct {
 	Pods []*corev1.Pod
 	// Head is the live one, nil if there is none.
 	Head   *corev1.Pod
-	Answer serving.Answer
+	Answer services.Answer
 	Heard  bool
 	// Stranded are those of the pods that nothing may wait for any more, on lost nodes; StrandsIn
 	// is after how long there may be another, 0 for never.

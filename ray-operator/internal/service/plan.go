@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/services"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -67,7 +67,7 @@ type Change struct{ Seen, Wanted *v1beta1.ComputeCluster }
 // Want is what is wanted of the head of a cluster.
 type Want struct {
 	Cluster *Cluster
-	serving.Want
+	services.Want
 }
 
 // Empty reports whether the plan writes nothing.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/services"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/stranded"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -158,7 +158,7 @@ func (v *provisioner) removeApplications() {
 	case !cluster.Heard || cluster.Answer.At.IsZero():
 		v.addWant(cluster, nil)
 	default:
-		v.addWant(cluster, &serving.Config{
+		v.addWant(cluster, &services.Config{
 			Digest: leaveDigest(v.record.Applications), Applications: map[string]json.RawMessage{}, Drop: askedNames(v.state),
 			Options: optionsOf(v.findRevision(v.record.Active.Revision), 100, cluster.Head),
 		})

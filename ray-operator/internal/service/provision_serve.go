@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/services"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/serveconfig"
 )
 
@@ -33,7 +33,7 @@ func (v *provisioner) requestConfiguration(side *Side) {
 		return
 	}
 	digest, bounds := v.digestOf(side), v.boundsOf(side)
-	config := &serving.Config{
+	config := &services.Config{
 		Digest: digest, Applications: map[string]json.RawMessage{}, Options: optionsOf(revision, v.capacityOf(side), cluster.Head),
 		Taken: side.Taken == digest && side.Head == string(cluster.Head.UID), Alone: v.ownsClusters(),
 		Retry: revision.ID == side.Good || side == &v.record.Active && side.Good == "",
@@ -75,9 +75,9 @@ func askedNames(s *state) []string {
 }
 
 // addWant adds what is wanted of a cluster's head.
-func (v *provisioner) addWant(cluster *Cluster, config *serving.Config) {
-	want := Want{Cluster: cluster, Want: serving.Want{
-		At:     serving.Place{Head: cluster.Head.UID, Address: address(cluster.Head, pod.DashboardPort(cluster.Head))},
+func (v *provisioner) addWant(cluster *Cluster, config *services.Config) {
+	want := Want{Cluster: cluster, Want: services.Want{
+		At:     services.Place{Head: cluster.Head.UID, Address: address(cluster.Head, pod.DashboardPort(cluster.Head))},
 		Config: config, Close: v.closing[cluster.Name], Every: whileSteady,
 	}}
 	active := &v.record.Active

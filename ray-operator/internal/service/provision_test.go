@@ -11,7 +11,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/services"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
@@ -172,7 +172,7 @@ func TestInquire_AsksTheDoorWhileItMatters(t *testing.T) {
 		door.Spec.ClusterIP = "10.1.2.3"
 		s.seen.Standing[kindService] = reconcile.Standing{Presence: reconcile.Ours, Object: door}
 		s.service.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionReady, Status: ready}}
-		asked := slices.ContainsFunc(s.decide().Wants[0].Probes, func(probe serving.Probe) bool { return strings.HasPrefix(probe.Address, "10.1.2.3:") })
+		asked := slices.ContainsFunc(s.decide().Wants[0].Probes, func(probe services.Probe) bool { return strings.HasPrefix(probe.Address, "10.1.2.3:") })
 		if asked != want {
 			t.Errorf("Ready is %s: its address is asked: %t", ready, asked)
 		}

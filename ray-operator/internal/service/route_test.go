@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/services"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/upgrade"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
@@ -29,7 +29,7 @@ func TestShare_NeverTakesTheLastRequests(t *testing.T) {
 			delete(pod.Labels, naming.ServeLabel("text"))
 		}
 		if !c.asked {
-			active.Answer.Probes = map[serving.Probe]serving.Reply{}
+			active.Answer.Probes = map[services.Probe]services.Reply{}
 		}
 		s.seen.Record.Active.Good = s.seen.Record.Active.Revision
 		s.seen.Record.Shift = upgrade.Shift{Active: 100, Candidate: 100, Proven: true, Back: true, At: time.Unix(now, 0)}

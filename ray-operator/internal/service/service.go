@@ -28,23 +28,23 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/services"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 )
 
-// Board is the part of a serving.Watch that a controller of services uses.
+// Board is the part of a services.Watch that a controller of services uses.
 type Board interface {
 	// Want says what a service wants of a cluster, in place of what it said before. It never
 	// blocks; saying the same again changes nothing.
-	Want(cluster, service types.NamespacedName, want serving.Want)
+	Want(cluster, service types.NamespacedName, want services.Want)
 	// Forget ends what a service wants of all clusters but those that are kept.
 	Forget(service types.NamespacedName, keep ...types.NamespacedName)
 	// Last is what was heard last from the head that is the pod of this UID, with Taken and
 	// Refused as far as they are about what the service wants. It is false before the first
 	// answer or failure.
-	Last(cluster, service types.NamespacedName, head types.UID) (serving.Answer, bool)
+	Last(cluster, service types.NamespacedName, head types.UID) (services.Answer, bool)
 }
 
 // Reconciler reconciles ClusterServices. What it remembers makes it one that is not copied.

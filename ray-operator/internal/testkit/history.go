@@ -26,7 +26,7 @@ type History struct {
 	pods     map[types.UID]*corev1.Pod
 	objects  map[types.UID]client.Object
 	broken   []string
-	jobs     jobs
+	jobs     jobsKnown
 	// past is set while an operator acts that sees the past.
 	past bool
 	// silent are nodes that do not answer: what terminates there holds nobody up.

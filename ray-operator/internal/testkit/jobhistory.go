@@ -13,8 +13,8 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/job"
 )
 
-// jobs is what a History knows of jobs.
-type jobs struct {
+// jobsKnown is what a History knows of jobs.
+type jobsKnown struct {
 	// known are all jobs by their UIDs, those that are gone included.
 	known map[types.UID]*jobKnown
 	// moves are the changes of phase that were told.
@@ -37,8 +37,8 @@ type jobKnown struct {
 	ran   map[int32]Run
 }
 
-func newJobHistory() jobs {
-	return jobs{known: map[types.UID]*jobKnown{}, moves: map[job.Move]bool{}, ownerOf: map[types.UID]types.UID{}}
+func newJobHistory() jobsKnown {
+	return jobsKnown{known: map[types.UID]*jobKnown{}, moves: map[job.Move]bool{}, ownerOf: map[types.UID]types.UID{}}
 }
 
 // Moves are the changes of phase that jobs were told to have made.

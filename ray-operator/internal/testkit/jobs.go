@@ -42,7 +42,7 @@ type Process struct {
 	Lines []string
 }
 
-// Jobs stands in for the job APIs of all heads and, as a runs.Source, for what asks them in
+// Jobs stands in for the job APIs of all heads and, as a jobs.Source, for what asks them in
 // the background. A head answers while its pod runs; what it knows goes with its session.
 type Jobs struct {
 	// Program says what becomes of a submission; nil is a short run that succeeds.

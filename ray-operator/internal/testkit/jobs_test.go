@@ -8,28 +8,28 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/runs"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/jobs"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
 var name = types.NamespacedName{Namespace: testkit.Namespace, Name: "train"}
 
 // wanted is a world with a head and what is wanted of it first: who it is.
-func wanted(t *testing.T) (*testkit.World, runs.Want) {
+func wanted(t *testing.T) (*testkit.World, jobs.Want) {
 	t.Helper()
 	w := testkit.NewWorld(t)
 	w.Create(testkit.Cluster("demo"))
 	w.Settle()
-	return w, runs.Want{
-		At: runs.Place{Head: w.Head("demo").UID}, ID: "train-1", Until: w.Clock.Now().Add(time.Hour), Lines: 1,
+	return w, jobs.Want{
+		At: jobs.Place{Head: w.Head("demo").UID}, ID: "train-1", Until: w.Clock.Now().Add(time.Hour), Lines: 1,
 		Submission: &headclient.Submission{ID: "train-1", Metadata: map[string]string{
-			"heliostat.dev/job-uid": "train-uid", "heliostat.dev/attempt": "1", runs.MetadataPayload: "this",
+			"heliostat.dev/job-uid": "train-uid", "heliostat.dev/attempt": "1", jobs.MetadataPayload: "this",
 		}},
 	}
 }
 
 // answer says what is wanted, lets the world go on, and gives what was heard.
-func answer(w *testkit.World, want runs.Want, while time.Duration) runs.Answer {
+func answer(w *testkit.World, want jobs.Want, while time.Duration) jobs.Answer {
 	w.Helper()
 	w.Jobs.Want(name, want)
 	w.Clock.Step(time.Millisecond)
@@ -46,7 +46,7 @@ func answer(w *testkit.World, want runs.Want, while time.Duration) runs.Answer {
 }
 
 // heard is an answer in short.
-func heard(said runs.Answer) string {
+func heard(said jobs.Answer) string {
 	return fmt.Sprintf("known %v, asked %v, submitted %v, %s, foreign %v, lines %q",
 		said.Known, !said.Asked.IsZero(), !said.Submitted.IsZero(), said.Job.Status, said.Foreign, said.Tail.Lines)
 }
@@ -57,19 +57,19 @@ func TestJobsKeepTheContract(t *testing.T) {
 	w, want := wanted(t)
 	session := answer(w, want, time.Second).Session.Name
 	theirs := *want.Submission
-	theirs.Metadata = map[string]string{"heliostat.dev/job-uid": "other", "heliostat.dev/attempt": "1", runs.MetadataPayload: "that"}
+	theirs.Metadata = map[string]string{"heliostat.dev/job-uid": "other", "heliostat.dev/attempt": "1", jobs.MetadataPayload: "that"}
 	for _, test := range []struct {
 		name string
-		edit func(*runs.Want)
+		edit func(*jobs.Want)
 		want string
 	}{
-		{"without a session", func(w *runs.Want) { w.Session = "" }, `known false, asked false, submitted false, , foreign false, lines []`},
-		{"in another session", func(w *runs.Want) { w.Session = "another" }, `known false, asked false, submitted false, , foreign false, lines []`},
-		{"without a permit", func(of *runs.Want) { of.Until = w.Clock.Now() }, `known false, asked true, submitted false, , foreign false, lines []`},
-		{"to be stopped", func(w *runs.Want) { w.Stop = true }, `known false, asked true, submitted false, , foreign false, lines []`},
-		{"submitted", func(*runs.Want) {}, `known true, asked true, submitted true, SUCCEEDED, foreign false, lines ["done"]`},
-		{"asked again", func(*runs.Want) {}, `known true, asked true, submitted true, SUCCEEDED, foreign false, lines ["done"]`},
-		{"under a name that is used", func(w *runs.Want) { w.Submission = &theirs }, `known true, asked true, submitted false, SUCCEEDED, foreign true, lines []`},
+		{"without a session", func(w *jobs.Want) { w.Session = "" }, `known false, asked false, submitted false, , foreign false, lines []`},
+		{"in another session", func(w *jobs.Want) { w.Session = "another" }, `known false, asked false, submitted false, , foreign false, lines []`},
+		{"without a permit", func(of *jobs.Want) { of.Until = w.Clock.Now() }, `known false, asked true, submitted false, , foreign false, lines []`},
+		{"to be stopped", func(w *jobs.Want) { w.Stop = true }, `known false, asked true, submitted false, , foreign false, lines []`},
+		{"submitted", func(*jobs.Want) {}, `known true, asked true, submitted true, SUCCEEDED, foreign false, lines ["done"]`},
+		{"asked again", func(*jobs.Want) {}, `known true, asked true, submitted true, SUCCEEDED, foreign false, lines ["done"]`},
+		{"under a name that is used", func(w *jobs.Want) { w.Submission = &theirs }, `known true, asked true, submitted false, SUCCEEDED, foreign true, lines []`},
 	} {
 		w.Jobs.Forget(name)
 		of := want

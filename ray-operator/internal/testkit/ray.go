@@ -10,10 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/nodes"
 )
 
-// Ray stands in for all heads and, as a headwatch.Source, for what asks them in the
+// Ray stands in for all heads and, as a nodes.Source, for what asks them in the
 // background: a pod that is ready is a node of its head, and one that must be drained is
 // dead once its work is done.
 type Ray struct {
@@ -36,13 +36,13 @@ type Ray struct {
 }
 
 type question struct {
-	headwatch.Target
+	nodes.Target
 	at time.Time
 }
 
 type answer struct {
 	head types.UID
-	headwatch.Answer
+	nodes.Answer
 }
 
 func newRay(w *World) *Ray {
@@ -57,7 +57,7 @@ func (r *Ray) restart() {
 }
 
 // Want says what to ask of a cluster's head from now on.
-func (r *Ray) Want(name types.NamespacedName, target headwatch.Target) {
+func (r *Ray) Want(name types.NamespacedName, target nodes.Target) {
 	now := r.world.Clock.Now()
 	before := r.asked[name]
 	switch {
@@ -78,7 +78,7 @@ func (r *Ray) Forget(name types.NamespacedName) {
 }
 
 // Last is what the head of that UID said last.
-func (r *Ray) Last(name types.NamespacedName, head types.UID) (headwatch.Answer, bool) {
+func (r *Ray) Last(name types.NamespacedName, head types.UID) (nodes.Answer, bool) {
 	last, ok := r.answers[name]
 	return last.Answer, ok && last.head == head
 }
@@ -100,7 +100,7 @@ func (r *Ray) step() (changed bool, next time.Duration) {
 		after := answer{question.Head, r.answer(name, question, before.Answer)}
 		r.answers[name] = after
 		changed = true
-		if !known || headwatch.HasNews(before.Answer, after.Answer) {
+		if !known || nodes.HasNews(before.Answer, after.Answer) {
 			r.world.due[request{clusterKind, name}] = now
 		}
 	}
@@ -120,7 +120,7 @@ func (r *Ray) awaited(q *question) bool {
 }
 
 // answer is what a head says now, given what it said last.
-func (r *Ray) answer(name types.NamespacedName, q *question, last headwatch.Answer) headwatch.Answer {
+func (r *Ray) answer(name types.NamespacedName, q *question, last nodes.Answer) nodes.Answer {
 	pods := r.world.podsOf(name)
 	i := slices.IndexFunc(pods, func(p *corev1.Pod) bool { return p.UID == q.Head })
 	now := r.world.Clock.Now()
@@ -128,9 +128,9 @@ func (r *Ray) answer(name types.NamespacedName, q *question, last headwatch.Answ
 		last.Failure = headclient.Unavailable
 		return last
 	}
-	said := headwatch.Answer{At: now, Nodes: map[types.UID]headwatch.Node{}}
+	said := nodes.Answer{At: now, Nodes: map[types.UID]nodes.Node{}}
 	if q.Activity {
-		said.Use = headwatch.Use{At: now, Active: r.IdleSince.IsZero(), IdleSince: r.IdleSince}
+		said.Use = nodes.Use{At: now, Active: r.IdleSince.IsZero(), IdleSince: r.IdleSince}
 	}
 	for _, wish := range q.Drains {
 		if r.drains[wish.Pod].IsZero() {
@@ -142,7 +142,7 @@ func (r *Ray) answer(name types.NamespacedName, q *question, last headwatch.Answ
 	}
 	for _, pod := range pods {
 		if isReady(pod) {
-			said.Nodes[pod.UID] = headwatch.Node{State: r.state(pod), Total: r.amounts[pod.UID]}
+			said.Nodes[pod.UID] = nodes.Node{State: r.state(pod), Total: r.amounts[pod.UID]}
 		}
 	}
 	return said

@@ -8,13 +8,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/runs"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/jobs"
 )
 
 // query is what is wanted of one job and known of it.
 type query struct {
-	want   runs.Want
-	answer runs.Answer
+	want   jobs.Want
+	answer jobs.Answer
 	// answered: there is an answer; owed: one is owed to something that was newly wanted.
 	answered, owed bool
 	// at is when it has its next turn, zero if never; changed sets the pace.
@@ -36,8 +36,8 @@ const (
 // restart forgets what the operator's process knew.
 func (j *Jobs) restart() { j.queries = map[types.NamespacedName]*query{} }
 
-// Want is runs.Source's.
-func (j *Jobs) Want(name types.NamespacedName, want runs.Want) {
+// Want is jobs.Source's.
+func (j *Jobs) Want(name types.NamespacedName, want jobs.Want) {
 	now := j.world.Clock.Now()
 	q := j.queries[name]
 	if q == nil || !samePlace(q.want.At, want.At) || q.want.ID != want.ID || q.want.Session != want.Session {
@@ -50,22 +50,22 @@ func (j *Jobs) Want(name types.NamespacedName, want runs.Want) {
 	}
 }
 
-func samePlace(a, b runs.Place) bool {
+func samePlace(a, b jobs.Place) bool {
 	return a.Cluster == b.Cluster && a.Head == b.Head && a.Jobs == b.Jobs && a.GCS == b.GCS && (a.Token == nil) == (b.Token == nil)
 }
 
-func submittable(want runs.Want, now time.Time) bool {
+func submittable(want jobs.Want, now time.Time) bool {
 	return want.Submission != nil && !want.Stop && now.Before(want.Until)
 }
 
-// Forget is runs.Source's.
+// Forget is jobs.Source's.
 func (j *Jobs) Forget(name types.NamespacedName) { delete(j.queries, name) }
 
-// Last is runs.Source's.
-func (j *Jobs) Last(name types.NamespacedName, head types.UID, id string) (runs.Answer, bool) {
+// Last is jobs.Source's.
+func (j *Jobs) Last(name types.NamespacedName, head types.UID, id string) (jobs.Answer, bool) {
 	q := j.queries[name]
 	if q == nil || q.want.At.Head != head || q.want.ID != id || !q.answered {
-		return runs.Answer{}, false
+		return jobs.Answer{}, false
 	}
 	return q.answer, true
 }
@@ -110,7 +110,7 @@ func (j *Jobs) turn(name types.NamespacedName, q *query) {
 		q.answer.Failure, q.answer.Err, q.met = headclient.KindOf(err), err, false
 		q.missed()
 	}
-	if q.owed || runs.HasNews(before, q.answer) {
+	if q.owed || jobs.HasNews(before, q.answer) {
 		j.world.due[request{jobKind, name}] = now
 		q.changed = now
 	}
@@ -243,7 +243,7 @@ func (j *Jobs) look(q *query, l *life) {
 	q.answer.Job = s.job
 	if asked := q.want.Submission; asked != nil {
 		q.unsure = false
-		q.answer.Foreign = s.asked.Metadata[runs.MetadataPayload] != asked.Metadata[runs.MetadataPayload]
+		q.answer.Foreign = s.asked.Metadata[jobs.MetadataPayload] != asked.Metadata[jobs.MetadataPayload]
 		if !q.answer.Foreign && q.answer.Submitted.IsZero() {
 			q.answer.Submitted = now
 		}

@@ -10,22 +10,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink/steer"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/autoscaler/protocol"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/autoscaler/protocol/client"
 )
 
-// Scaler stands in for the autoscalers beside all heads and, as a steer.Source, for the
+// Scaler stands in for the autoscalers beside all heads and, as a client.Source, for the
 // streams to them.
 type Scaler struct {
-	// Says is what an autoscaler makes of its orders; nil is none that was ever heard.
-	Says func(scalelink.Orders) scalelink.Word
+	// Says is what an autoscaler makes of its snapshot; nil is none that was ever heard.
+	Says func(protocol.Snapshot) protocol.Decision
 	// Away: no stream is up.
 	Away bool
 
 	world *World
 	// wanted and heard are what the operator wants and what it knows; they go with its process.
-	wanted map[types.NamespacedName]steer.Target
-	heard  map[types.NamespacedName]steer.Answer
+	wanted map[types.NamespacedName]client.Target
+	heard  map[types.NamespacedName]client.Answer
 }
 
 func newScaler(w *World) *Scaler {
@@ -36,25 +36,25 @@ func newScaler(w *World) *Scaler {
 
 // restart forgets what the operator's process knew.
 func (s *Scaler) restart() {
-	s.wanted, s.heard = map[types.NamespacedName]steer.Target{}, map[types.NamespacedName]steer.Answer{}
+	s.wanted, s.heard = map[types.NamespacedName]client.Target{}, map[types.NamespacedName]client.Answer{}
 }
 
-// Want is steer.Source's.
-func (s *Scaler) Want(name types.NamespacedName, target steer.Target) {
+// Want is client.Source's.
+func (s *Scaler) Want(name types.NamespacedName, target client.Target) {
 	if s.wanted[name].Head != target.Head {
 		delete(s.heard, name)
 	}
 	s.wanted[name] = target
 }
 
-// Forget is steer.Source's.
+// Forget is client.Source's.
 func (s *Scaler) Forget(name types.NamespacedName) {
 	delete(s.wanted, name)
 	delete(s.heard, name)
 }
 
-// Last is steer.Source's.
-func (s *Scaler) Last(name types.NamespacedName, head types.UID) (steer.Answer, bool) {
+// Last is client.Source's.
+func (s *Scaler) Last(name types.NamespacedName, head types.UID) (client.Answer, bool) {
 	answer, ok := s.heard[name]
 	return answer, ok && s.wanted[name].Head == head
 }
@@ -76,7 +76,7 @@ func (s *Scaler) step() bool {
 }
 
 // answer is what is known of an autoscaler now, nil while there is nothing to know.
-func (s *Scaler) answer(name types.NamespacedName, before steer.Answer) *steer.Answer {
+func (s *Scaler) answer(name types.NamespacedName, before client.Answer) *client.Answer {
 	target, now := s.wanted[name], s.world.Clock.Now()
 	up := slices.ContainsFunc(s.world.podsOf(name), func(pod *corev1.Pod) bool { return pod.UID == target.Head && isReady(pod) })
 	switch {
@@ -89,12 +89,12 @@ func (s *Scaler) answer(name types.NamespacedName, before steer.Answer) *steer.A
 		}
 		return &before
 	}
-	word := s.Says(target.Orders)
-	word.Head = string(target.Head)
-	return &steer.Answer{Word: word, At: now, Connected: true}
+	decision := s.Says(target.Snapshot)
+	decision.Head = string(target.Head)
+	return &client.Answer{Decision: decision, At: now, Connected: true}
 }
 
 // alike reports whether two answers mean the same: when one came does not matter.
-func alike(a, b steer.Answer) bool {
-	return a.Connected == b.Connected && a.Failure == b.Failure && a.FailingSince.Equal(b.FailingSince) && reflect.DeepEqual(a.Word, b.Word)
+func alike(a, b client.Answer) bool {
+	return a.Connected == b.Connected && a.Failure == b.Failure && a.FailingSince.Equal(b.FailingSince) && reflect.DeepEqual(a.Decision, b.Decision)
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/services"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
@@ -46,7 +46,7 @@ type Serving struct {
 	// Silent tells of heads that do not answer; nil is none.
 	Silent func(*corev1.Pod) bool
 	// Refuse gives why a head does not take a service's part; nil and "" are that it does.
-	Refuse func(cluster string, config *serving.Config) string
+	Refuse func(cluster string, config *services.Config) string
 	world  *World
 	// running is what heads run, by the UIDs of their pods.
 	running map[types.UID]map[string]*deployed
@@ -67,7 +67,7 @@ type Serving struct {
 	asked   int
 	excused int
 	// wanted and told are what the operator wants of clusters, by service, and knows; they go with its process.
-	wanted map[types.NamespacedName]map[types.NamespacedName]serving.Want
+	wanted map[types.NamespacedName]map[types.NamespacedName]services.Want
 	told   map[types.NamespacedName]map[types.NamespacedName]saidBy
 }
 
@@ -87,7 +87,7 @@ type deployed struct {
 // saidBy is an answer with the head that gave it.
 type saidBy struct {
 	head   types.UID
-	answer serving.Answer
+	answer services.Answer
 }
 
 func newServing(w *World) *Serving {
@@ -98,7 +98,7 @@ func newServing(w *World) *Serving {
 
 // restart forgets what the operator's process knew.
 func (s *Serving) restart() {
-	s.wanted, s.told = map[types.NamespacedName]map[types.NamespacedName]serving.Want{}, map[types.NamespacedName]map[types.NamespacedName]saidBy{}
+	s.wanted, s.told = map[types.NamespacedName]map[types.NamespacedName]services.Want{}, map[types.NamespacedName]map[types.NamespacedName]saidBy{}
 }
 
 // Starts is how often an application was started on a cluster, with the same or with another
@@ -162,11 +162,11 @@ func (s *Serving) step() (changed bool, next time.Duration) {
 }
 
 // byHead is what services want of a cluster, by the head of which each wants it.
-func (s *Serving) byHead(cluster types.NamespacedName) map[types.UID]map[types.NamespacedName]serving.Want {
-	heads := map[types.UID]map[types.NamespacedName]serving.Want{}
+func (s *Serving) byHead(cluster types.NamespacedName) map[types.UID]map[types.NamespacedName]services.Want {
+	heads := map[types.UID]map[types.NamespacedName]services.Want{}
 	for service, want := range s.wanted[cluster] {
 		if heads[want.At.Head] == nil {
-			heads[want.At.Head] = map[types.NamespacedName]serving.Want{}
+			heads[want.At.Head] = map[types.NamespacedName]services.Want{}
 		}
 		heads[want.At.Head][service] = want
 	}
@@ -175,11 +175,11 @@ func (s *Serving) byHead(cluster types.NamespacedName) map[types.UID]map[types.N
 
 // tell has a head take what services want, and answer each that it has something new for, which wakes the operator. It
 // reports whether there was one.
-func (s *Serving) tell(cluster types.NamespacedName, head *corev1.Pod, wants map[types.NamespacedName]serving.Want) (changed bool) {
-	answer, outcomes := s.answer(head, serving.Together(wants))
+func (s *Serving) tell(cluster types.NamespacedName, head *corev1.Pod, wants map[types.NamespacedName]services.Want) (changed bool) {
+	answer, outcomes := s.answer(head, services.Together(wants))
 	for service := range wants {
 		answer.Outcome = outcomes[service]
-		if former, ok := s.told[cluster][service]; !ok || former.head != head.UID || serving.HasNews(former.answer, answer) {
+		if former, ok := s.told[cluster][service]; !ok || former.head != head.UID || services.HasNews(former.answer, answer) {
 			s.told[cluster][service] = saidBy{head.UID, answer}
 			s.world.due[request{serviceKind, service}] = s.world.Clock.Now()
 			changed = true
@@ -211,9 +211,9 @@ func (s *Serving) due() (next time.Duration) {
 }
 
 // answer is what a head says, after it took what is wanted, and what came of each part.
-func (s *Serving) answer(head *corev1.Pod, want serving.Wants) (serving.Answer, map[types.NamespacedName]serving.Outcome) {
+func (s *Serving) answer(head *corev1.Pod, want services.Wants) (services.Answer, map[types.NamespacedName]services.Outcome) {
 	now := s.world.Clock.Now()
-	answer, outcomes := serving.Answer{At: now, Probes: map[serving.Probe]serving.Reply{}}, map[types.NamespacedName]serving.Outcome{}
+	answer, outcomes := services.Answer{At: now, Probes: map[services.Probe]services.Reply{}}, map[types.NamespacedName]services.Outcome{}
 	cluster := head.Labels[v1beta1.LabelCluster]
 	for _, service := range slices.SortedFunc(maps.Keys(want.Parts), byName) {
 		config, why := want.Parts[service], ""
@@ -221,15 +221,15 @@ func (s *Serving) answer(head *corev1.Pod, want serving.Wants) (serving.Answer, 
 			why = s.Refuse(cluster, config)
 		}
 		if why != "" {
-			outcomes[service] = serving.Outcome{Refused: why, RefusedDigest: config.Digest}
+			outcomes[service] = services.Outcome{Refused: why, RefusedDigest: config.Digest}
 			continue
 		}
 		s.take(head, cluster, config)
-		outcomes[service] = serving.Outcome{Taken: config.Digest}
+		outcomes[service] = services.Outcome{Taken: config.Digest}
 	}
 	answer.Serving, answer.Closed = s.serves(head, cluster), want.Close.ID
 	for _, probe := range want.Probes {
-		reply, request := serving.Reply{Times: 3}, probe.Path != "/-/healthz"
+		reply, request := services.Reply{Times: 3}, probe.Path != "/-/healthz"
 		if probe.Pod == "" { // through a Service, which leads to no pod before there is an endpoint
 			reply.OK = s.through(probe.Address, request)
 		} else {
@@ -244,7 +244,7 @@ func (s *Serving) answer(head *corev1.Pod, want serving.Wants) (serving.Answer, 
 }
 
 // take has a head run what it was asked for, and no longer what was asked for before.
-func (s *Serving) take(head *corev1.Pod, cluster string, config *serving.Config) {
+func (s *Serving) take(head *corev1.Pod, cluster string, config *services.Config) {
 	running := s.running[head.UID]
 	if running == nil {
 		running = map[string]*deployed{}
@@ -294,7 +294,7 @@ func (s *Serving) state(app *deployed) headclient.ApplicationState {
 }
 
 // resize has a head give its applications the share of their replicas that is asked for.
-func (s *Serving) resize(head *corev1.Pod, config *serving.Config) {
+func (s *Serving) resize(head *corev1.Pod, config *services.Config) {
 	var options struct {
 		Capacity *float64 `json:"target_capacity"`
 	}
@@ -439,9 +439,9 @@ func (s *Serving) ask() {
 type board struct{ *Serving }
 
 // Want implements service.Board.
-func (b board) Want(cluster, service types.NamespacedName, want serving.Want) {
+func (b board) Want(cluster, service types.NamespacedName, want services.Want) {
 	if b.wanted[cluster] == nil {
-		b.wanted[cluster], b.told[cluster] = map[types.NamespacedName]serving.Want{}, map[types.NamespacedName]saidBy{}
+		b.wanted[cluster], b.told[cluster] = map[types.NamespacedName]services.Want{}, map[types.NamespacedName]saidBy{}
 	}
 	b.wanted[cluster][service] = want
 }
@@ -457,7 +457,7 @@ func (b board) Forget(service types.NamespacedName, keep ...types.NamespacedName
 }
 
 // Last implements service.Board.
-func (b board) Last(cluster, service types.NamespacedName, head types.UID) (serving.Answer, bool) {
+func (b board) Last(cluster, service types.NamespacedName, head types.UID) (services.Answer, bool) {
 	last, ok := b.told[cluster][service]
 	if want := b.wanted[cluster][service]; want.Config == nil || want.Config.Digest != last.answer.RefusedDigest {
 		last.answer.Refused, last.answer.RefusedDigest = "", ""

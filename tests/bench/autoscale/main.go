@@ -3,7 +3,7 @@
 // In: the repository as the working directory, and network access to PyPI or a Python that
 // has Ray. rayscheduler.py writes snapshots of a head's state; each is decided by Ray's
 // ResourceDemandScheduler in a process of its own, with a limit of its CPU time, and by
-// internal/autoscale, in the same run. Out: docs/results/autoscale.json and from it
+// internal/autoscaler/decision, in the same run. Out: docs/results/autoscale.json and from it
 // autoscale.md: both times, the nodes that each asks for, and of each difference why, in the
 // words of differences.yaml. It exits with 1 where a difference has no words, or ours asks for
 // too many nodes. It must never call a snapshot compared that one of the two did not decide,
@@ -159,7 +159,7 @@ func endedBy(process *exec.ExitError, signal syscall.Signal) bool {
 
 // ours are our decisions, which a test of the package makes: nothing else may import it.
 func ours(ctx context.Context, snapshots, file string) ([]Answer, error) {
-	command := exec.CommandContext(ctx, "go", "test", "-count=1", "-run", "^TestSnapshotsTakeFewNodes$", "./ray-operator/internal/autoscale")
+	command := exec.CommandContext(ctx, "go", "test", "-count=1", "-run", "^TestSnapshotsTakeFewNodes$", "./ray-operator/internal/autoscaler/decision")
 	command.Env = append(os.Environ(), "HELIOSTAT_SNAPSHOTS="+snapshots, "HELIOSTAT_ANSWERS="+file)
 	if text, err := command.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("make our decisions: %w: %s", err, text)
@@ -181,7 +181,7 @@ func head(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("find the commit: %w: run it in the repository", err)
 	}
-	changes, err := exec.CommandContext(ctx, "git", "status", "--porcelain", "--", "ray-operator/internal/autoscale", "tests/bench/autoscale").Output()
+	changes, err := exec.CommandContext(ctx, "git", "status", "--porcelain", "--", "ray-operator/internal/autoscaler/decision", "tests/bench/autoscale").Output()
 	if err != nil {
 		return "", fmt.Errorf("look for changes since the commit: %w", err)
 	}
