@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/heliostat-dev/heliostat/tests/bench/beside"
 	"github.com/heliostat-dev/heliostat/tests/bench/dashboards"
 	"github.com/heliostat-dev/heliostat/tests/bench/portals"
 	"github.com/heliostat-dev/heliostat/tests/live"
@@ -32,8 +33,8 @@ func (m *measurement) busy(ctx context.Context) (round dashboards.Busy, err erro
 	if err != nil {
 		return round, err
 	}
-	defer func() { err = errors.Join(err, server.stop()) }()
-	if err := live.Until(ctx, startLimit, "the server to have read all objects", func(ctx context.Context) error {
+	defer func() { err = errors.Join(err, server.Stop()) }()
+	if err := live.Until(ctx, beside.StartLimit, "the server to have read all objects", func(ctx context.Context) error {
 		_, err := m.askOnce(ctx, &http.Client{Transport: &http.Transport{TLSClientConfig: trusting()}}, server)
 		return err
 	}); err != nil {

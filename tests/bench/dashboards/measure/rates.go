@@ -23,12 +23,12 @@ func (m *measurement) rates(ctx context.Context) (round dashboards.Rates, err er
 	if err != nil {
 		return round, err
 	}
-	defer func() { err = errors.Join(err, nginx.stop()) }()
+	defer func() { err = errors.Join(err, nginx.Stop()) }()
 	server, err := m.startServer(ctx)
 	if err != nil {
 		return round, err
 	}
-	defer func() { err = errors.Join(err, server.stop()) }()
+	defer func() { err = errors.Join(err, server.Stop()) }()
 	requests := func(l dashboards.Load) float64 { return l.Requests }
 	megabytes := func(l dashboards.Load) float64 { return l.MiB }
 	half := func(l dashboards.Load) float64 { return l.P50 }

@@ -35,12 +35,12 @@ func (m *measurement) sockets(ctx context.Context) (round dashboards.Sockets, er
 	if err != nil {
 		return round, err
 	}
-	defer func() { err = errors.Join(err, server.stop()) }()
+	defer func() { err = errors.Join(err, server.Stop()) }()
 	nginx, err := m.startNginx(ctx)
 	if err != nil {
 		return round, err
 	}
-	defer func() { err = errors.Join(err, nginx.stop()) }()
+	defer func() { err = errors.Join(err, nginx.Stop()) }()
 	most := maxSockets
 	for _, one := range []struct {
 		end  *end
@@ -68,11 +68,11 @@ type holding struct {
 
 // hold opens so many WebSockets by an end, or as many as it takes, and closes them.
 func (m *measurement) hold(ctx context.Context, by *end, most int) (found holding, err error) {
-	files, err := by.files()
+	files, err := filesOf(by.Process)
 	if err != nil {
 		return found, err
 	}
-	if found.idle, err = by.memory(); err != nil {
+	if found.idle, err = memoryOf(by.Process); err != nil {
 		return found, err
 	}
 	opened, err := m.openAll(ctx, by, most)
@@ -83,10 +83,10 @@ func (m *measurement) hold(ctx context.Context, by *end, most int) (found holdin
 	if err := pause(ctx, settleFor); err != nil {
 		return found, err
 	}
-	if found.held, err = by.memory(); err != nil {
+	if found.held, err = memoryOf(by.Process); err != nil {
 		return found, err
 	}
-	open, err := by.files()
+	open, err := filesOf(by.Process)
 	if err == nil && open < files+2*found.open-idleFiles {
 		err = fmt.Errorf("of %d WebSockets %d files are open", found.open, open-files)
 	}
@@ -96,7 +96,7 @@ func (m *measurement) hold(ctx context.Context, by *end, most int) (found holdin
 	began := time.Now()
 	closeAll(opened)
 	err = live.Until(ctx, 3*releasedFor, "all to be released", func(context.Context) error {
-		open, err := by.files()
+		open, err := filesOf(by.Process)
 		if err == nil && open > files+idleFiles {
 			err = fmt.Errorf("%d files are open, %d at the start", open, files)
 		}
@@ -109,7 +109,7 @@ func (m *measurement) hold(ctx context.Context, by *end, most int) (found holdin
 	if err := pause(ctx, releasedFor-time.Since(began)); err != nil {
 		return found, err
 	}
-	found.after, err = by.memory()
+	found.after, err = memoryOf(by.Process)
 	return found, err
 }
 

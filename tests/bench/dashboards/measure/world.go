@@ -4,19 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
-	"github.com/heliostat-dev/heliostat/tests/live"
+	"github.com/heliostat-dev/heliostat/tests/bench/beside"
 )
 
 const (
@@ -26,33 +21,25 @@ const (
 	headToken = "a-token-of-the-cluster-demo-0123456789"
 	// objects is how many clusters the API lists.
 	objects = 500
-	// startLimit is how long anything may take that is not measured.
-	startLimit = 2 * time.Minute
 )
 
 // world is a Kubernetes with the chart installed and a cluster whose head runs, two callers, and the two ends.
 type world struct {
-	*live.Cluster
-	dir       string
-	authority []byte
-	tokens    [2]string
+	*beside.World
+	tokens [2]string
 	// head runs as long as the world.
-	head *process
+	head *beside.Process
 }
 
-func openWorld(ctx context.Context, dir string) (*world, error) {
-	opened, err := live.Open(ctx)
+func openWorld(ctx context.Context) (*world, error) {
+	opened, err := beside.Open(ctx, map[string]string{"server": "./apiserver/cmd/server"}, namespace)
 	if err != nil {
 		return nil, err
 	}
-	w := &world{Cluster: opened, dir: dir}
-	config := rest.CopyConfig(opened.Config)
-	if err := rest.LoadTLSFiles(config); err != nil {
-		return nil, fmt.Errorf("read the API server's authority: %w", err)
-	}
-	w.authority = config.CAData
-	for _, step := range []func(context.Context) error{w.install, w.makeCallers, w.makeObjects, w.certify, w.startHead} {
+	w := &world{World: opened}
+	for _, step := range []func(context.Context) error{w.makeCallers, w.makeObjects, w.startHead} {
 		if err := step(ctx); err != nil {
+			opened.Close()
 			return nil, err
 		}
 	}
@@ -60,43 +47,9 @@ func openWorld(ctx context.Context, dir string) (*world, error) {
 }
 
 // end ends what runs as long as the world.
-func (w *world) end() { _ = w.head.stop() }
-
-// install applies what the chart renders, all but Deployments.
-func (w *world) install(ctx context.Context) error {
-	out, err := live.Helm(ctx, ".", "template", live.ReleaseName, "helm-chart/heliostat", "--namespace", live.ReleaseNamespace,
-		"--set", "server.enabled=true")
-	if err != nil {
-		return err
-	}
-	rendered, err := live.Decode([]byte(out))
-	if err != nil {
-		return err
-	}
-	for _, name := range []string{live.ReleaseNamespace, namespace} {
-		if err := w.ensure(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
-			return err
-		}
-	}
-	for _, object := range rendered {
-		if object.GetKind() == "Deployment" {
-			continue
-		}
-		if err := w.ApplyObject(ctx, object); err != nil {
-			return err
-		}
-	}
-	return live.Until(ctx, startLimit, "the kinds to be served", func(ctx context.Context) error {
-		return errors.Join(w.List(ctx, &v1beta1.ComputeClusterList{}, client.Limit(1)), w.HasAccount(namespace)(ctx))
-	})
-}
-
-// ensure makes an object that may be there already.
-func (w *world) ensure(ctx context.Context, object client.Object) error {
-	if err := w.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("create %T %s: %w", object, object.GetName(), err)
-	}
-	return nil
+func (w *world) end() {
+	_ = w.head.Stop()
+	w.Close()
 }
 
 // makeCallers makes two accounts that can open everything in the namespace.
@@ -108,28 +61,14 @@ func (w *world) makeCallers(ctx context.Context) (err error) {
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"},
 			Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: namespace, Name: name}},
 		}
-		if err := w.ensure(ctx, binding); err != nil {
+		if err := w.Ensure(ctx, binding); err != nil {
 			return err
 		}
-		if w.tokens[i], err = w.tokenOf(ctx, namespace, name); err != nil {
+		if w.tokens[i], err = w.TokenOf(ctx, namespace, name); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// tokenOf returns a token of an account, which it makes where there is none.
-func (w *world) tokenOf(ctx context.Context, namespace, name string) (string, error) {
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-	if err := w.ensure(ctx, account); err != nil {
-		return "", err
-	}
-	hours := int64(2 * 60 * 60)
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &hours}}
-	if err := w.SubResource("token").Create(ctx, account, request); err != nil {
-		return "", fmt.Errorf("ask for a token of %s: %w", name, err)
-	}
-	return request.Status.Token, nil
 }
 
 // makeObjects makes the cluster with its head, and many others without.
@@ -143,7 +82,7 @@ func (w *world) makeObjects(ctx context.Context) error {
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 			Spec:       v1beta1.ComputeClusterSpec{RayVersion: "2.60.0"},
 		}
-		if err := w.ensure(ctx, one); err != nil {
+		if err := w.Ensure(ctx, one); err != nil {
 			return err
 		}
 		if i > 0 || one.UID == "" { // it is there from a former run

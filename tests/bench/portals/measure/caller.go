@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"sync/atomic"
 	"time"
+
+	"github.com/heliostat-dev/heliostat/tests/bench/beside"
 )
 
 // caller is one user at one end.
@@ -50,7 +52,7 @@ var errUnavailable = errors.New("the end is not available")
 
 // open begins a watch. On a machine with too much to do an end may say to ask again.
 func (c *caller) open(ctx context.Context, path string) (body io.ReadCloser, err error) {
-	limit, cancel := context.WithTimeout(ctx, startLimit)
+	limit, cancel := context.WithTimeout(ctx, beside.StartLimit)
 	defer cancel()
 	for {
 		if body, err = c.ask(ctx, path); !errors.Is(err, errUnavailable) || limit.Err() != nil {

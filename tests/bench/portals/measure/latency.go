@@ -24,7 +24,7 @@ func (m *measurement) latency(ctx context.Context) (portals.Latency, error) {
 	if err != nil {
 		return portals.Latency{}, err
 	}
-	defer func() { _ = s.stop() }()
+	defer func() { _ = s.Stop() }()
 	tokens, err := m.tokens(ctx, callers)
 	if err != nil {
 		return portals.Latency{}, err

@@ -8,22 +8,15 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
-	"os"
-	"os/exec"
-	"os/signal"
-	"path/filepath"
-	"syscall"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
+	"github.com/heliostat-dev/heliostat/tests/bench/beside"
 )
 
 // measurement is a world, and how much of it is measured.
@@ -53,33 +46,18 @@ func main() {
 	flag.DurationVar(&m.during, "during", 20*time.Second, "how long changes are made that are counted")
 	flag.IntVar(&m.rounds, "rounds", 3, "how often all is measured")
 	flag.Parse()
-	log.SetLogger(logr.Discard()) // of the client library; what fails comes back as an error
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := m.run(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "measure:", err)
-		os.Exit(1)
-	}
+	beside.Main(m.run)
 }
 
 func (m *measurement) run(ctx context.Context) error {
 	if m.protocol != protocolHTTP2 && m.protocol != protocolHTTP1 {
 		return fmt.Errorf("measure callers of protocol %q: it is neither %s nor %s", m.protocol, protocolHTTP2, protocolHTTP1)
 	}
-	dir, err := os.MkdirTemp("", "portals")
-	if err != nil {
-		return fmt.Errorf("make a directory: %w", err)
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	for name, source := range map[string]string{"server": "./apiserver/cmd/server", "informers": "./tests/bench/portals/informers"} {
-		build := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join("bin", name), source)
-		if out, err := build.CombinedOutput(); err != nil {
-			return fmt.Errorf("build %s: %w: %s", name, err, out)
-		}
-	}
-	if m.world, err = openWorld(ctx, dir); err != nil {
+	var err error
+	if m.world, err = openWorld(ctx); err != nil {
 		return err
 	}
+	defer m.Close()
 	if err := m.fill(ctx, m.objects); err != nil {
 		return err
 	}
@@ -93,32 +71,11 @@ func (m *measurement) run(ctx context.Context) error {
 	m.pods = len(pods.Items)
 	switch m.what {
 	case "latency":
-		return rounds(ctx, m, m.latency)
+		return beside.Rounds(ctx, m.rounds, m.out, m.latency)
 	case "watch":
-		return rounds(ctx, m, m.watching)
+		return beside.Rounds(ctx, m.rounds, m.out, m.watching)
 	case "memory":
-		return rounds(ctx, m, m.holding)
+		return beside.Rounds(ctx, m.rounds, m.out, m.holding)
 	}
 	return fmt.Errorf("measure %q: it is none of latency, watch, memory", m.what)
-}
-
-// rounds measures as often as is asked for, and writes the figures.
-func rounds[R any](ctx context.Context, m *measurement, measure func(context.Context) (R, error)) error {
-	var all []R
-	for i := range m.rounds {
-		one, err := measure(ctx)
-		if err != nil {
-			return fmt.Errorf("measure round %d: %w", i+1, err)
-		}
-		fmt.Printf("round %d: %+v\n", i+1, one)
-		all = append(all, one)
-	}
-	text, err := json.Marshal(all)
-	if err == nil && m.out != "" {
-		err = os.WriteFile(m.out, text, 0o644)
-	}
-	if err != nil {
-		return fmt.Errorf("keep the figures: %w", err)
-	}
-	return nil
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
+	"github.com/heliostat-dev/heliostat/tests/bench/beside"
 	"github.com/heliostat-dev/heliostat/tests/bench/portals"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
@@ -27,17 +29,17 @@ func (m *measurement) holding(ctx context.Context) (round portals.Holding, err e
 	if err != nil {
 		return round, err
 	}
-	informers, err := m.startProcess("informers", "--kubeconfig="+m.kubeconfig)
+	informers, err := m.Start("bin/informers", "--kubeconfig="+os.Getenv("KUBECONFIG"))
 	if err != nil {
 		return round, err
 	}
-	defer func() { err = errors.Join(err, informers.stop()) }()
+	defer func() { err = errors.Join(err, informers.Stop()) }()
 	s, err := m.startServer(ctx)
 	if err != nil {
 		return round, err
 	}
-	defer func() { err = errors.Join(err, s.stop()) }()
-	held, err := m.settle(ctx, informers, s.process)
+	defer func() { err = errors.Join(err, s.Stop()) }()
+	held, err := m.settle(ctx, informers, s.Process)
 	if err != nil {
 		return round, err
 	}
@@ -50,7 +52,7 @@ func (m *measurement) holding(ctx context.Context) (round portals.Holding, err e
 	if err := c.until(ctx, float64(m.objects)); err != nil {
 		return round, err
 	}
-	if held, err = m.settle(ctx, s.process); err != nil {
+	if held, err = m.settle(ctx, s.Process); err != nil {
 		return round, err
 	}
 	round.Watched = held[0]
@@ -58,7 +60,7 @@ func (m *measurement) holding(ctx context.Context) (round portals.Holding, err e
 }
 
 // settle makes changes, and returns the resident memory of programs, the median of what is read each second meanwhile.
-func (m *measurement) settle(ctx context.Context, programs ...*process) ([]float64, error) {
+func (m *measurement) settle(ctx context.Context, programs ...*beside.Process) ([]float64, error) {
 	if _, err := m.changes.run(ctx, settleRate, settleFor); err != nil {
 		return nil, err
 	}
@@ -70,7 +72,7 @@ func (m *measurement) settle(ctx context.Context, programs ...*process) ([]float
 		for i, one := range programs {
 			memory, err := live.MemoryOf(one.Process.Pid)
 			if err != nil {
-				return nil, fmt.Errorf("measure %s: %w", one.name, err)
+				return nil, fmt.Errorf("measure %s: %w", one.Path, err)
 			}
 			read[i] = append(read[i], memory.Resident)
 		}

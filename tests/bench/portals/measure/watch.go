@@ -103,7 +103,7 @@ func (m *measurement) watching(ctx context.Context) (round portals.Watching, err
 	if err != nil {
 		return round, err
 	}
-	defer func() { err = errors.Join(err, s.stop()) }()
+	defer func() { err = errors.Join(err, s.Stop()) }()
 	tokens, err := m.tokens(ctx, m.watchers)
 	if err != nil {
 		return round, err
@@ -163,7 +163,7 @@ func (m *measurement) spent(s *server) (apiServer, own float64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	second, err := live.CPUTime(s.Process.Pid)
+	second, err := live.CPUTime(s.Cmd.Process.Pid)
 	return first.Seconds(), second.Seconds(), err
 }
 
