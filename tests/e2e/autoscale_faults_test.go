@@ -27,26 +27,6 @@ import (
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
-// shaky is what all sorts of things happen to, calm a neighbour to which nothing may.
-const (
-	shaky = smallHead + `
-autoscaling: {idleTimeoutSeconds: 2}
-workerGroups:
-- name: cpu
-  minReplicas: 0
-  maxReplicas: 3
-  size: {cpu: 300m, memory: 1Gi}
-`
-	calm = smallHead + `
-autoscaling: {}
-workerGroups:
-- name: cpu
-  minReplicas: 1
-  maxReplicas: 2
-  size: {cpu: 300m, memory: 1Gi}
-`
-)
-
 var _ = Describe("a cluster that scales by itself, in trouble", Ordered, Label(live.AcceptLabel, localkubeLabel), func() {
 	var team, neighbour *env
 	var untouched []types.UID
@@ -54,8 +34,9 @@ var _ = Describe("a cluster that scales by itself, in trouble", Ordered, Label(l
 	BeforeAll(func(ctx SpecContext) {
 		namespace := fresh(ctx)
 		team, neighbour = &env{types.NamespacedName{Namespace: namespace, Name: "shaky"}}, &env{types.NamespacedName{Namespace: namespace, Name: "calm"}}
-		team.apply(ctx, shaky)
-		neighbour.apply(ctx, calm)
+		// All sorts of things happen to the first, nothing may to its neighbour.
+		team.apply(ctx, "clusters/autoscaled.yaml", values{"IdleTimeoutSeconds": 2, "Min": 0, "Max": 3})
+		neighbour.apply(ctx, "clusters/autoscaled.yaml", values{"Min": 1, "Max": 2})
 		for _, e := range []*env{team, neighbour} {
 			e.ready(ctx)
 			e.scales(ctx, "Autoscaled")
@@ -71,7 +52,7 @@ var _ = Describe("a cluster that scales by itself, in trouble", Ordered, Label(l
 		went := 0
 		for round := range *rounds {
 			gone := team.watch(ctx, func(_ apiwatch.Event, pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil })
-			work := team.begin(ctx, fmt.Sprintf(churn, GinkgoRandomSeed()+int64(round)))
+			work := team.begin(ctx, rendered("programs/churn.py", values{"Seed": GinkgoRandomSeed() + int64(round)}))
 			head := team.head(ctx)
 			work.reaches(ctx, &head, "/tmp/half")
 			signal(syscall.SIGKILL, "autoscaler", string(head.UID))
@@ -113,13 +94,7 @@ var _ = Describe("a cluster that scales by itself, in trouble", Ordered, Label(l
 			Sum   int
 			Where []string
 		}
-		team.program(ctx, `
-import ray.data
-ray.data.DataContext.get_current().enable_progress_bars = False
-def double(batch):
-    return {"twice": batch["id"] * 2, "where": [socket.gethostname()] * len(batch["id"])}
-rows = ray.data.range(1000, override_num_blocks=8).map_batches(double, concurrency=2).take_all()
-result = {"Sum": int(sum(row["twice"] for row in rows)), "Where": sorted({row["where"] for row in rows})}`, &seen)
+		team.program(ctx, rendered("programs/data.py", nil), &seen)
 		Expect(seen.Sum).To(Equal(999000))
 		Expect(seen.Where).NotTo(BeEmpty())
 		Expect(seen.Where).NotTo(ContainElement(team.head(ctx).Name))
@@ -169,7 +144,7 @@ func long(cluster func() *env) {
 		head := team.head(ctx)
 		for i, fail := range []func(){func() { end(ctx, &head, "gcs_server") }, func() { kill(ctx, &head) }} {
 			epoch := int64(i + 2)
-			held := team.begin(ctx, holding)
+			held := team.begin(ctx, rendered("programs/holding.py", nil))
 			held.reaches(ctx, &head, "/tmp/holds")
 			team.joined(ctx) // else it is not known that a worker had joined what ends
 			begin := time.Now()
@@ -185,75 +160,13 @@ func long(cluster func() *env) {
 	}, SpecTimeout(2*limit))
 }
 
-// churn is forty tasks in two waves, between which workers have the time to go, and an object
-// of each wave that is there at the end: one was put by a task, one returned.
-const churn = `
-import random, time
-random.seed(%d)
-@ray.remote(num_cpus=1, max_retries=0, num_returns=2)
-def task(seconds):
-    time.sleep(seconds)
-    return 1, bytes(1 << 20)
-@ray.remote(num_cpus=1, max_retries=0)
-def put():
-    return [ray.put(bytes(1 << 20))]
-def alive():
-    return sum(node["Alive"] for node in ray.nodes())
-done, kept = 0, []
-for tasks in (20, 20):
-    numbers, objects = zip(*(task.remote(random.uniform(0.1, 1.5)) for _ in range(tasks)))
-    kept.append(objects[0] if kept else ray.get(put.remote())[0])
-    if len(kept) == 1:
-        os.mknod("/tmp/half")
-    done += sum(ray.get(list(numbers)))
-    del numbers, objects
-    nodes, until = alive(), time.time() + 60
-    while alive() >= nodes and time.time() < until: # the next wave finds fewer workers
-        time.sleep(0.2)
-    time.sleep(random.uniform(0, 3))
-result = {"Done": done, "Read": sum(len(one) == 1 << 20 for one in ray.get(kept))}`
-
-// holding is a program with an actor on a worker, without end.
-const holding = `
-import time
-@ray.remote(num_cpus=1)
-class Holder:
-    def where(self):
-        return socket.gethostname()
-holder = Holder.remote()
-ray.get(holder.where.remote())
-os.mknod("/tmp/holds")
-while True:
-    time.sleep(1)`
-
-// keeping is a program with an actor on a worker, and a task that comes later and needs
-// another.
-const keeping = `
-import time
-@ray.remote(num_cpus=1)
-class Holder:
-    def where(self):
-        return socket.gethostname()
-@ray.remote(num_cpus=1, max_retries=0)
-def task():
-    return 1
-holder = Holder.remote()
-before = ray.get(holder.where.remote())
-os.mknod("/tmp/holds")
-while not os.path.exists("/tmp/more"):
-    time.sleep(0.05)
-os.remove("/tmp/more")
-time.sleep(%d)
-done = ray.get(task.remote())
-result = {"Before": before, "After": ray.get(holder.where.remote()), "Done": done}`
-
 // keeps lets something happen while an actor is on a worker and a task comes that needs
 // another: so many seconds after more is called. The actor stays, and the task is served; the
 // report says under a name how soon after what happened there was the worker.
 func (e *env) keeps(ctx context.Context, entry string, seconds int, happens func(holder []types.UID, more func())) {
 	GinkgoHelper()
 	head := e.head(ctx)
-	work := e.detached(ctx, fmt.Sprintf(keeping, seconds))
+	work := e.detached(ctx, rendered("programs/keeping.py", values{"Seconds": seconds}))
 	exec(ctx, &head, "sh", "-c", "until rm /tmp/holds 2>/dev/null; do sleep 0.1; done")
 	holder := uids(e.workers(ctx, 1))
 	happens(holder, func() { exec(ctx, &head, "touch", "/tmp/more") })

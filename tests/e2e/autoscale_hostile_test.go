@@ -27,7 +27,7 @@ func hostile(clusters func() (team, neighbour *env)) {
 		head := team.head(ctx)
 		restarts := head.Status.InitContainerStatuses[0].RestartCount
 		team.nowhere(ctx)
-		intruder := team.begin(ctx, fmt.Sprintf(intruder, claim(&head.UID), orders(ctx, team, neighbour)))
+		intruder := team.begin(ctx, rendered("programs/intruder.py", values{"Claim": claim(&head.UID), "Orders": orders(ctx, team, neighbour)}))
 		team.workers(ctx, 3)
 		team.bounded(ctx, 0, intruder)
 		var heard int
@@ -45,7 +45,7 @@ func hostile(clusters func() (team, neighbour *env)) {
 		head := team.head(ctx)
 		team.nowhere(ctx)
 		team.least(ctx, 1)
-		impostor := team.begin(ctx, fmt.Sprintf(impostor, lies(ctx, team, neighbour)))
+		impostor := team.begin(ctx, rendered("programs/impostor.py", values{"Words": lies(ctx, team, neighbour)}))
 		impostor.reaches(ctx, &head, "/tmp/waits")
 		signal(syscall.SIGKILL, "autoscaler", string(head.UID))
 		impostor.reaches(ctx, &head, "/tmp/followed")
@@ -142,92 +142,3 @@ func lies(ctx context.Context, team, neighbour *env) string {
 	}
 	return fmt.Sprintf("%q, %q", all[0], all[1])
 }
-
-// intruder asks Ray for what nobody has, then follows the autoscaler and gives it orders
-// whenever it can, and in the end floods its port. The result is how often it was obeyed.
-const intruder = `
-import grpc, hmac, threading, time
-from ray.autoscaler.sdk import request_resources
-claim, orders = bytes.fromhex(%q), bytes.fromhex(%q)
-token = open("/var/run/secrets/heliostat.dev/token/auth_token").read()
-until = time.time() + 10
-def flood():
-    time.sleep(6)
-    while time.time() < until:
-        try:
-            with socket.create_connection(("127.0.0.1", 6380), timeout=1) as one:
-                for _ in range(64):
-                    one.sendall(os.urandom(1 << 16))
-        except OSError:
-            pass
-        time.sleep(0.01)
-def demand():
-    for bundles in [[{"CPU": 1}] * 20000, [{"CPU": 1e300, "GPU": float("inf")}], [{"CPU": -1}, {"x" * 10000: 1}], [{"CPU": float("nan")}], [{"CPU": 1}] * 100]:
-        try:
-            request_resources(bundles=bundles)
-        except Exception as error:
-            print(type(error).__name__, str(error)[:200])
-        time.sleep(1)
-    time.sleep(max(0, until - time.time() - 1))
-    request_resources(bundles=[])
-aside = [threading.Thread(target=one) for one in (flood, flood, demand)]
-for one in aside:
-    one.start()
-time.sleep(2)
-service, plain = "/heliostat.scalelink.v1.ScaleService/", lambda data: data
-result = 0
-while time.time() < until:
-    with grpc.insecure_channel("127.0.0.1:6380", options=[("grpc.use_local_subchannel_pool", 1)]) as channel:
-        try:
-            nonce = channel.unary_unary(service + "Challenge", plain, plain)(b"", timeout=1)[2:]
-            head = claim[2:] # behind the field's tag and length
-            proof = hmac.digest(token.encode(), b"heliostat.scalelink.v1.Follow\0" + nonce + head, "sha256")
-            words = channel.unary_stream(service + "Follow", plain, plain)(claim + b"\x12\x20" + proof, timeout=1)
-            words.initial_metadata()
-            channel.unary_unary(service + "Order", plain, plain)(orders, timeout=1)
-            result += 1
-            for word in words:
-                pass
-        except grpc.RpcError as error:
-            print(error.code(), error.details())
-    time.sleep(0.2)
-for one in aside:
-    one.join()`
-
-// impostor waits until the port of the autoscaler is free, and then says in its place what
-// it likes, for some seconds. The result is how often it was followed.
-const impostor = `
-import concurrent.futures, grpc, time
-words = [bytes.fromhex(word) for word in [%s]]
-followed, until = [], time.time() + 60
-class Impostor(grpc.GenericRpcHandler):
-    def service(self, call):
-        if call.method.endswith("/Follow"):
-            return grpc.unary_stream_rpc_method_handler(self.follow)
-        if call.method.endswith("/Challenge"):
-            return grpc.unary_unary_rpc_method_handler(lambda request, context: b"\x0a\x20" + bytes(32))
-        return grpc.unary_unary_rpc_method_handler(lambda request, context: b"")
-    def follow(self, request, context):
-        followed.append(request)
-        open("/tmp/followed", "w").close()
-        context.send_initial_metadata(())
-        yield words[0]
-        time.sleep(4)
-        while context.is_active():
-            for word in words:
-                yield word
-                time.sleep(0.3)
-os.mknod("/tmp/waits")
-while time.time() < until:
-    server = grpc.server(concurrent.futures.ThreadPoolExecutor(8), handlers=[Impostor()], options=[("grpc.so_reuseport", 0)])
-    try:
-        if server.add_insecure_port("[::]:6380"):
-            break
-    except RuntimeError:
-        time.sleep(0.005)
-server.start()
-while not followed and time.time() < until:
-    time.sleep(0.1)
-time.sleep(12)
-server.stop(0)
-result = len(followed)`

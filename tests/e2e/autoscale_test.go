@@ -15,25 +15,10 @@ import (
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
-// elastic is a cluster that has workers only while something needs them: CPUs, and one of a GPU.
-const elastic = smallHead + `
-autoscaling: {idleTimeoutSeconds: 5}
-workerGroups:
-- name: cpu
-  minReplicas: 0
-  maxReplicas: 4
-  size: {cpu: 300m, memory: 1Gi}
-- name: gpu
-  minReplicas: 0
-  maxReplicas: 1
-  size: {cpu: 300m, memory: 1Gi, nvidia.com/gpu: "1"}
-  labels: {ray.io/accelerator-type: A100, ray.io/market-type: spot}
-`
-
 var _ = Describe("a cluster that scales by itself", Ordered, func() {
 	var team *env
 
-	BeforeAll(func(ctx SpecContext) { team = made(ctx, "elastic", elastic) }, NodeTimeout(limit))
+	BeforeAll(func(ctx SpecContext) { team = made(ctx, "elastic", "clusters/elastic.yaml", nil) }, NodeTimeout(limit))
 
 	It("begins with its head alone, and says who decides", func(ctx SpecContext) {
 		Expect(team.workers(ctx, 0)).To(BeEmpty())
@@ -63,29 +48,13 @@ result = ray.get([selects.remote(), typed.remote()])`, &where)
 
 	It("spreads a placement group, and packs one", func(ctx SpecContext) {
 		var nodes []int
-		team.program(ctx, `
-from ray.util.placement_group import placement_group, placement_group_table, remove_placement_group
-def hosts(count, strategy):
-    group = placement_group([{"CPU": 0.5}] * count, strategy=strategy)
-    ray.get(group.ready())
-    nodes = len(set(placement_group_table(group)["bundles_to_node_id"].values()))
-    remove_placement_group(group)
-    return nodes
-result = [hosts(2, "STRICT_SPREAD"), hosts(2, "STRICT_PACK")]`, &nodes)
+		team.program(ctx, rendered("programs/placement.py", nil), &nodes)
 		Expect(nodes).To(Equal([]int{2, 1}))
 	}, SpecTimeout(limit))
 
 	It("keeps a worker as long as an object lives there alone", func(ctx SpecContext) {
 		sum := 0
-		team.program(ctx, `
-import time
-@ray.remote(num_cpus=1, max_retries=0)
-def make():
-    return bytes(1 << 20)
-kept = make.remote()
-ray.wait([kept], fetch_local=False)
-time.sleep(12) # more than twice the idle time
-result = len(ray.get(kept))`, &sum)
+		team.program(ctx, rendered("programs/kept.py", nil), &sum)
 		Expect(sum).To(Equal(1 << 20))
 		team.workers(ctx, 0)
 	}, SpecTimeout(limit))
@@ -95,13 +64,7 @@ result = len(ray.get(kept))`, &sum)
 func (e *env) bursts(ctx context.Context) {
 	GinkgoHelper()
 	begin := time.Now()
-	burst := e.begin(ctx, `
-import time
-@ray.remote(num_cpus=1, max_retries=0)
-def task(i):
-    time.sleep(3)
-    return i
-result = ray.get([task.remote(i) for i in range(4)])`)
+	burst := e.begin(ctx, rendered("programs/burst.py", nil))
 	e.workers(ctx, 4)
 	told("demand to four pods", begin)
 	var done []int

@@ -25,7 +25,7 @@ const queuedFor = 12 * time.Minute
 
 var _ = Describe("a directory whose job waits in the queue of a cluster", Label(live.QueuedUploadLabel, live.AcceptLabel, localkubeLabel), func() {
 	It("is there when the job runs", func(ctx SpecContext) {
-		queue := made(ctx, "queue", smallHead+"maxConcurrentJobs: 1\n")
+		queue := made(ctx, "queue", "clusters/head.yaml", values{"MaxConcurrentJobs": 1})
 		d := deskOf(ctx, queue.Namespace)
 		d.does(ctx, "job submit --cluster queue --name first --detach -- sleep 100000")
 		code := filesOf(map[string]string{"train.py": "print(open('words').read())", "words": "brought along"})
@@ -76,7 +76,7 @@ var _ = Describe("Ray's own client with heliostat://", Ordered, Label(live.RayAd
 		api, dashboards := door(ctx, "https"), door(ctx, "dashboards")
 		withDashboards(ctx, "--set", "server.url=https://"+api+",server.dashboards.host="+dashboards)
 		serverPods(ctx, 1)
-		demo := made(ctx, "demo", smallHead)
+		demo := made(ctx, "demo", "clusters/head.yaml", nil)
 		d = deskOf(ctx, demo.Namespace)
 		authority := filepath.Join(GinkgoT().TempDir(), "ca.crt")
 		Expect(os.WriteFile(authority, serverAuthority(ctx), 0o600)).To(Succeed())
@@ -174,7 +174,7 @@ for _ in range(100):
 
 var _ = Describe("the command line beside kubectl and Ray's client", Label(live.CommandsBesideLabel, live.AcceptLabel, localkubeLabel), func() {
 	It("prints a first line sooner, and follows a large output with less", func(ctx SpecContext) {
-		demo := made(ctx, "demo", smallHead)
+		demo := made(ctx, "demo", "clusters/head.yaml", nil)
 		r := newRayTools(ctx, deskOf(ctx, demo.Namespace), release)
 		r.environ = append(r.environ, "RAY_AUTH_MODE=token", "RAY_AUTH_TOKEN="+demo.token(ctx))
 		seen := live.CommandsBeside{}

@@ -17,27 +17,6 @@ import (
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
-// rayBeside is a pod with Ray that runs nothing, a client from inside of Kubernetes.
-const rayBeside = `apiVersion: v1
-kind: Pod
-metadata: {name: beside}
-spec:
-  serviceAccountName: ACCOUNT
-  terminationGracePeriodSeconds: 0
-  volumes: [{name: module, configMap: {name: module}}]
-  containers:
-  - name: ray
-    image: rayproject/ray:` + release + `
-    imagePullPolicy: IfNotPresent
-    command: [sleep, "3600"]
-    volumeMounts: [{name: module, mountPath: /module}]
-    env:
-    - {name: PYTHONPATH, value: /module}
-    - {name: REQUESTS_CA_BUNDLE, value: /module/ca.crt}
-    - {name: SSL_CERT_FILE, value: /module/ca.crt}
-    - {name: HELIOSTAT_SERVER, value: "https://heliostat-server.heliostat-system.svc"}
-`
-
 // asRaysClient is what a user types beside a suspended cluster.
 const asRaysClient = `exec 2>&1
 ray job list --address ADDRESS
@@ -50,7 +29,7 @@ ray job logs --address ADDRESS woken | sed 's/^/logs: /'
 // A client with the service account of its pod, and the server by its Service.
 var _ = Describe("Ray's own client with heliostat:// in a pod", Label(live.RayAddressLabel, live.AcceptLabel, localkubeLabel), func() {
 	It("wakes a cluster with the token of its pod, which it writes nowhere, and sessions go on", func(ctx SpecContext) {
-		dev := made(ctx, "dev", smallHead)
+		dev := made(ctx, "dev", "clusters/head.yaml", nil)
 		d := deskOf(ctx, dev.Namespace)
 		beside := besideIn(ctx, d.namespace, "portal")
 		session := d.terminal(ctx, "session", "dev")
@@ -84,7 +63,7 @@ func besideIn(ctx context.Context, namespace, account string) *corev1.Pod {
 	files := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "module"},
 		Data: map[string]string{"heliostat.py": string(module), "ca.crt": string(serverAuthority(ctx))}}
 	Expect(kubernetes.Create(ctx, files)).To(Succeed())
-	Expect(kubernetes.Apply(ctx, namespace, []byte(strings.Replace(rayBeside, "ACCOUNT", account, 1)))).To(Succeed())
+	Expect(kubernetes.Apply(ctx, namespace, []byte(rendered("clusters/beside.yaml", values{"Account": account})))).To(Succeed())
 	pod := &corev1.Pod{}
 	eventually(ctx, "the pod beside", func(ctx context.Context) error {
 		err := kubernetes.Get(ctx, types.NamespacedName{Namespace: namespace, Name: "beside"}, pod)

@@ -26,20 +26,6 @@ import (
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
-// tiny is a preset of a cluster that is a head alone.
-const tiny = `apiVersion: v1
-kind: ConfigMap
-metadata: {name: tiny, labels: {heliostat.dev/preset: ""}}
-data:
-  title: A head alone
-  schema.json: '{"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}, "cpu": {"type": "string", "default": "500m"}}}'
-  manifest.yaml: |
-    apiVersion: heliostat.dev/v1beta1
-    kind: ComputeCluster
-    metadata: {name: "${name}"}
-    spec: {rayVersion: ` + release + `, head: {size: {cpu: "${cpu}", memory: 2560Mi}}}
-`
-
 // alike are commands that change nothing, which a terminal and a pipe show alike.
 var alike = []string{
 	"top", "top -o wide", "top clusters -o name", "top clusters -o jsonpath={.items[*].status.phase}", "top --idle", "top -l a=b", "why dev", "why job/typed",
@@ -55,7 +41,7 @@ var _ = Describe("the command line", Ordered, Label(localkubeLabel), func() {
 	BeforeAll(func(ctx SpecContext) {
 		d = deskOf(ctx, fresh(ctx))
 		dev.NamespacedName = types.NamespacedName{Namespace: d.namespace, Name: "dev"}
-		Expect(kubernetes.Apply(ctx, d.namespace, []byte(tiny))).To(Succeed())
+		Expect(kubernetes.Apply(ctx, d.namespace, []byte(rendered("clusters/preset.yaml", nil)))).To(Succeed())
 	}, NodeTimeout(limit))
 
 	It("brings a cluster up from a preset, and Ctrl-C leaves it coming up", func(ctx SpecContext) {

@@ -144,7 +144,7 @@ var _ = Describe("a service through the dashboard proxy", Ordered, Label(service
 		// What requests no CPU gets a hundredth of a node whose CPUs are all in use, and would answer nobody for half a minute.
 		withDashboards(ctx, "--set-string", "server.resources.requests.cpu=200m")
 		t := serviced(ctx)
-		s = t.applies(ctx, "echo", echoing("echo", "/")+ownCluster+hasty)
+		s = t.applies(ctx, "echo", "services/own.yaml", nil)
 		s.edit(ctx, letIn(v1beta1.ServePeer{Server: &v1beta1.ServerPeer{}},
 			v1beta1.ServePeer{NetworkPolicyPeer: networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: outside(ctx)}}}))
 		s.serves(ctx)

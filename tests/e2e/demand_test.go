@@ -28,31 +28,12 @@ func demands() int {
 
 var _ = Describe("how soon the autoscaler acts", Label(live.AcceptLabel), func() {
 	It("makes a pod for each demand", Label(live.DemandLabel), func(ctx SpecContext) {
-		// No machine takes these workers: what is measured is when their pods are made.
-		team := made(ctx, "quick", smallHead+fmt.Sprintf(`
-autoscaling: {idleTimeoutSeconds: 5, pace: Aggressive}
-workerGroups:
-- name: cpu
-  minReplicas: 0
-  maxReplicas: %d
-  size: {cpu: 10m, memory: 1Gi}
-  template: {spec: {nodeSelector: {example.com/machine: none}}}
-`, demands()))
+		team := made(ctx, "quick", "clusters/unplaced.yaml", values{"Max": demands()})
 		var demand live.Demand
 		for range *rounds {
 			made := team.watch(ctx, func(event apiwatch.Event, _ *corev1.Pod) bool { return event.Type == apiwatch.Added })
 			var asked []float64
-			team.program(ctx, fmt.Sprintf(`
-import random, time
-def task(i): # each its own: when ten calls of one function wait, Ray tells of more of them once a second only
-    return ray.remote(num_cpus=1)(lambda: i)
-result, waiting = [], []
-for i in range(%d):
-    one = task(i)
-    time.sleep(1.5 + random.random()) # so that no round of anybody's is met on purpose
-    result.append(time.time())
-    waiting.append(one.remote())
-time.sleep(5)`, demands()), &asked)
+			team.program(ctx, rendered("programs/demands.py", values{"Count": demands()}), &asked)
 			at := made()
 			Expect(at).To(HaveLen(demands()))
 			for i := range asked {
@@ -66,24 +47,11 @@ time.sleep(5)`, demands()), &asked)
 	}, SpecTimeout(limit*time.Duration(1+*rounds)))
 
 	It("tells idle workers to go", Label(live.GivenBackLabel), func(ctx SpecContext) {
-		team := made(ctx, "brief", smallHead+`
-autoscaling: {idleTimeoutSeconds: 5}
-workerGroups:
-- name: cpu
-  minReplicas: 0
-  maxReplicas: 2
-  size: {cpu: 300m, memory: 1Gi}
-`)
+		team := made(ctx, "brief", "clusters/autoscaled.yaml", values{"IdleTimeoutSeconds": 5, "Min": 0, "Max": 2})
 		for range *rounds {
 			going := team.watch(ctx, func(_ apiwatch.Event, pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil })
 			var done float64
-			team.program(ctx, `
-import time
-@ray.remote(num_cpus=1)
-def task():
-    time.sleep(1)
-ray.get([task.remote() for _ in range(2)])
-result = time.time()`, &done)
+			team.program(ctx, rendered("programs/two-tasks.py", nil), &done)
 			team.workers(ctx, 0)
 			at := going()
 			Expect(at).To(HaveLen(2))

@@ -15,42 +15,17 @@ import (
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
-// sliced has slices of two hosts, as GKE's node selectors tell.
-const sliced = smallHead + `
-autoscaling: {idleTimeoutSeconds: 5}
-workerGroups:
-- name: v4
-  hostsPerReplica: 2
-  minReplicas: 0
-  maxReplicas: 1
-  size: {cpu: 300m, memory: 1Gi, google.com/tpu: "4"}
-  template:
-    spec:
-      nodeSelector: {cloud.google.com/gke-tpu-accelerator: tpu-v4-podslice, cloud.google.com/gke-tpu-topology: 2x2x2}
-`
-
 var _ = Describe("a cluster with TPU slices that scales by itself", Label(localkubeLabel, live.AcceptLabel), func() {
 	It("makes the slice that a trainer reserves, whole", func(ctx SpecContext) {
 		offerTPUs(ctx)
-		team := made(ctx, "slices", sliced)
+		team := made(ctx, "slices", "clusters/slices.yaml", nil)
 		Expect(team.workers(ctx, 0)).To(BeEmpty())
 		begin := time.Now()
 		var got struct {
 			Slice string
 			IDs   []string
 		}
-		team.program(ctx, `
-from ray._private.accelerators.tpu import reserve_tpu_slice
-from ray.util.placement_group import placement_group
-from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
-name, head = reserve_tpu_slice("2x2x2", "TPU-V4", timeout_s=200)
-hosts = placement_group([{"TPU": 4}] * 2, strategy="STRICT_SPREAD", bundle_label_selector=[{"ray.io/tpu-slice-name": name}] * 2)
-ray.get(hosts.ready())
-@ray.remote(num_cpus=0, resources={"TPU": 4})
-def number():
-    return os.environ["TPU_WORKER_ID"]
-on = lambda i: PlacementGroupSchedulingStrategy(hosts, placement_group_bundle_index=i)
-result = {"Slice": name, "IDs": sorted(ray.get([number.options(scheduling_strategy=on(i)).remote() for i in range(2)]))}`, &got)
+		team.program(ctx, rendered("programs/slice.py", nil), &got)
 		told(live.SliceEntry, begin)
 		Expect(got.IDs).To(Equal([]string{"0", "1"}))
 		Expect(team.events(ctx)).To(ContainElement(ContainSubstring("scaled group v4 0 → 1: 1 × {TPU-v4-16-head: 1}")))
@@ -75,28 +50,16 @@ func offerTPUs(ctx context.Context) {
 	DeferCleanup(func(ctx SpecContext) { set(ctx, "null", "null", "null") }, NodeTimeout(limit))
 }
 
-// rolledElastic has two workers and more while tasks wait, and replaces them by itself.
-const rolledElastic = smallHead + `
-autoscaling: {idleTimeoutSeconds: 30}
-upgradeStrategy: {type: RollingWorkers}
-workerGroups:
-- name: cpu
-  minReplicas: 0
-  maxReplicas: 3
-  drainSeconds: 60
-  size: {cpu: 300m, memory: 1Gi}
-`
-
 var _ = Describe("a cluster that scales by itself, for long", Label(live.AcceptLabel), func() {
 	It("has its workers replaced at work, and loses no task", func(ctx SpecContext) {
-		team := made(ctx, "rolled", rolledElastic)
+		team := made(ctx, "rolled", "clusters/autoscaled-rolling.yaml", nil)
 		for round := range *rounds {
 			team.rollElastic(ctx, fmt.Sprint(round))
 		}
 	}, Label(live.ElasticRollLabel), SpecTimeout(limit*time.Duration(2+2**rounds)))
 
 	It("has no more workers than it needs while none starts, and goes on when they can", func(ctx SpecContext) {
-		team := made(ctx, "failing", rolledElastic)
+		team := made(ctx, "failing", "clusters/autoscaled-rolling.yaml", nil)
 		team.edit(ctx, func(spec *v1beta1.ComputeClusterSpec) { spec.WorkerGroups[0].Image = "localhost/no-such-image:1" })
 		team.ready(ctx)
 		const demand = 2
@@ -139,7 +102,7 @@ func (e *env) counted(ctx context.Context, demand int) live.Failing {
 // rollElastic edits the workers' template while a stream of tasks keeps them at work, and waits until all are replaced.
 func (e *env) rollElastic(ctx context.Context, value string) {
 	GinkgoHelper()
-	stream := e.begin(ctx, tasks)
+	stream := e.begin(ctx, rendered("programs/tasks.py", nil))
 	stream.reaches(ctx, &stream.pod, "/tmp/streaming")
 	before := e.staying(ctx, 3)
 	begin := time.Now()

@@ -26,7 +26,7 @@ var _ = Describe("a cluster with encryption and its memory on a volume", Ordered
 
 	BeforeAll(func(ctx SpecContext) {
 		e := &env{types.NamespacedName{Namespace: fresh(ctx), Name: "sealed"}}
-		team = steadily(ctx, e, "sealed-embedded", encryptedOf+"controlStore: {embedded: {storage: 100Mi}}\n")
+		team = steadily(ctx, e, "sealed-embedded", values{"Encrypted": true, "Store": embedded})
 		team.encryption = certificatesOf(ctx, &team.workers[0])
 	}, NodeTimeout(2*limit))
 
@@ -42,7 +42,7 @@ var _ = Describe("a cluster with encryption and its memory in a Redis of the use
 		e := &env{types.NamespacedName{Namespace: fresh(ctx), Name: "sealed"}}
 		credentials(ctx, e.Namespace)
 		server.trusted(ctx, e.Namespace)
-		team = steadily(ctx, e, "sealed-redis", encryptedOf+server.store("sealed"))
+		team = steadily(ctx, e, "sealed-redis", server.store("sealed").and(values{"Encrypted": true}))
 		team.encryption = certificatesOf(ctx, &team.workers[0])
 	}, NodeTimeout(2*limit))
 
@@ -112,7 +112,7 @@ const scaleLink = 6380
 
 var _ = Describe("a cluster with encryption that scales by itself", Label(live.EncryptionScalingLabel, live.AcceptLabel), func() {
 	It("has workers while tasks wait, and none when they are done", func(ctx SpecContext) {
-		team := made(ctx, "elastic", "network: {encryption: Enabled}\n"+elastic)
+		team := made(ctx, "elastic", "clusters/elastic.yaml", values{"Encrypted": true})
 		team.scales(ctx, "Autoscaled")
 		head := team.head(ctx)
 		trust := certificatesOf(ctx, &head)

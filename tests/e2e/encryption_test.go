@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net"
-	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -31,9 +30,6 @@ const (
 // certificates are where a pod with encryption has its own.
 const certificates = "/var/run/secrets/heliostat.dev/certificates/"
 
-// encryptedOf is a steady cluster whose pods encrypt what they say.
-var encryptedOf = strings.Replace(memoryOf, "network: {", "network: {encryption: Enabled, ", 1)
-
 // With encryption a Redis of the operator's is shown too. Only make accept has one without encryption, heads that
 // end, and a volume that a later cluster takes.
 var _ = Describe("a cluster with encryption", Ordered, Label(storeLabel, "managed-store", localkubeLabel), func() {
@@ -48,25 +44,18 @@ var _ = Describe("a cluster with encryption", Ordered, Label(storeLabel, "manage
 		captured, err = live.Capture(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(captured.Close)
-		const store = "controlStore: {managedRedis: {storage: 100Mi}}\n"
-		e.apply(ctx, encryptedOf+store)
+		spec := values{"Encrypted": true, "Store": managedRedis}
+		e.apply(ctx, "clusters/steady.yaml", spec)
 		seekSecrets(ctx, e, captured)
-		team = steadily(ctx, e, "sealed", encryptedOf+store)
+		team = steadily(ctx, e, "sealed", spec)
 		team.encryption = certificatesOf(ctx, &team.workers[0])
 	}, NodeTimeout(2*limit))
 
 	It("says no token, no password and no argument in clear text", func(ctx SpecContext) {
 		first, second := team.workers[0], team.workers[1]
-		job := o.submit(ctx, "told", "clusterRef: {name: sealed}\nenv: [{name: MARK, value: "+inJob+"}]\n"+entrypoint("echo $MARK | rev"))
+		job := o.submit(ctx, "told", "jobs/shared.yaml", values{"Cluster": "sealed", "Mark": inJob, "Entrypoint": "echo $MARK | rev"})
 		var place string
-		ray(ctx, &first, fmt.Sprintf(`
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy as on
-there = on(node_id=next(n["NodeID"] for n in ray.nodes() if n["Alive"] and n["NodeManagerHostname"] == %q), soft=False)
-@ray.remote(num_cpus=0.05, scheduling_strategy=there)
-def task(argument, large):
-    return [argument[::-1], len(large), socket.gethostname()]
-said, size, result = ray.get(task.remote(%q, ray.put(%q * 100000)))
-assert said == %q[::-1] and size == 100000 * %d`, second.Name, inTask, inObject, inTask, len(inObject)), &place)
+		ray(ctx, &first, rendered("programs/secret-words.py", values{"Pod": second.Name, "Argument": inTask, "Object": inObject, "Size": len(inObject)}), &place)
 		Expect(place).To(Equal(second.Name))
 		// Ray's log has the command. What exec gives back passes the node's loopback interface in clear text.
 		out := exec(ctx, &first, "sh", "-c", `ray job submit --verify "$1" -- python3 -c "$2" | grep -o "$3"`, "sh",
@@ -161,29 +150,13 @@ func reversed(text string) string {
 	return string(letters)
 }
 
-// measuring gives the speed of one round: a driver on the head, whose tasks run on the worker.
-const measuring = `
-import time
-@ray.remote(num_cpus=0.1)
-def size(text):
-    return len(text)
-ray.get([size.remote(b"") for _ in range(200)])
-begin = time.time()
-ray.get([size.remote(b"") for _ in range(1000)])
-tasks = 1000 / (time.time() - begin)
-large = [os.urandom(16 << 20) for _ in range(8)]
-begin = time.time()
-for one in large:
-    assert ray.get(size.remote(one)) == 16 << 20
-result = {"tasks": tasks, "objects": 128 / (time.time() - begin)}`
-
 var _ = Describe("what encryption costs", Label(live.AcceptLabel, live.EncryptionCostLabel, localkubeLabel), func() {
 	It("is measured beside a cluster without it", func(ctx SpecContext) {
 		namespace := fresh(ctx)
 		var heads []corev1.Pod
-		for name, spec := range map[string]string{"plain": memoryOf, "sealed": encryptedOf} {
+		for name, encrypted := range map[string]bool{"plain": false, "sealed": true} {
 			e := &env{types.NamespacedName{Namespace: namespace, Name: name}}
-			e.apply(ctx, strings.Replace(spec, "replicas: 2", "replicas: 1", 1))
+			e.apply(ctx, "clusters/steady.yaml", values{"Encrypted": encrypted, "Replicas": 1})
 			e.ready(ctx)
 			heads = append(heads, e.head(ctx))
 		}
@@ -191,7 +164,7 @@ var _ = Describe("what encryption costs", Label(live.AcceptLabel, live.Encryptio
 		for range *rounds {
 			for i := range heads {
 				var speed live.Speed
-				ray(ctx, &heads[i], measuring, &speed)
+				ray(ctx, &heads[i], rendered("programs/speed.py", nil), &speed)
 				if heads[i].Labels[v1beta1.LabelCluster] == "plain" {
 					cost.Plain = append(cost.Plain, speed)
 				} else {

@@ -14,13 +14,7 @@ var _ = Describe("a cluster with a replica of two hosts", Ordered, func() {
 	var team *env
 
 	BeforeAll(func(ctx SpecContext) {
-		team = made(ctx, "hosts", smallHead+`
-workerGroups:
-- name: pair
-  hostsPerReplica: 2
-  `+smallWorker+`
-- name: cpu
-  `+smallWorker)
+		team = made(ctx, "hosts", "clusters/hosts.yaml", nil)
 	}, NodeTimeout(limit))
 
 	It("tells each host which one it is, and where the other is", func(ctx SpecContext) {

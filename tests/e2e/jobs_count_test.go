@@ -20,7 +20,7 @@ var _ = Describe("submissions", func() {
 	It("each run once, however often the operator is killed", func(ctx SpecContext) {
 		o := opened(ctx)
 		shared := &env{o.named("shared")}
-		shared.apply(ctx, aHead+"\nmaxConcurrentJobs: 3\n")
+		shared.apply(ctx, "clusters/ledger.yaml", values{"MaxConcurrentJobs": 3})
 		shared.ready(ctx)
 		random := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), 0))
 		begin := time.Now()
@@ -57,7 +57,7 @@ func (o *office) wave(ctx context.Context, names []string, random *rand.Rand) (k
 	Expect(leads(ctx)).To(Succeed())
 	var jobs []task
 	for _, name := range names {
-		jobs = append(jobs, o.submit(ctx, name, onShared+entrypoint(note)))
+		jobs = append(jobs, o.shares(ctx, name, note))
 	}
 	prefix := names[0][:strings.LastIndex(names[0], "-")]
 	for at := 0; at < len(names); at += 1 + random.IntN(len(names)) {

@@ -25,10 +25,7 @@ import (
 var _ = Describe("a job with a cluster of its own", Label(localkubeLabel), func() {
 	It("waits suspended while a queue edits it, runs, leaves no cluster, and is gone after its time", func(ctx SpecContext) {
 		o := opened(ctx)
-		Expect(kubernetes.Apply(ctx, o.namespace, []byte("apiVersion: v1\nkind: Secret\nmetadata: {name: keys}\nstringData: {key: 'a secret of ours'}\n"))).To(Succeed())
-		job := o.submit(ctx, "queued", "suspend: true\n"+ownPair+`env: [{name: KEY, valueFrom: {secretKeyRef: {name: keys, key: key}}}]
-command: [python, -c, "import os, ray; ray.init(); print('from a task:', ray.get(ray.remote(lambda: os.environ['QUEUE'] + ' has ' + os.environ['KEY']).remote()))"]
-`)
+		job := o.submit(ctx, "queued", "jobs/queued.yaml", values{"Worker": true})
 		job.is(ctx, v1beta1.PhaseSuspended)
 		o.cleared(ctx)
 		begin := time.Now()
@@ -52,7 +49,7 @@ command: [python, -c, "import os, ray; ray.init(); print('from a task:', ray.get
 	It("brings the files of a directory of the user's machine", func(ctx SpecContext) {
 		o := opened(ctx)
 		code := filesOf(map[string]string{"lib/said.py": "print(open('lib/words').read())", "lib/words": "brought along"})
-		manifest := filesOf(map[string]string{"job.yaml": "apiVersion: heliostat.dev/v1beta1\nkind: ClusterJob\nspec:\n  clusterTemplate:\n    spec: {rayVersion: " + release + ", " + aHead + "}\n"})
+		manifest := filesOf(map[string]string{"job.yaml": rendered("jobs/unnamed.yaml", nil)})
 		ended, said := commandLine(ctx, o.namespace, "job", "submit", "-f", manifest+"/job.yaml", "--name", "brings", "--working-dir", code, "--",
 			"python", "-c", "import lib.said")
 		Expect(ended).To(Equal(outcome.Done))
@@ -72,7 +69,7 @@ command: [python, -c, "import os, ray; ray.init(); print('from a task:', ray.get
 
 	It("frees its cluster when it is suspended, and goes on with the next attempt", func(ctx SpecContext) {
 		o := opened(ctx)
-		job := o.submit(ctx, "pauses", ownPair+entrypoint(beat))
+		job := o.submit(ctx, "pauses", "jobs/own.yaml", values{"Worker": true, "Entrypoint": beat})
 		for round := range *rounds {
 			Expect(job.is(ctx, v1beta1.PhaseRunning).Status.Attempt).To(BeEquivalentTo(round + 1))
 			o.beating(ctx, "pauses")
@@ -103,7 +100,7 @@ var _ = Describe("a job whose head is lost", Label(live.AcceptLabel, localkubeLa
 	It("is told so soon, and is tried again on the next head", func(ctx SpecContext) {
 		o := opened(ctx)
 		// On a machine that is short of time Ray may lose heads by itself, so any number is fine.
-		job := o.submit(ctx, "survivor", "retry: {limit: 0, infrastructureLimit: 1000, backoffSeconds: 0}\n"+ownHead+entrypoint(beat))
+		job := o.submit(ctx, "survivor", "jobs/own.yaml", values{"Retry": "{limit: 0, infrastructureLimit: 1000, backoffSeconds: 0}", "Entrypoint": beat})
 		attempt := job.runs(ctx, 1)
 		for range *rounds {
 			head := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: attempt.HeadName}}

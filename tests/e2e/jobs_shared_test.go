@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"regexp"
 	"time"
 
@@ -17,9 +16,6 @@ import (
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
-// onShared is where the jobs of these specs run.
-const onShared = "clusterRef: {name: shared}\n"
-
 // Jobs on a cluster that was there before them, which has a head that takes no tasks and
 // one worker. Those that need nothing of each other run at once.
 var _ = Describe("jobs on a shared cluster", Ordered, ContinueOnFailure, Label(localkubeLabel), func() {
@@ -30,10 +26,10 @@ var _ = Describe("jobs on a shared cluster", Ordered, ContinueOnFailure, Label(l
 	BeforeAll(func(ctx SpecContext) {
 		o = opened(ctx)
 		shared = &env{o.named("shared")}
-		shared.apply(ctx, anyUser(aHead+"\nworkerGroups: ["+aWorker+"]\n"))
-		for name, spec := range together {
-			jobs[name] = o.submit(ctx, name, onShared+spec)
-		}
+		shared.apply(ctx, "clusters/ledger.yaml", values{"Worker": true, "SecurityContext": assigned})
+		jobs["words"] = o.submit(ctx, "words", "jobs/words.yaml", values{"Command": commandOf(append([]string{"python", "-c", rendered("programs/words.py", nil)}, words...))})
+		jobs["fails"] = o.shares(ctx, "fails", "for i in $(seq 30); do echo line $i; done; exit 3")
+		jobs["crowded"] = o.submit(ctx, "crowded", "jobs/shared.yaml", values{"Retry": fewRetries, "Resources": "{CPU: 64}", "Entrypoint": beat})
 		shared.ready(ctx)
 	}, NodeTimeout(limit))
 
@@ -87,7 +83,7 @@ var _ = Describe("jobs on a shared cluster", Ordered, ContinueOnFailure, Label(l
 	}, SpecTimeout(limit))
 
 	It("are stopped by their annotation, while Ray has no room for them and while they run", func(ctx SpecContext) {
-		jobs["endless"] = o.submit(ctx, "endless", onShared+"retry: {limit: 3, backoffSeconds: 0}\n"+entrypoint(beat))
+		jobs["endless"] = o.submit(ctx, "endless", "jobs/shared.yaml", values{"Retry": fewRetries, "Entrypoint": beat})
 		jobs["endless"].is(ctx, v1beta1.PhaseRunning)
 		o.beating(ctx, "endless")
 		jobs["crowded"].says(ctx, reason.JobPending.Code)
@@ -108,8 +104,8 @@ var _ = Describe("jobs on a shared cluster", Ordered, ContinueOnFailure, Label(l
 	}, SpecTimeout(limit))
 
 	It("end with what they left behind in their process group", func(ctx SpecContext) {
-		job := o.submit(ctx, "forks", onShared+entrypoint(note+forks+"exec sleep 1000"))
-		o.submit(ctx, "ends", onShared+entrypoint(note+forks)).is(ctx, v1beta1.PhaseSucceeded)
+		job := o.shares(ctx, "forks", note+forks+"exec sleep 1000")
+		o.shares(ctx, "ends", note+forks).is(ctx, v1beta1.PhaseSucceeded)
 		o.falls(ctx, "ends")
 		job.is(ctx, v1beta1.PhaseRunning)
 		o.beating(ctx, "forks")
@@ -127,40 +123,22 @@ var _ = Describe("jobs on a shared cluster", Ordered, ContinueOnFailure, Label(l
 // words are those of a command that no shell may touch.
 var words = []string{"", "a b", `it's "quoted"`, "two\nlines", "tab\there", "grüße ☀ 日本", "$HOME", "${HOME}", "`id`", "$(id)", `\n\\`, "*", "~", "-x", "&& false", "#"}
 
-// look writes down what reached a driver and a task.
-const look = `
-import getpass, json, os, ray, socket, sys
-ray.init()
-names = ["LITERAL", "GIVEN", "HELIOSTAT_JOB_NAME", "HELIOSTAT_JOB_ATTEMPT"]
-def of():
-    os.makedirs(os.path.expanduser("~/ray_results"), exist_ok=True)
-    return {"USER OF": getpass.getuser(), **{name: os.environ.get(name) for name in names}}
-place, task = ray.get(ray.remote(lambda: (socket.gethostname(), of())).remote())
-json.dump({"Words": sys.argv[1:], "Driver": of(), "Task": task, "Place": place}, open("/ledger/words", "w"))
-print("said at the end")`
-
-// together are the specs of jobs that run at once.
-var together = map[string]string{
-	"words": command(append([]string{"python", "-c", look}, words...)...) +
-		"env: [{name: LITERAL, value: 'a \"literal\" $ $5 $$ $(id)'}]\nruntimeEnv: {env_vars: {GIVEN: 'to Ray in ${HOME}${NOWHERE}'}}\n",
-	"fails":   entrypoint("for i in $(seq 30); do echo line $i; done; exit 3"),
-	"crowded": "retry: {limit: 3, backoffSeconds: 0}\nentrypointResources: {CPU: 64}\n" + entrypoint(beat),
-}
-
-// command is a line of a spec.
-func command(words ...string) string {
+// commandOf writes words as JSON does.
+func commandOf(words []string) string {
+	GinkgoHelper()
 	text, err := json.Marshal(words)
-	if err != nil {
-		panic(err) // strings always marshal
-	}
-	return fmt.Sprintf("command: %s\n", text)
+	Expect(err).NotTo(HaveOccurred())
+	return string(text)
 }
+
+// fewRetries has a job tried again at once.
+const fewRetries = "{limit: 3, backoffSeconds: 0}"
 
 // stopped are the specs of jobs that their owners stop.
 func stopped(given func() (*office, *env)) {
 	It("are suspended, resumed as another attempt, and deleted while they run", func(ctx SpecContext) {
 		o, _ := given()
-		job := o.submit(ctx, "pauses", onShared+entrypoint(beat))
+		job := o.shares(ctx, "pauses", beat)
 		job.is(ctx, v1beta1.PhaseRunning)
 		o.beating(ctx, "pauses")
 		begin := time.Now()

@@ -12,18 +12,19 @@ import (
 // The phases of a job in which make test stops none: it stops one that Ray has no room for, and one that runs.
 var _ = Describe("a job that is stopped by its annotation", Label(live.AcceptLabel, live.StopLabel, localkubeLabel), func() {
 	for phase, of := range map[string]struct {
-		spec string
+		file string
+		spec values
 		ran  []string
 	}{
-		v1beta1.PhasePending:      {"clusterRef: {name: missing}\n" + entrypoint(beat), nil},
-		v1beta1.PhaseProvisioning: {ownHead + entrypoint(beat), nil},
-		v1beta1.PhaseRunning:      {"retry: {limit: 3, backoffSeconds: 0}\n" + ownHead + entrypoint(beat), []string{"1"}},
-		v1beta1.PhaseRetrying:     {"retry: {limit: 3, backoffSeconds: 300}\n" + ownHead + entrypoint(note+"exit 1"), []string{"1"}},
-		v1beta1.PhaseSuspended:    {"suspend: true\n" + ownHead + entrypoint(beat), nil},
+		v1beta1.PhasePending:      {"jobs/shared.yaml", values{"Cluster": "missing", "Entrypoint": beat}, nil},
+		v1beta1.PhaseProvisioning: {"jobs/own.yaml", values{"Entrypoint": beat}, nil},
+		v1beta1.PhaseRunning:      {"jobs/own.yaml", values{"Retry": fewRetries, "Entrypoint": beat}, []string{"1"}},
+		v1beta1.PhaseRetrying:     {"jobs/own.yaml", values{"Retry": "{limit: 3, backoffSeconds: 300}", "Entrypoint": note + "exit 1"}, []string{"1"}},
+		v1beta1.PhaseSuspended:    {"jobs/own.yaml", values{"Suspend": true, "Entrypoint": beat}, nil},
 	} {
 		It("ends as Stopped, with its cluster, and does not come back: "+phase, func(ctx SpecContext) {
 			o := opened(ctx)
-			job := o.submit(ctx, "stops", of.spec)
+			job := o.submit(ctx, "stops", of.file, of.spec)
 			job.is(ctx, phase)
 			if phase == v1beta1.PhaseRunning {
 				o.beating(ctx, "stops")

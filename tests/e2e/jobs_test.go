@@ -31,27 +31,10 @@ const (
 	beat = note + `while :; do echo >>/ledger/beat-$HELIOSTAT_JOB_NAME; sleep 0.1; done`
 	// forks leaves a process that beats behind, whose parent is gone.
 	forks = `(nohup sh -c 'while :; do echo >>/ledger/beat-$HELIOSTAT_JOB_NAME; sleep 0.1; done' >/dev/null 2>&1 &); `
-	// withLedger mounts the volume into the pods of a head or a group, as a part of its flow.
-	withLedger = `template: {spec: {volumes: [{name: ledger, persistentVolumeClaim: {claimName: ledger}}], ` +
-		`containers: [{name: ray, volumeMounts: [{name: ledger, mountPath: /ledger}]}]}}`
-	// aHead and aWorker are small ones that write to the ledger.
-	aHead   = "head: {size: {cpu: 500m, memory: 2560Mi}, " + withLedger + "}"
-	aWorker = "{name: cpu, labels: {market: spot}, " + smallWorker + ", " + withLedger + "}"
-	// ownHead is the template of a job's own cluster that is a head alone, which then takes
-	// tasks, and ownPair that of one with a worker.
-	ownHead = "clusterTemplate: {spec: {rayVersion: " + release + ", " + aHead + "}}\n"
-	ownPair = "clusterTemplate: {spec: {rayVersion: " + release + ", " + aHead + ", workerGroups: [" + aWorker + "]}}\n"
 )
 
 // assigned is a security context as OpenShift gives it to pods: a user whom no image knows, with group 0.
 const assigned = "{runAsUser: 1000680000, runAsGroup: 0, fsGroup: 1000680000}"
-
-// anyUser has the pods of a spec run under an assigned user.
-func anyUser(spec string) string {
-	const open = "template: {spec: {"
-	ExpectWithOffset(1, spec).To(ContainSubstring(open))
-	return strings.ReplaceAll(spec, open, open+"securityContext: "+assigned+", ")
-}
 
 // office is a namespace with jobs in it, and a volume that what they run writes to.
 type office struct {
@@ -63,21 +46,7 @@ type office struct {
 func opened(ctx context.Context) *office {
 	GinkgoHelper()
 	o := &office{namespace: fresh(ctx)}
-	Expect(kubernetes.Apply(ctx, o.namespace, []byte(`
-apiVersion: v1
-kind: PersistentVolumeClaim
-metadata: {name: ledger}
-spec: {storageClassName: shared, accessModes: [ReadWriteMany], resources: {requests: {storage: 1Mi}}}
----
-apiVersion: v1
-kind: Pod
-metadata: {name: clerk}
-spec:
-  terminationGracePeriodSeconds: 0
-  containers:
-  - {name: ray, image: "localhost/busybox:1", command: [sh, -c, "touch /ledger/runs; chmod 666 /ledger/runs; exec sleep 3600"], volumeMounts: [{name: ledger, mountPath: /ledger}]}
-  volumes: [{name: ledger, persistentVolumeClaim: {claimName: ledger}}]
-`))).To(Succeed())
+	Expect(kubernetes.Apply(ctx, o.namespace, []byte(rendered("clusters/ledger-volume.yaml", nil)))).To(Succeed())
 	eventually(ctx, "the ledger", func(ctx context.Context) error {
 		if err := kubernetes.Get(ctx, o.named("clerk"), &o.clerk); err != nil {
 			return err
@@ -135,15 +104,17 @@ func (o *office) beating(ctx context.Context, job string) {
 // task is a ClusterJob.
 type task struct{ types.NamespacedName }
 
-// submit applies a job with a spec in YAML.
-func (o *office) submit(ctx context.Context, name, spec string) task {
+// submit applies the job of a file of testdata.
+func (o *office) submit(ctx context.Context, name, file string, v values) task {
 	GinkgoHelper()
-	text := fmt.Sprintf("apiVersion: heliostat.dev/v1beta1\nkind: ClusterJob\nmetadata: {name: %s}\nspec:\n", name)
-	for line := range strings.Lines(spec) {
-		text += "  " + line
-	}
-	Expect(kubernetes.Apply(ctx, o.namespace, []byte(text))).To(Succeed())
+	Expect(kubernetes.Apply(ctx, o.namespace, []byte(rendered(file, v.and(values{"Name": name}))))).To(Succeed())
 	return o.job(name)
+}
+
+// shares submits a job with a command of the shell on the shared cluster.
+func (o *office) shares(ctx context.Context, name, shell string) task {
+	GinkgoHelper()
+	return o.submit(ctx, name, "jobs/shared.yaml", values{"Entrypoint": shell})
 }
 
 func (o *office) named(name string) types.NamespacedName {
@@ -151,9 +122,6 @@ func (o *office) named(name string) types.NamespacedName {
 }
 
 func (o *office) job(name string) task { return task{o.named(name)} }
-
-// entrypoint is a line of a spec.
-func entrypoint(shell string) string { return fmt.Sprintf("entrypoint: %q\n", shell) }
 
 func (t task) now(ctx context.Context) *v1beta1.ClusterJob {
 	GinkgoHelper()

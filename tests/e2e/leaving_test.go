@@ -25,13 +25,7 @@ var _ = Describe("workers that leave", Ordered, func() {
 	var team *env
 
 	BeforeAll(func(ctx SpecContext) {
-		team = made(ctx, "leaving", smallHead+`
-upgradeStrategy: {type: RollingWorkers}
-workerGroups:
-- name: cpu
-  replicas: 2
-  drainSeconds: 60
-  `+smallWorker)
+		team = made(ctx, "leaving", "clusters/leaving.yaml", nil)
 	}, NodeTimeout(limit))
 
 	It("finish what they are at when asked to retire, with a successor at work", func(ctx SpecContext) {

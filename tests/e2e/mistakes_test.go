@@ -9,74 +9,27 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"sigs.k8s.io/yaml"
 
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
-// mistake is one that beginners make. Manifests have NAME for the object's name.
+// mistake is one that beginners make, of testdata/mistakes.yaml.
 type mistake struct {
-	name  string
-	wrong string
-	// says is a part of the one line shown: of the refusal, or else of the reason and message of the condition Ready.
-	says string
-	// right is what the remedy asks for, applied and nothing else.
-	right string
-}
-
-const (
-	clusterHead = "apiVersion: heliostat.dev/v1beta1\nkind: ComputeCluster\nmetadata: {name: NAME}\n"
-	jobHead     = "apiVersion: heliostat.dev/v1beta1\nkind: ClusterJob\nmetadata: {name: NAME}\n"
-	smallSize   = "size: {cpu: 100m, memory: 2Gi}"
-	goodCluster = clusterHead + "spec: {rayVersion: " + release + ", head: {" + smallSize + "}}\n"
-	goodJob     = jobHead + "spec: {clusterRef: {name: shared}, entrypoint: 'true'}\n"
-	goneSecret  = "apiVersion: v1\nkind: Secret\nmetadata: {name: gone-NAME}\nstringData: {token: a}\n"
-)
-
-// spoilt is a cluster whose head is this.
-func spoilt(head string) string {
-	return clusterHead + "spec: {rayVersion: " + release + ", head: {" + head + "}}\n"
-}
-
-// spoiltPod is a cluster whose head has this in its template's spec, and spoiltRay one with this in its container.
-func spoiltPod(spec string) string { return spoilt(smallSize + ", template: {spec: {" + spec + "}}") }
-
-func spoiltRay(container string) string {
-	return spoiltPod("containers: [{name: ray, " + container + "}]")
-}
-
-func spoiltJob(spec string) string {
-	return jobHead + "spec: {clusterRef: {name: shared}, entrypoint: 'true', " + spec + "}\n"
-}
-
-func quotaOf(pods int) string {
-	return fmt.Sprintf("apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: pods}\nspec: {hard: {pods: %d}}\n---\n", pods)
+	Name, Wrong, Says, Right string
 }
 
 // mistakes are refused at once, or show in the column REASON.
-var mistakes = []mistake{
-	{"a typo beside spec", strings.Replace(goodCluster, "spec:", "specc:", 1), `specc`, goodCluster},
-	{"a typo in spec", strings.Replace(goodCluster, "rayVersion", "rayVersio", 1), `unknown field "spec.rayVersio"`, goodCluster},
-	{"a typo in the head", spoilt("sizee: {cpu: 1}"), `unknown field "spec.head.sizee"`, goodCluster},
-	{"a typo in a pod template", spoiltPod("nodeSelektor: {a: b}"), `unknown field "spec.head.template.spec.nodeSelektor"`, goodCluster},
-	{"a typo in a container", spoiltRay("envv: []"), `unknown field "spec.head.template.spec.containers[0].envv"`, goodCluster},
-	{"a version of Ray without its last part", strings.Replace(goodCluster, release, `"2.60"`, 1), "rayVersion", goodCluster},
-	{"a version of Ray that is too old", strings.Replace(goodCluster, release, "2.40.0", 1), "rayVersion", goodCluster},
-	{"too little memory", spoilt("size: {memory: 100Mi}"), "memory", goodCluster},
-	{"an amount that is none", spoilt("size: {cpu: abc}"), "size", goodCluster},
-	{"an image that is not there", spoiltRay("image: registry.invalid/ray:1"), "ImagePullFailed", goodCluster},
-	{"a name that no image has", spoiltRay("image: UPPER/ray:1"), "ImagePullFailed", goodCluster},
-	{"an image without Ray", spoiltRay("image: 'localhost/busybox:1', securityContext: {runAsUser: 1000}"), "ray: not found", goodCluster},
-	{"root in a container that must not be root", spoiltRay("securityContext: {runAsUser: 0, runAsNonRoot: true}"), "runAsUser", goodCluster},
-	{"a pod that is too large", spoilt("size: {cpu: 64}"), "Unschedulable", goodCluster},
-	{"a label that no node has", spoiltPod("nodeSelector: {disk: none}"), "Unschedulable", goodCluster},
-	{"a variable from a Secret that is missing", spoiltRay("env: [{name: T, valueFrom: {secretKeyRef: {name: gone-NAME, key: token}}}]"), "Create Secret", goneSecret},
-	{"a volume of a Secret that is missing", spoiltPod("volumes: [{name: v, secret: {secretName: gone-NAME}}], containers: [{name: ray, volumeMounts: [{name: v, mountPath: /v}]}]"), "Create Secret", goneSecret},
-	{"a quota that is used up", quotaOf(0) + goodCluster, "QuotaExceeded", quotaOf(20)},
-	{"a job on a cluster that is not there", jobHead + "spec: {clusterRef: {name: NAME}, entrypoint: 'true'}\n", "ClusterMissing", goodCluster},
-	{"a typo in a runtime environment", spoiltJob("runtimeEnv: {pipp: [torch]}"), "misspelt", goodJob},
-	{"the name of a GPU in Kubernetes", spoiltJob("entrypointResources: {nvidia.com/gpu: 1}"), "write CPU, GPU or TPU", goodJob},
-	{"a variable that Ray would replace", spoiltJob("env: [{name: A, value: 'pw${A}1'}]"), "env_vars of runtimeEnv", goodJob},
-	{"a directory of one's own machine", spoiltJob("runtimeEnv: {working_dir: .}"), "URI of an archive", goodJob},
+var mistakes = readMistakes()
+
+func readMistakes() (all struct {
+	GoodCluster string
+	Mistakes    []mistake
+}) {
+	if err := yaml.Unmarshal([]byte(rendered("mistakes.yaml", nil)), &all); err != nil {
+		panic(err)
+	}
+	return all
 }
 
 // beginner types kubectl in a namespace.
@@ -110,19 +63,19 @@ func (n beginner) sees(ctx context.Context, object, says string) (line string) {
 func (n beginner) makes(ctx context.Context, m mistake, name string) live.Mistake {
 	GinkgoHelper()
 	object, end := "computecluster/"+name, "condition=Ready"
-	if strings.Contains(m.wrong, "kind: ClusterJob\n") {
+	if strings.Contains(m.Wrong, "kind: ClusterJob\n") {
 		object, end = "clusterjob/"+name, "condition=Complete"
 	}
-	begin, seen := time.Now(), live.Mistake{Name: m.name, Where: "kubectl apply"}
-	said, err := n.applies(ctx, m.wrong, name)
+	begin, seen := time.Now(), live.Mistake{Name: m.Name, Where: "kubectl apply"}
+	said, err := n.applies(ctx, m.Wrong, name)
 	if err == nil {
-		seen.Where, said = "REASON of kubectl get, and its message", n.sees(ctx, object, m.says)
+		seen.Where, said = "REASON of kubectl get, and its message", n.sees(ctx, object, m.Says)
 	}
-	Expect(said).To(ContainSubstring(m.says))
+	Expect(said).To(ContainSubstring(m.Says))
 	lines := strings.Split(said, "\n")
 	seen.Line, seen.Shown = lines[len(lines)-1], time.Since(begin).Seconds()
 	begin = time.Now()
-	said, err = n.applies(ctx, m.right, name)
+	said, err = n.applies(ctx, m.Right, name)
 	Expect(err).NotTo(HaveOccurred(), said)
 	said, err = n.kubectl(ctx, "", "wait", "--for="+end, object, "--timeout=3m")
 	Expect(err).NotTo(HaveOccurred(), said)
@@ -137,14 +90,14 @@ var _ = Describe("a first mistake", Ordered, ContinueOnFailure, Label(live.Mista
 
 	BeforeAll(func(ctx SpecContext) {
 		n = beginner{fresh(ctx)}
-		said, err := n.applies(ctx, goodCluster, "shared")
+		said, err := n.applies(ctx, mistakes.GoodCluster, "shared")
 		Expect(err).NotTo(HaveOccurred(), said)
 		said, err = n.kubectl(ctx, "", "wait", "--for=condition=Ready", "cc/shared", "--timeout=3m")
 		Expect(err).NotTo(HaveOccurred(), said)
 	}, NodeTimeout(limit))
 
-	for i, m := range mistakes {
-		It("is shown in one line, whose remedy is enough: "+m.name, func(ctx SpecContext) {
+	for i, m := range mistakes.Mistakes {
+		It("is shown in one line, whose remedy is enough: "+m.Name, func(ctx SpecContext) {
 			AddReportEntry(live.MistakesEntry, n.makes(ctx, m, fmt.Sprintf("first-%d", i)), ReportEntryVisibilityAlways)
 		}, SpecTimeout(2*limit))
 	}

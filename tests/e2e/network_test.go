@@ -43,8 +43,8 @@ var _ = Describe("who reaches whom", Ordered, func() {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mine"}, StringData: map[string]string{v1beta1.TokenKey: userToken}}
 		Expect(kubernetes.Create(ctx, secret)).To(Succeed())
 		undoing(ctx, namespace)
-		team.apply(ctx, smallHead+ownToken+"workerGroups:\n- name: cpu\n  "+smallWorker)
-		open.apply(ctx, smallHead+"authentication: {mode: Disabled}")
+		team.apply(ctx, "clusters/token.yaml", nil)
+		open.apply(ctx, "clusters/head.yaml", values{"Authentication": "Disabled"})
 		neighbour, stranger = bystander(ctx, namespace), bystander(ctx, elsewhere)
 		team.ready(ctx)
 		open.ready(ctx)
@@ -76,7 +76,7 @@ var _ = Describe("who reaches whom", Ordered, func() {
 		heads := []*corev1.Pod{&head, &other}
 		if *full {
 			remote := &env{types.NamespacedName{Namespace: stranger.Namespace, Name: "remote"}}
-			remote.apply(ctx, smallHead)
+			remote.apply(ctx, "clusters/head.yaml", nil)
 			remote.ready(ctx)
 			third := remote.head(ctx)
 			heads = append(heads, &third)
@@ -210,28 +210,11 @@ func reached(ctx context.Context, from, to *corev1.Pod) []string {
 	Expect(err).NotTo(HaveOccurred())
 	addresses, err := json.Marshal(to.Status.PodIPs)
 	Expect(err).NotTo(HaveOccurred())
-	out := exec(ctx, from, "python3", "-c", attempts, string(addresses), string(wanted))
+	out := exec(ctx, from, "python3", "-c", rendered("programs/reached.py", nil), string(addresses), string(wanted))
 	var names []string
 	Expect(json.Unmarshal([]byte(out), &names)).To(Succeed(), out)
 	return names
 }
-
-// attempts tries all ports of some addresses at once, for a second.
-const attempts = `
-import concurrent.futures, json, socket, sys
-def reaches(address, port):
-    try:
-        socket.create_connection((address, port), timeout=1).close()
-    except ConnectionRefusedError:
-        pass
-    except OSError:
-        return False
-    return True
-addresses, ports = [one["ip"] for one in json.loads(sys.argv[1])], json.loads(sys.argv[2])
-with concurrent.futures.ThreadPoolExecutor(len(addresses) * len(ports)) as pool:
-    tried = {name: [pool.submit(reaches, address, port) for address in addresses] for name, port in ports.items()}
-reached = {name: [address for address, one in zip(addresses, all) if one.result()] for name, all in tried.items()}
-print(json.dumps([name if at == addresses else f"{name} at {at}" for name, at in reached.items() if at]))`
 
 // eventuallyReached waits until an edit of a policy has come to the nodes.
 func eventuallyReached(ctx context.Context, from, to *corev1.Pod, on ...string) {

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -21,7 +20,7 @@ func leftBehind(cluster func() *env) {
 	It("stay for objects until drainSeconds are over, and take them away but those that Ray makes again", func(ctx SpecContext) {
 		team := cluster()
 		old := team.staying(ctx, 2)[0]
-		holder := team.on(ctx, &old, objects)
+		holder := team.on(ctx, &old, "programs/objects.py")
 		team.exits(ctx, &old, func() {
 			exec(ctx, &holder.pod, "sh", "-c", "touch /tmp/fetch; until [ ! -e /tmp/fetch ]; do sleep 0.1; done")
 		})
@@ -34,7 +33,7 @@ func leftBehind(cluster func() *env) {
 	It("stay for actors until drainSeconds are over, and then take them away", func(ctx SpecContext) {
 		team := cluster()
 		old := team.staying(ctx, 2)[0]
-		holder := team.on(ctx, &old, actors)
+		holder := team.on(ctx, &old, "programs/actors.py")
 		team.exits(ctx, &old, func() {})
 		Expect(holder.leave(ctx)).To(Equal(map[string]string{
 			"put by an actor": "OwnerDiedError", "a detached actor that may restart": "there", "a detached actor that may not": "ActorDiedError",
@@ -57,10 +56,10 @@ func (e *env) exits(ctx context.Context, worker *corev1.Pod, meanwhile func()) {
 	gone(ctx, worker)
 }
 
-// on runs a program in the head that puts something on a worker, and waits until it is there.
+// on runs a program of testdata in the head that puts something on a worker, and waits until it is there.
 func (e *env) on(ctx context.Context, worker *corev1.Pod, program string) *work {
 	GinkgoHelper()
-	w := e.begin(ctx, fmt.Sprintf(ahead, e.node(ctx, e.dial(ctx), worker.UID).ID)+program+behind)
+	w := e.begin(ctx, rendered(program, values{"Place": e.node(ctx, e.dial(ctx), worker.UID).ID}))
 	w.reaches(ctx, &w.pod, "/tmp/there")
 	return w
 }
@@ -73,67 +72,3 @@ func (w *work) leave(ctx context.Context) map[string]string {
 	w.end(ctx, &seen)
 	return seen
 }
-
-// ahead and behind are what is around the programs below: there and first are options that
-// place something on the worker alone, and on it as long as it lives; held are objects by
-// name, and asked is what else to look at. What is placed there comes first: only then is
-// it sure that all of Ray knows a worker that has just joined.
-const ahead = `
-import time
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy as on
-place = %q
-there, first = ({"scheduling_strategy": on(node_id=place, soft=soft)} for soft in (False, True))
-asked, cleanup = {}, lambda: None
-`
-
-const behind = `
-ray.wait(list(held.values()), num_returns=len(held), fetch_local=False)
-os.mknod("/tmp/there")
-while not os.path.exists("/tmp/left"):
-    if os.path.exists("/tmp/fetch"):
-        ray.get(held["fetched while it drains"])
-        os.remove("/tmp/fetch")
-    time.sleep(0.05)
-os.remove("/tmp/left")
-def look(get):
-    try:
-        get()
-        return "there"
-    except ray.exceptions.RayError as e:
-        return type(e).__name__
-asked |= {name: (lambda ref=ref: ray.get(ref, timeout=60)) for name, ref in held.items()}
-result = {name: look(get) for name, get in asked.items()}
-cleanup()`
-
-// objects of a mebibyte each: smaller ones than 100 KiB travel with the answer.
-const objects = `
-make = ray.remote(lambda: bytes(1 << 20))
-put = ray.remote(lambda: [ray.put(bytes(1 << 20))])
-held = {
-    "put by a task": ray.get(put.options(**there).remote())[0],
-    "put by the driver": ray.put(bytes(1 << 20)),
-    "fetched before": make.options(max_retries=0, **there).remote(),
-    "fetched while it drains": make.options(max_retries=0, **there).remote(),
-    "returned by a task that may not run twice": make.options(max_retries=0, **there).remote(),
-    "returned": make.options(**first).remote(),
-}
-ray.get(held["fetched before"])
-`
-
-const actors = `
-@ray.remote(num_cpus=0)
-class Holder:
-    def put(self):
-        return [ray.put(bytes(1 << 20))]
-    def where(self):
-        return ray.get_runtime_context().get_node_id()
-once = Holder.options(name="once", lifetime="detached", **there).remote()
-held = {"put by an actor": ray.get(once.put.remote())[0]}
-lasting = Holder.options(name="lasting", num_cpus=1, lifetime="detached", max_restarts=-1, max_task_retries=-1, **first).remote()
-assert ray.get(lasting.where.remote()) == place
-asked = {
-    "a detached actor that may restart": lambda: ray.get(lasting.where.remote(), timeout=60),
-    "a detached actor that may not": lambda: ray.get(once.where.remote(), timeout=60),
-}
-cleanup = lambda: ray.kill(lasting) # or it would keep the next worker in its turn
-`

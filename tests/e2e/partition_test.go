@@ -16,35 +16,13 @@ import (
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
-// impatient is a template whose pods put up with a node that does not answer for as short
-// as that; make accept waits for the 60 s that they do by themselves.
-const impatient = "tolerations: [{key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: 5}]"
-
 // A worker whose node is cut off from the network. The head and the operator are on the
 // other one.
 var _ = Describe("a node that is cut off", Ordered, Label(localkubeLabel), func() {
 	It("gives up its worker, whose successor takes another slot, and comes back empty", func(ctx SpecContext) {
 		lost := nodes(ctx)[1].Name
 		aside(ctx, lost)
-		tolerations := impatient
-		if *full {
-			tolerations = ""
-		}
-		team := made(ctx, "cutoff", fmt.Sprintf(`
-head:
-  size: {cpu: 500m, memory: 2560Mi}
-  template: {spec: {nodeSelector: {kubernetes.io/hostname: %s}}}
-workerGroups:
-- name: cpu
-  %s
-  template:
-    spec:
-      %s
-      affinity:
-        nodeAffinity:
-          preferredDuringSchedulingIgnoredDuringExecution:
-          - {weight: 100, preference: {matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [%s]}]}}
-`, nodes(ctx)[0].Name, smallWorker, tolerations, lost))
+		team := made(ctx, "cutoff", "clusters/cut-off.yaml", values{"Keep": nodes(ctx)[0].Name, "Lost": lost, "Impatient": !*full})
 		worker, head := team.workers(ctx, 1)[0], team.head(ctx)
 		Expect(worker.Spec.NodeName).To(Equal(lost))
 

@@ -47,8 +47,8 @@ var _ = Describe("a large output", Label(live.PortalOutputsLabel, live.AcceptLab
 	It("comes through the server about as fast as from its head, which many readers cost no more than one", func(ctx SpecContext) {
 		o := opened(ctx)
 		shared := &env{o.named("shared")}
-		shared.apply(ctx, fmt.Sprintf("%s\nnetwork: {allowFrom: [{from: [{ipBlock: {cidr: %s}}], ports: [Dashboard]}]}\n", aHead, outside(ctx)))
-		large := o.submit(ctx, "large", onShared+entrypoint(fmt.Sprintf(printing, largeOutput))).is(ctx, v1beta1.PhaseSucceeded)
+		shared.apply(ctx, "clusters/ledger.yaml", values{"DashboardFrom": outside(ctx)})
+		large := o.shares(ctx, "large", fmt.Sprintf(printing, largeOutput)).is(ctx, v1beta1.PhaseSucceeded)
 		s := newScale(ctx, shared, large)
 
 		outputs := live.Outputs{Readers: outputReaders}

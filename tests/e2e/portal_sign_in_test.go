@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net"
 	"net/http"
 	"strings"
@@ -48,7 +47,7 @@ var _ = Describe("the server for portals that impersonates", Label(live.PortalSi
 		Expect(err).NotTo(HaveOccurred())
 		Expect(string(out)).To(Equal("sso:ana"))
 		create := v.kubectl(ctx, "create", "-f", "-")
-		create.Stdin = strings.NewReader(fmt.Sprintf(watchedCluster, "of-ana"))
+		create.Stdin = strings.NewReader(rendered("clusters/watched.yaml", values{"Name": "of-ana"}))
 		Expect(create.Run()).To(Succeed())
 		cluster := &v1beta1.ComputeCluster{}
 		Expect(kubernetes.Get(ctx, types.NamespacedName{Namespace: v.namespace, Name: "of-ana"}, cluster)).To(Succeed())

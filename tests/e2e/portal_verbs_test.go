@@ -18,9 +18,9 @@ var _ = Describe("a verb of the server for portals", Label(live.PortalVerbsLabel
 	It("runs a job again that has failed, as another one", func(ctx SpecContext) {
 		o := opened(ctx)
 		shared := &env{o.named("shared")}
-		shared.apply(ctx, aHead)
+		shared.apply(ctx, "clusters/ledger.yaml", nil)
 		p := newPortal(ctx, o.namespace)
-		first := o.submit(ctx, "flaky", onShared+entrypoint(note+`[ "$(grep -c . /ledger/runs)" -ge 2 ] || exit 3`))
+		first := o.shares(ctx, "flaky", note+`[ "$(grep -c . /ledger/runs)" -ge 2 ] || exit 3`)
 		Expect(last(first.is(ctx, v1beta1.PhaseFailed)).ExitCode).To(HaveValue(BeEquivalentTo(3)))
 		var names []string
 		for range 2 { // it is idempotent
@@ -35,7 +35,7 @@ var _ = Describe("a verb of the server for portals", Label(live.PortalVerbsLabel
 
 	It("undoes the last change of a service, which answers as before", func(ctx SpecContext) {
 		t := serviced(ctx)
-		s := t.begins(ctx, "echo", echoing("echo", "/")+ownCluster+quickly)
+		s := t.begins(ctx, "echo", "services/own.yaml", quickly)
 		p := newPortal(ctx, t.namespace)
 		s.edit(ctx, tells("2"))
 		s.answers(ctx, "2")

@@ -27,39 +27,19 @@ const (
 	pythonClient = "kubernetes==37.0.2"
 	// changeLabel is what a change of the watched cluster sets.
 	changeLabel = "example.com/change"
-	// watchedCluster has no pods.
-	watchedCluster = "apiVersion: heliostat.dev/v1beta1\nkind: ComputeCluster\nmetadata: {name: %s}\nspec: {rayVersion: \"2.60.0\", suspend: true}\n"
 )
-
-// pythonWatch applies a cluster by Kubernetes' client, lists it, and prints each change of label that it sees of all clusters.
-const pythonWatch = `
-import os, sys
-from kubernetes import client, watch
-settings = client.Configuration(host=os.environ["SERVER"])
-settings.ssl_ca_cert = os.environ["CA"]
-settings.api_key = {"authorization": "Bearer " + os.environ["TOKEN"]}
-objects = client.CustomObjectsApi(client.ApiClient(settings))
-kind = dict(group="heliostat.dev", version="v1beta1", plural="computeclusters", namespace=os.environ["NAMESPACE"])
-cluster = {"apiVersion": "heliostat.dev/v1beta1", "kind": "ComputeCluster", "metadata": {"name": "by-python"}, "spec": {"rayVersion": "2.60.0", "suspend": True}}
-objects.patch_namespaced_custom_object(name="by-python", body=cluster, field_manager="python", _content_type="application/apply-patch+yaml", **kind)
-listed = objects.list_namespaced_custom_object(**kind)
-assert "by-python" in [one["metadata"]["name"] for one in listed["items"]], listed
-print("ready", flush=True)
-for event in watch.Watch().stream(objects.list_namespaced_custom_object, resource_version=listed["metadata"]["resourceVersion"], **kind):
-    print(event["object"]["metadata"].get("labels", {}).get("CHANGE", ""), flush=True)
-`
 
 // Kubernetes' own clients, with the server for an API server.
 var _ = Describe("the server for portals", Label(localkubeLabel), func() {
 	It("is an API server to kubectl and to Python's client: they list, apply and watch", Label(live.PortalWatchesLabel, live.AcceptLabel), func(ctx SpecContext) {
 		v := visit(ctx, fresh(ctx))
 		apply := v.kubectl(ctx, "apply", "--server-side", "-f", "-")
-		apply.Stdin = strings.NewReader(fmt.Sprintf(watchedCluster, "by-kubectl"))
+		apply.Stdin = strings.NewReader(rendered("clusters/watched.yaml", values{"Name": "by-kubectl"}))
 		out, err := apply.Output()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(string(out)).To(Equal("computecluster.heliostat.dev/by-kubectl serverside-applied\n"))
 
-		python := v.command(ctx, v.url(), filepath.Join(v.python(ctx, pythonClient), "python"), "-c", strings.ReplaceAll(pythonWatch, "CHANGE", changeLabel))
+		python := v.command(ctx, v.url(), filepath.Join(v.python(ctx, pythonClient), "python"), "-c", rendered("programs/watch.py", values{"Label": changeLabel}))
 		watchers := map[string]*sightings{"python": observe(python, fromLine), "kubectl": observe(v.kubectl(ctx, "get", "cc", "-w", "-o", "json"), fromObjects)}
 		Eventually(ctx, watchers["python"].has("ready"), limit).Should(BeTrue())
 		out, err = v.kubectl(ctx, "get", "cc", "-o", "name").Output()

@@ -152,10 +152,10 @@ var _ = Describe("Ray's own client through the dashboard proxy", Ordered, Label(
 	BeforeAll(func(ctx SpecContext) {
 		withDashboards(ctx, "--set", fmt.Sprintf("server.replicas=%d", rayReplicas), "--set-string", "server.dashboards.maxUpload="+maxUpload)
 		serverPods(ctx, rayReplicas)
-		demo := made(ctx, "demo", "head: {size: {cpu: \"1\", memory: 3Gi}}\n")
+		demo := made(ctx, "demo", "clusters/head.yaml", values{"CPU": "1", "Memory": "3Gi"})
 		v = &guest{namespace: demo.Namespace, token: editor(ctx, demo.Namespace), directory: GinkgoT().TempDir()}
 		asleep := &env{types.NamespacedName{Namespace: demo.Namespace, Name: "asleep"}}
-		asleep.apply(ctx, smallHead+"suspend: true")
+		asleep.apply(ctx, "clusters/head.yaml", values{"Suspend": true})
 	}, NodeTimeout(limit))
 
 	for _, release := range []string{release, "2.52.0"} {

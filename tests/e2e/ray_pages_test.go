@@ -13,29 +13,6 @@ import (
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
-// busyRay is a program with actors and tasks for the pages to show.
-const busyRay = `import ray, time
-ray.init()
-@ray.remote(num_cpus=0)
-class Counter:
-    def count(self): return 1
-@ray.remote(num_cpus=0)
-def work(): print('at work'); return 1
-counter = Counter.remote()
-print(ray.get([counter.count.remote()] + [work.remote() for _ in range(5)]))
-time.sleep(3600)`
-
-// serveHello is a program that has Serve run an application.
-const serveHello = `
-import ray
-from ray import serve
-@serve.deployment(ray_actor_options={"num_cpus": 0})
-class Hello:
-    def __call__(self, request):
-        return "hello"
-ray.init()
-serve.run(Hello.bind(), name="hello")`
-
 // originWay is a way to separate origins, and where a browser finds the dashboard of a cluster then.
 type originWay struct {
 	name      string
@@ -75,11 +52,11 @@ var _ = Describe("the dashboard of Ray in a browser", Ordered, Label(live.RayPag
 
 	BeforeAll(func(ctx SpecContext) {
 		withDashboards(ctx)
-		demo = made(ctx, "demo", "head: {size: {cpu: \"1\", memory: 3Gi}}\nworkerGroups:\n- name: cpu\n  "+smallWorker)
+		demo = made(ctx, "demo", "clusters/workers.yaml", values{"CPU": "1", "Memory": "3Gi"})
 		token = editor(ctx, demo.Namespace)
 		head := demo.head(ctx)
-		exec(ctx, &head, "python3", "-c", serveHello)
-		exec(ctx, &head, "ray", "job", "submit", "--no-wait", "--", "python3", "-u", "-c", busyRay)
+		exec(ctx, &head, "python3", "-c", rendered("programs/hello.py", nil))
+		exec(ctx, &head, "ray", "job", "submit", "--no-wait", "--", "python3", "-u", "-c", rendered("programs/busy.py", nil))
 	}, NodeTimeout(2*limit))
 
 	for _, way := range originWays() {
@@ -107,19 +84,6 @@ var _ = Describe("the dashboard of Ray in a browser", Ordered, Label(live.RayPag
 	}
 })
 
-// askHead is a program that asks the dashboard beside it for paths, and prints the code of each.
-const askHead = `
-import json, sys, urllib.error, urllib.request
-token = open("/var/run/secrets/heliostat.dev/token/auth_token").read()
-codes = []
-for path in json.loads(sys.argv[1]):
-    request = urllib.request.Request("http://localhost:8265/" + path, headers={"Authorization": "Bearer " + token})
-    try:
-        codes.append(urllib.request.urlopen(request).status)
-    except urllib.error.HTTPError as e:
-        codes.append(e.code)
-print("ANSWER " + json.dumps(codes))`
-
 // answersOfHead asks a head without the proxy, and returns those of the answers that it gives as well: code and path.
 func answersOfHead(ctx context.Context, e *env, answers []string) []string {
 	GinkgoHelper()
@@ -131,7 +95,7 @@ func answersOfHead(ctx context.Context, e *env, answers []string) []string {
 	Expect(err).NotTo(HaveOccurred())
 	head := e.head(ctx)
 	var codes []int
-	decode(exec(ctx, &head, "python3", "-c", askHead, string(asked)), &codes)
+	decode(exec(ctx, &head, "python3", "-c", rendered("programs/ask-head.py", nil), string(asked)), &codes)
 	var same []string
 	for i, one := range answers {
 		if one == fmt.Sprintf("%d %s", codes[i], paths[i]) {

@@ -25,16 +25,7 @@ var _ = Describe("a cluster with devices", Ordered, Label(localkubeLabel), func(
 	var head corev1.Pod
 
 	BeforeAll(func(ctx SpecContext) {
-		lab = made(ctx, "devices", smallHead+`
-workerGroups:
-- name: gpu
-  replicas: 2
-  size: {cpu: 500m, memory: 1536Mi, nvidia.com/gpu: "1"}
-  rayResources: {"accelerator_type:A100": "1", lens: "3"}
-  labels: {market: spot}
-- name: parts
-  size: {cpu: 500m, memory: 1536Mi, nvidia.com/mig-1g.5gb: "2", nvidia.com/gpu.shared: "1"}
-`)
+		lab = made(ctx, "devices", "clusters/devices.yaml", nil)
 		head = lab.head(ctx)
 	}, NodeTimeout(limit))
 

@@ -59,7 +59,7 @@ func rolled(cluster func() *env) {
 var _ = Describe("a busy cluster that is deleted", Label(live.BusyLabel), func() {
 	for range *rounds - 1 {
 		It("is gone at once", func(ctx SpecContext) {
-			team := made(ctx, "busy", smallHead+"workerGroups:\n- name: cpu\n  replicas: 3\n  "+smallWorker)
+			team := made(ctx, "busy", "clusters/workers.yaml", values{"Replicas": 3})
 			team.end(ctx)
 		}, SpecTimeout(2*limit))
 	}
@@ -138,7 +138,7 @@ func (e *env) hastens(ctx context.Context, workers []corev1.Pod) func() {
 func (e *env) roll(ctx context.Context, value string) {
 	GinkgoHelper()
 	before := e.staying(ctx, 2)
-	stream := e.begin(ctx, tasks)
+	stream := e.begin(ctx, rendered("programs/tasks.py", nil))
 	stream.reaches(ctx, &stream.pod, "/tmp/streaming")
 	begin := time.Now()
 	e.edit(ctx, func(spec *v1beta1.ComputeClusterSpec) {
@@ -163,35 +163,6 @@ func (e *env) roll(ctx context.Context, value string) {
 		Expect(uids(after)).NotTo(ContainElement(uid))
 	}
 }
-
-// tasks runs tasks of half a second that nothing may run twice, four at a time, until it
-// is told that it is enough.
-const tasks = `
-import time
-@ray.remote(max_retries=0, num_cpus=1)
-def work():
-    time.sleep(0.5)
-    return socket.gethostname()
-result = {"done": 0, "lost": 0}
-pods, running, streaming = set(), [], False
-while running or not os.path.exists("/tmp/enough"):
-    while len(running) < 4 and not os.path.exists("/tmp/enough"):
-        running.append(work.remote())
-    if not running:
-        break
-    done, running = ray.wait(running)
-    for one in done:
-        try:
-            pods.add(ray.get(one))
-            result["done"] += 1
-        except ray.exceptions.RayError as e:
-            print(e)
-            result["lost"] += 1
-    if len(pods) >= 2 and not streaming:
-        streaming = True
-        os.mknod("/tmp/streaming")
-os.remove("/tmp/enough")
-result["pods"] = sorted(pods)`
 
 // upToDate waits until every pod was built from the spec as it is now, and is ready.
 func (e *env) upToDate(ctx context.Context) {

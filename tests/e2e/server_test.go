@@ -183,7 +183,7 @@ func served(setting func() (*office, *env), jobs map[string]task) {
 		Expect(string(text)).To(ContainSubstring("\nhello\n")) // Ray writes lines of its own around it
 		Expect(end).To(Equal("Failed 4"))
 
-		endless := o.submit(ctx, "portal-endless", onShared+entrypoint(beat))
+		endless := o.shares(ctx, "portal-endless", beat)
 		endless.is(ctx, v1beta1.PhaseRunning)
 		p.send(ctx, http.MethodPost, "/jobs/"+endless.Name+":stop", "")
 		job := endless.is(ctx, v1beta1.PhaseStopped)

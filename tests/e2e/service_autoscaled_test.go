@@ -96,7 +96,7 @@ func (s *service) sleepAndWake(ctx context.Context) {
 // Growth is the answer of Serve to requests, and moving requests is what an upgrade does.
 var _ = Describe("a service that autoscales", Label(serviceLabel, localkubeLabel, live.AcceptLabel), func() {
 	It("is upgraded under load by a version that is as warm, and sleeps and wakes", func(ctx SpecContext) {
-		s := serviced(ctx).begins(ctx, "echo", echoing("echo", "/")+ownCluster+hasty)
+		s := serviced(ctx).begins(ctx, "echo", "services/own.yaml", nil)
 		s.edit(ctx, scaledBetween(1, 4, "1"))
 		s.serves(ctx)
 		clients := s.crowd(ctx, "-fresh", "3", "-kept", "3", "-long", "1.5")

@@ -257,7 +257,7 @@ var _ = Describe("a service whose next version cannot serve", Ordered, ContinueO
 	var good *v1beta1.ClusterServiceSpec
 
 	BeforeAll(func(ctx SpecContext) {
-		s = serviced(ctx).begins(ctx, "steadfast", echoing("echo", "/")+ownCluster+hasty)
+		s = serviced(ctx).begins(ctx, "steadfast", "services/own.yaml", nil)
 		good = s.now(ctx).Spec.DeepCopy()
 		pids = s.processes(ctx, "/")
 		clients = s.crowd(ctx, quick...)

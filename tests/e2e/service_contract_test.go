@@ -15,10 +15,7 @@ var _ = Describe("a cluster without Serve", Ordered, Label(serviceLabel, contrac
 	var workers []corev1.Pod
 
 	BeforeAll(func(ctx SpecContext) {
-		lab = made(ctx, "contract", smallHead+`
-workerGroups:
-- {name: cpu, replicas: 2, size: {cpu: 500m, memory: 2Gi}}
-`)
+		lab = made(ctx, "contract", "clusters/contract.yaml", nil)
 		workers = lab.group(ctx, "cpu")
 		Expect(workers).To(HaveLen(2))
 		head := lab.head(ctx)

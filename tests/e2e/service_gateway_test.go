@@ -24,9 +24,9 @@ var _ = Describe("a service behind a gateway", Label(serviceLabel, localkubeLabe
 		t := serviced(ctx)
 		url := startGateway(ctx, t.namespace)
 		const step = 10
-		s := t.begins(ctx, "echo", echoing("echo", "/")+ownCluster+fmt.Sprintf(
-			"upgradeStrategy: {surge: {stepPercent: %d, intervalSeconds: 15}, drainSeconds: 30, retireAfterSeconds: 20, "+
-				"gateway: {parentRef: {name: public}}}\n", step))
+		s := t.begins(ctx, "echo", "services/own.yaml", values{
+			"StepPercent": step, "IntervalSeconds": 15, "DrainSeconds": 30, "RetireAfterSeconds": 20, "Gateway": "public",
+		})
 		programmed := has(v1beta1.ConditionGatewayProgrammed, metav1.ConditionTrue, "GatewayProgrammed")
 		s.becomes(ctx, "be behind its gateway", programmed)
 		through := &service{s.NamespacedName, url}
@@ -64,9 +64,7 @@ func startGateway(ctx context.Context, namespace string) string {
 	})
 	class := fmt.Appendf(nil, "apiVersion: gateway.networking.k8s.io/v1\nkind: GatewayClass\nmetadata: {name: tests}\nspec: {controllerName: %s}\n", traefik.Controller)
 	Expect(kubernetes.Apply(ctx, "", class)).To(Succeed())
-	gateway := fmt.Appendf(nil, "apiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nmetadata: {name: public}\n"+
-		"spec: {gatewayClassName: tests, listeners: [{name: http, protocol: HTTP, port: %d}]}\n", traefik.Port)
-	Expect(kubernetes.Apply(ctx, namespace, gateway)).To(Succeed())
+	Expect(kubernetes.Apply(ctx, namespace, []byte(rendered("services/gateway.yaml", values{"Port": traefik.Port})))).To(Succeed())
 	return traefik.URL
 }
 

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -49,8 +48,7 @@ func leadsTo(workers int32) func(*v1beta1.ClusterService) error {
 // A group of workers is no version: the cluster that serves gets it, and gives it up while its worker takes requests.
 var _ = Describe("a service whose cluster gets a group of workers", Label(serviceLabel, localkubeLabel, live.AcceptLabel), func() {
 	It("goes on with its cluster and its pods, and loses no request when the group goes", func(ctx SpecContext) {
-		full := strings.Replace(echoing("echo", "/"), "num_replicas: 2", "num_replicas: 4, max_replicas_per_node: 2", 1)
-		s := serviced(ctx).begins(ctx, "echo", full+ownCluster+hasty)
+		s := serviced(ctx).begins(ctx, "echo", "services/own.yaml", values{"Replicas": 4, "PerNode": 2})
 		before := s.becomes(ctx, "lead to both workers", leadsTo(2))
 		cluster := s.alone(ctx)
 		first := uids(append(cluster.workers(ctx, 2), cluster.head(ctx)))

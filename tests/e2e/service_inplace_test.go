@@ -61,7 +61,7 @@ var _ = Describe("a service upgraded in place", Ordered, Label(serviceLabel, loc
 	var cluster *env
 
 	BeforeAll(func(ctx SpecContext) {
-		s = serviced(ctx).applies(ctx, "narrow", echoing("echo", "/")+ownCluster+quickly)
+		s = serviced(ctx).applies(ctx, "narrow", "services/own.yaml", quickly)
 		s.edit(ctx, whereTheyAre)
 		s.serves(ctx)
 		cluster = s.alone(ctx)

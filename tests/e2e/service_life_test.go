@@ -35,9 +35,6 @@ func kubectl(ctx context.Context, args ...string) *osexec.Cmd {
 	return osexec.CommandContext(ctx, program, args...)
 }
 
-// alsoGRPC begins a serveConfig that has Serve's proxies speak gRPC too.
-const alsoGRPC = "grpc_options: {grpc_servicer_functions: [ray.serve.generated.serve_pb2_grpc.add_UserDefinedServiceServicer_to_server]}, "
-
 // opensChannel opens a gRPC channel to a service, over which it answers.
 func (s *service) opensChannel(ctx context.Context) *grpc.ClientConn {
 	GinkgoHelper()
@@ -68,7 +65,7 @@ var _ = Describe("a service on its own cluster", Ordered, Label(serviceLabel, lo
 
 	It("has its Service at once, and says that it is ready when it answers and not before", func(ctx SpecContext) {
 		begin := time.Now()
-		s = t.applies(ctx, "plain", strings.Replace(echoing("echo", "/"), "{", "{"+alsoGRPC, 1)+ownCluster+hasty)
+		s = t.applies(ctx, "plain", "services/own.yaml", values{"GRPC": true})
 		told("service applied to its Service", begin)
 		Expect(has(v1beta1.ConditionReady, metav1.ConditionTrue, "")(s.now(ctx))).NotTo(Succeed(), "nobody answers yet")
 		ready := s.serves(ctx)

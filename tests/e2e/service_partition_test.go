@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -20,7 +19,7 @@ var _ = Describe("a service with a node that is cut off", Ordered, Label(service
 		near, lost := nodes(ctx)[0].Name, nodes(ctx)[1].Name
 		aside(ctx, lost)
 		t := serviced(ctx)
-		s := t.begins(ctx, "split", echoing("echo", "/")+split(near, lost)+hasty)
+		s := t.begins(ctx, "split", "services/split.yaml", values{"Near": near, "Far": lost})
 		cluster := s.now(ctx).Status.Active.ClusterName
 		pids := s.processes(ctx, "/")
 		networks, err := live.Networks(ctx)
@@ -63,15 +62,6 @@ var _ = Describe("a service with a node that is cut off", Ordered, Label(service
 		Expect(slices.ContainsFunc(s.processes(ctx, "/"), func(p string) bool { return slices.Contains(pids, p) })).To(BeTrue(), "the other worker went on")
 	}, Label(live.ServeCutLabel, live.AcceptLabel), SpecTimeout(2*servingTime))
 })
-
-// split is a cluster with its head on a node, and a worker on each of two.
-func split(near, lost string) string {
-	group := func(name, node string) string {
-		return fmt.Sprintf("{name: %s, replicas: 1, size: {cpu: 500m, memory: 2Gi}, %s}", name, onNode(node))
-	}
-	return fmt.Sprintf("clusterTemplate: {spec: {rayVersion: %s, imagePullPolicy: IfNotPresent, head: {size: {cpu: 500m, memory: 2560Mi}, %s}, workerGroups: [%s, %s]}}\n",
-		release, onNode(near), group("near", near), group("far", lost))
-}
 
 // endpoints looks for so many pods that take requests.
 func endpoints(n int) func(*v1beta1.ClusterService) error {

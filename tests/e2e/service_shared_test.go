@@ -29,7 +29,6 @@ func (s *service) remove(ctx context.Context) {
 
 // Services on a cluster that was there before them.
 var _ = Describe("services on a shared cluster", Ordered, Label(serviceLabel, localkubeLabel), func() {
-	const onShelf = "clusterRef: {name: shelf}\n"
 	var t *team
 	var shelf *env
 	var left, right *service
@@ -38,11 +37,11 @@ var _ = Describe("services on a shared cluster", Ordered, Label(serviceLabel, lo
 	BeforeAll(func(ctx SpecContext) {
 		t = serviced(ctx)
 		shelf = &env{types.NamespacedName{Namespace: t.namespace, Name: "shelf"}}
-		shelf.apply(ctx, anyUser(codeHead+"\n"+codeWorkers+"\n"))
+		shelf.apply(ctx, "clusters/shelf.yaml", values{"SecurityContext": assigned})
 		shelf.ready(ctx)
-		left = t.applies(ctx, "left", echoing("left", "/left")+onShelf)
+		left = t.applies(ctx, "left", "services/shared.yaml", nil)
 		left.serves(ctx)
-		right = t.applies(ctx, "right", echoing("right", "/right")+onShelf)
+		right = t.applies(ctx, "right", "services/shared.yaml", nil)
 		right.serves(ctx)
 		theirs = right.processes(ctx, "/right/")
 	}, NodeTimeout(servingTime))

@@ -31,28 +31,11 @@ import (
 // cluster is a head with two workers, so that two of them are the six Ray pods that there is
 // room for.
 
-const (
-	// servingTime is for a service that goes from one cluster to another.
-	servingTime = 2 * limit
-	// withCode mounts all versions of the code into the pods of a head or a group.
-	withCode = `template: {spec: {` + codeMounts
-	// codeMounts ends a pod's template that began with spec.
-	codeMounts  = codeVolumes + `containers: [{name: ray, ` + codeMount + `}]}}`
-	codeVolumes = `volumes: [{name: code, configMap: {name: code, items: [` +
-		`{key: echo.py, path: a/echo.py}, {key: next.py, path: b/echo.py}, {key: calls.py, path: a/calls.py}, {key: dies.py, path: a/dies.py}, {key: sickens.py, path: a/sickens.py}]}}], `
-	codeMount = `volumeMounts: [{name: code, mountPath: /code}]`
-	// codeHead and codeWorkers are a cluster for the code.
-	codeHead    = "head: {size: {cpu: 500m, memory: 2560Mi}, " + withCode + "}"
-	codeWorkers = "workerGroups: [{name: cpu, replicas: 2, size: {cpu: 500m, memory: 2Gi}, " + withCode + "}]"
-	// ownCluster is the template of a service's own, and quickly how it is followed by another.
-	ownCluster = "clusterTemplate: {spec: {rayVersion: " + release + ", imagePullPolicy: IfNotPresent, " + codeHead + ", " + codeWorkers + "}}\n"
-	// limitedCluster is ownCluster, but no pod may use more CPU than it asks for; two of them are
-	// little more than two CPUs.
-	limitedCluster = "clusterTemplate: {spec: {rayVersion: " + release + ", imagePullPolicy: IfNotPresent, " +
-		"head: {template: {spec: {" + codeVolumes + "containers: [{name: ray, resources: {requests: {cpu: 300m, memory: 2560Mi}, limits: {cpu: 300m, memory: 2560Mi}}, " + codeMount + "}]}}}, " +
-		"workerGroups: [{name: cpu, replicas: 2, template: {spec: {" + codeVolumes + "containers: [{name: ray, resources: {requests: {cpu: 400m, memory: 2Gi}, limits: {cpu: 400m, memory: 2Gi}}, " + codeMount + "}]}}}]}}\n"
-	quickly = "upgradeStrategy: {surge: {stepPercent: 50, intervalSeconds: 2}, drainSeconds: 20, retireAfterSeconds: 10}\n"
-)
+// servingTime is for a service that goes from one cluster to another.
+const servingTime = 2 * limit
+
+// quickly is how a service's cluster is followed by another.
+var quickly = values{"DrainSeconds": 20, "RetireAfterSeconds": 10}
 
 // longest is how many seconds a request takes at most that these specs send.
 func longest() int {
@@ -61,56 +44,6 @@ func longest() int {
 	}
 	return 3
 }
-
-// hasty is how a service's cluster is followed by another, with time for the longest requests: on a busy machine one of
-// 3 s can take 5.
-const hasty = "upgradeStrategy: {surge: {stepPercent: 50, intervalSeconds: 2}, drainSeconds: 12, retireAfterSeconds: 5}\n"
-
-// onNode is a template with the code, for a certain node.
-func onNode(name string) string {
-	return "template: {spec: {nodeSelector: {kubernetes.io/hostname: " + name + "}, " + codeMounts
-}
-
-// echoing is a serveConfig with the echo of the examples, under a name and a route.
-func echoing(name, route string) string {
-	return fmt.Sprintf(`serveConfig: {applications: [{name: %s, route_prefix: %q, import_path: "echo:app", runtime_env: {env_vars: {PYTHONPATH: /code/a}}, `+
-		`deployments: [{name: Echo, num_replicas: 2, user_config: {version: "1"}}]}]}`+"\n", name, route)
-}
-
-// failing are two deployments that take the place of the echo.
-const failing = `import os, socket, threading, time
-from ray import serve
-from starlette.requests import Request
-@serve.deployment(num_replicas=2, max_replicas_per_node=1, ray_actor_options={"num_cpus": 0.1})
-class Echo:
-    def __init__(self):
-        %s
-    def __call__(self, request: Request):
-        return {"version": "bad", "pid": os.getpid(), "node": socket.gethostname(), "said": request.query_params.get("said", "")}
-    def reconfigure(self, config):
-        pass
-    def watch(self):
-        while not os.path.exists("/tmp/sick"):
-            time.sleep(0.05)
-        os._exit(1)
-app = Echo.bind()
-`
-
-// calls are methods of the echo for the gRPC calls of tests/internal/loadgen.
-const calls = `    def answer(self, **said):
-        from ray.serve.generated.serve_pb2 import UserDefinedResponse
-        return UserDefinedResponse(greeting=json.dumps({**self.who(), **said}))
-
-    def Method1(self, message):
-        return self.answer(said=message.name)
-
-    async def Streaming(self, message):
-        count, pace = message.name.split()
-        for chunk in range(int(count)):
-            yield self.answer(chunk=chunk, of=int(count))
-            await asyncio.sleep(float(pace))
-
-`
 
 // team is a namespace with services in it, and the code that they serve.
 type team struct{ namespace string }
@@ -121,12 +54,13 @@ func serviced(ctx context.Context) *team {
 	t := &team{namespace: fresh(ctx)}
 	echo, err := os.ReadFile(root + "/examples/serve/echo/echo.py")
 	Expect(err).NotTo(HaveOccurred())
+	const slow = `    @api.get("/slow")`
 	code := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: t.namespace, Name: "code"}, Data: map[string]string{
 		"echo.py":    string(echo),
-		"calls.py":   strings.Replace(string(echo), `    @api.get("/slow")`, calls+`    @api.get("/slow")`, 1),
+		"calls.py":   strings.Replace(string(echo), slow, rendered("programs/calls.py", nil)+"\n"+slow, 1),
 		"next.py":    string(echo) + "\nNEXT = True\n",
-		"dies.py":    fmt.Sprintf(failing, "time.sleep(30); os._exit(1)"),
-		"sickens.py": fmt.Sprintf(failing, "threading.Thread(target=self.watch, daemon=True).start()"),
+		"dies.py":    rendered("programs/failing.py", values{"Fails": "time.sleep(30); os._exit(1)"}),
+		"sickens.py": rendered("programs/failing.py", values{"Fails": "threading.Thread(target=self.watch, daemon=True).start()"}),
 	}}
 	Expect(kubernetes.Create(ctx, code)).To(Succeed())
 	return t
@@ -149,22 +83,18 @@ func outside(ctx context.Context) string {
 	return block.String()
 }
 
-// applies makes a service with a spec in YAML that this machine reaches, and waits until it has an address.
-func (t *team) applies(ctx context.Context, name, spec string) *service {
+// applies makes the service of a file of testdata, which this machine reaches, and waits until it has an address.
+func (t *team) applies(ctx context.Context, name, file string, v values) *service {
 	GinkgoHelper()
-	text := fmt.Sprintf("apiVersion: heliostat.dev/v1beta1\nkind: ClusterService\nmetadata: {name: %s}\nspec:\n", name)
-	spec += fmt.Sprintf("service: {allowFrom: [{ipBlock: {cidr: %s}}]}\n", outside(ctx))
-	for line := range strings.Lines(spec) {
-		text += "  " + line
-	}
+	text := rendered(file, v.and(values{"Name": name, "Outside": outside(ctx)}))
 	Expect(kubernetes.Apply(ctx, t.namespace, []byte(text))).To(Succeed())
 	return t.service(ctx, name)
 }
 
-// begins makes a service with a spec in YAML, and waits until it serves.
-func (t *team) begins(ctx context.Context, name, spec string) *service {
+// begins makes the service of a file of testdata, and waits until it serves.
+func (t *team) begins(ctx context.Context, name, file string, v values) *service {
 	GinkgoHelper()
-	s := t.applies(ctx, name, spec)
+	s := t.applies(ctx, name, file, v)
 	s.serves(ctx)
 	return s
 }

@@ -16,32 +16,16 @@ import (
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
-// Serve ends the proxy of a worker that its last replica has left: after usualDrain, or after longDrain with lingering.
+// Serve ends the proxy of a worker that its last replica has left: after usualDrain, or after longDrain where they keep their proxies longer.
 const (
 	usualDrain = 30 * time.Second
 	longDrain  = 100 * time.Second
 )
 
-// lingering is a service's own cluster whose workers keep their proxies longer. Its head has no room for a replica.
-func lingering() string {
-	seconds := fmt.Sprintf(`podDefaults: {env: [{name: RAY_SERVE_PROXY_MIN_DRAINING_PERIOD_S, value: "%.0f"}]}, `, longDrain.Seconds())
-	return strings.NewReplacer("Template: {spec: {", "Template: {spec: {"+seconds, "head: {", `head: {rayResources: {CPU: "0"}, `).Replace(ownCluster)
-}
-
 // onePerNode keeps replicas apart.
 var onePerNode = application(func(app map[string]any) {
 	app["deployments"].([]any)[0].(map[string]any)["max_replicas_per_node"] = 1
 })
-
-// askProxy is a program that prints what the proxy beside it says of itself.
-const askProxy = `import urllib.error, urllib.request
-try:
-    print(urllib.request.urlopen("http://127.0.0.1:8000/-/healthz", timeout=5).read().decode())
-except urllib.error.HTTPError as refusal:
-    print(refusal.read().decode())
-except OSError as failure:
-    print(failure)
-`
 
 // hears waits until the proxy of one of some workers says certain words.
 func hears(ctx context.Context, words string, workers ...corev1.Pod) {
@@ -49,7 +33,7 @@ func hears(ctx context.Context, words string, workers ...corev1.Pod) {
 	eventually(ctx, "a proxy to say "+words, func(ctx context.Context) error {
 		said := make([]string, 0, len(workers))
 		for _, worker := range workers {
-			text, err := kubernetes.Exec(ctx, client.ObjectKeyFromObject(&worker), v1beta1.ContainerRay, "python3", "-c", askProxy)
+			text, err := kubernetes.Exec(ctx, client.ObjectKeyFromObject(&worker), v1beta1.ContainerRay, "python3", "-c", rendered("programs/ask-proxy.py", nil))
 			if err != nil {
 				return err
 			}
@@ -65,7 +49,7 @@ func hears(ctx context.Context, words string, workers ...corev1.Pod) {
 // Nobody takes a worker out of the service's address for its proxy while no operator runs.
 var _ = Describe("a service whose operator is away", Label(serviceLabel, localkubeLabel, live.AcceptLabel), func() {
 	It("loses no request where Serve scales down meanwhile and proxies stay for longer", func(ctx SpecContext) {
-		s := serviced(ctx).begins(ctx, "echo", echoing("echo", "/")+lingering()+hasty)
+		s := serviced(ctx).begins(ctx, "echo", "services/own.yaml", values{"Apart": true, "ProxyDrainSeconds": longDrain.Seconds()})
 		busy, clients := s.crowd(ctx, "-long", "1.5"), s.crowd(ctx, "-fresh", "2", "-kept", "1")
 		s.edit(ctx, scaledBetween(1, 2, "1"), onePerNode)
 		before := s.serves(ctx)

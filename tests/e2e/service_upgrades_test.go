@@ -138,12 +138,8 @@ func shaped(spec *v1beta1.ClusterServiceSpec) error {
 	return nil
 }
 
-// haProxy is the variable with which Serve's proxies are HAProxy, and throughHAProxy begins a serveConfig
-// that has them be.
-const (
-	haProxy        = "RAY_SERVE_ENABLE_HA_PROXY"
-	throughHAProxy = `controller_options: {runtime_env: {env_vars: {` + haProxy + `: "1"}}}, `
-)
+// haProxy is the variable with which Serve's proxies are HAProxy.
+const haProxy = "RAY_SERVE_ENABLE_HA_PROXY"
 
 // otherProxy gives Serve's proxies another program: HAProxy, or their own again.
 var otherProxy = configured(func(config map[string]any) {
@@ -190,7 +186,7 @@ var _ = Describe("a service under load", Ordered, Label(serviceLabel, localkubeL
 		if *full {
 			rates = moreOfAll
 		}
-		s = t.begins(ctx, "echo", echoing("echo", "/")+ownCluster+hasty)
+		s = t.begins(ctx, "echo", "services/own.yaml", nil)
 		told("service applied to Ready", begin)
 		clients = s.crowd(ctx, rates...)
 	}, NodeTimeout(servingTime))
@@ -235,31 +231,30 @@ var _ = Describe("a service under load", Ordered, Label(serviceLabel, localkubeL
 // What an upgrade itself costs requests in time shows where no pod takes CPU that it did not ask
 // for from those that answer: a machine of its own for each would be the same. Pods take twice as long to start.
 var _ = Describe("a service with limits of CPU under load", Label(serviceLabel, localkubeLabel, live.AcceptLabel), func() {
-	losesNoneByImages(live.ChangeLimited, echoing("echo", "/")+limitedCluster, allSorts...)
+	losesNoneByImages(live.ChangeLimited, "services/limited.yaml", nil, allSorts...)
 })
 
 // HAProxy, which Serve can have as its proxy, ends connections in a way of its own. A change of sort shape leads
 // there too.
 var _ = Describe("a service behind HAProxy under load", Label(serviceLabel, localkubeLabel, live.AcceptLabel), func() {
-	losesNoneByImages(live.ChangeHAProxy, strings.Replace(echoing("echo", "/"), "serveConfig: {", "serveConfig: {"+throughHAProxy, 1)+ownCluster, allSorts...)
+	losesNoneByImages(live.ChangeHAProxy, "services/own.yaml", values{"HAProxy": true}, allSorts...)
 })
 
 // The way from one certificate authority to another: a service whose clusters encrypt gets one with each of them.
 var _ = Describe("a service with encryption under load", Label(serviceLabel, localkubeLabel, live.AcceptLabel), func() {
-	losesNoneByImages(live.ChangeEncrypted, echoing("echo", "/")+strings.Replace(ownCluster, "spec: {", "spec: {network: {encryption: Enabled}, ", 1), allSorts...)
+	losesNoneByImages(live.ChangeEncrypted, "services/own.yaml", values{"Encrypted": true}, allSorts...)
 })
 
 // A client of gRPC learns of the end of its channel by a GOAWAY, and a call that is in flight goes on.
 var _ = Describe("a service under gRPC calls", Label(serviceLabel, localkubeLabel, live.AcceptLabel), func() {
-	config := strings.Replace(echoing("echo", "/"), "serveConfig: {", "serveConfig: {"+alsoGRPC, 1)
-	losesNoneByImages(live.ChangeGRPC, strings.Replace(config, "echo:app", "calls:app", 1)+ownCluster,
+	losesNoneByImages(live.ChangeGRPC, "services/own.yaml", values{"GRPC": true, "Module": "calls"},
 		"-fresh", "2", "-grpc", "5", "-grpc-stream", "0.2", "-connections", "4")
 })
 
 // losesNoneByImages is a spec in which the image of a service changes again and again, under a load.
-func losesNoneByImages(name, service string, load ...string) {
+func losesNoneByImages(name, file string, v values, load ...string) {
 	It("loses no request through a change of image", func(ctx SpecContext) {
-		s := serviced(ctx).begins(ctx, "echo", service+hasty)
+		s := serviced(ctx).begins(ctx, "echo", file, v)
 		if name == live.ChangeGRPC {
 			load = append(load, "-grpc-address", s.grpcAddress())
 		}

@@ -309,7 +309,7 @@ func retained(cluster func() *steady, labels ...string) {
 		Expect(kubernetes.UntilGone(ctx, team.NamespacedName, limit)).To(Succeed())
 		told("cluster with a managed Redis deleted to gone", begin)
 
-		team.apply(ctx, smallHead+"controlStore: {managedRedis: {storage: 100Mi}}\n")
+		team.apply(ctx, "clusters/head.yaml", values{"Store": managedRedis})
 		Expect(team.ready(ctx).Status.Epoch).To(BeEquivalentTo(1))
 		Expect(team.noted(ctx)).To(Equal("retained"))
 		uid := claim.UID

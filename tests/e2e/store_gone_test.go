@@ -33,7 +33,7 @@ var _ = Describe("the keys of a cluster that is deleted", Ordered, Label(storeLa
 			keys  string
 		}{{&first, "first", "a"}, {&second, "second", "a:b"}, {&third, "third", "a-b"}} {
 			*one.into = &env{types.NamespacedName{Namespace: namespace, Name: one.named}}
-			(*one.into).apply(ctx, smallHead+server.store(one.keys))
+			(*one.into).apply(ctx, "clusters/head.yaml", server.store(one.keys))
 		}
 		for _, e := range []*env{first, second, third} {
 			e.ready(ctx)
@@ -97,7 +97,7 @@ var _ = Describe("the keys of a cluster that is deleted", Ordered, Label(storeLa
 func knownToCollector(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	e := &env{types.NamespacedName{Namespace: namespace, Name: "known"}}
-	e.apply(ctx, smallHead+"suspend: true\n")
+	e.apply(ctx, "clusters/head.yaml", values{"Suspend": true})
 	eventually(ctx, "the cluster to have its Service", func(ctx context.Context) error {
 		return kubernetes.Get(ctx, types.NamespacedName{Namespace: namespace, Name: "known-head"}, &corev1.Service{})
 	})

@@ -20,24 +20,6 @@ import (
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
-// placed is a cluster whose head prefers a node, and whose worker is on another, as the
-// operator and every Redis.
-const placed = `
-head:
-  size: {cpu: 500m, memory: 2560Mi}
-  template:
-    spec:
-      %[3]s
-      affinity:
-        nodeAffinity:
-          preferredDuringSchedulingIgnoredDuringExecution:
-          - {weight: 100, preference: {matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [%[2]s]}]}}
-workerGroups:
-- name: cpu
-  ` + smallWorker + `
-  template: {spec: {nodeSelector: {kubernetes.io/hostname: %[1]s}}}
-`
-
 // Heads whose node is lost: what must not happen is that two of them write.
 var _ = Describe("a head with a control store on a node that is lost", Ordered, Label(storeLabel, localkubeLabel), func() {
 	fencedOff() // the one that waits for nobody
@@ -61,7 +43,7 @@ func onLostNodes() {
 	It("is followed by none on a volume until its node is declared to be off", func(ctx SpecContext) {
 		lost := nodes(ctx)[1].Name
 		e := &env{types.NamespacedName{Namespace: fresh(ctx), Name: "shared"}}
-		begin := losing(ctx, e, "controlStore: {embedded: {storage: 100Mi, storageClassName: shared, accessModes: [ReadWriteMany]}}\n", "stop")
+		begin := losing(ctx, e, values{"Store": "{embedded: {storage: 100Mi, storageClassName: shared, accessModes: [ReadWriteMany]}}"}, "stop")
 		said := e.says(ctx, v1beta1.ConditionControlStoreReady, "False", reason.VolumeHeldByLostNode.Code)
 		Expect(said.Message).To(ContainSubstring("kubectl taint node " + lost))
 		Consistently(ctx, func() error { return e.oneHead(ctx) }, 10*time.Second, time.Second).Should(Succeed())
@@ -72,7 +54,7 @@ func onLostNodes() {
 
 	It("waits for its node on a volume that is bound to it", func(ctx SpecContext) {
 		e := &env{types.NamespacedName{Namespace: fresh(ctx), Name: "bound"}}
-		losing(ctx, e, "controlStore: {embedded: {storage: 100Mi}}\n", "stop")
+		losing(ctx, e, values{"Store": embedded}, "stop")
 		e.says(ctx, v1beta1.ConditionControlStoreReady, "False", reason.VolumeHeldByLostNode.Code)
 		Consistently(ctx, func() error { return e.oneHead(ctx) }, 10*time.Second, time.Second).Should(Succeed())
 		e.heals(ctx)
@@ -86,7 +68,7 @@ func onLostNodes() {
 func fencedOff() {
 	It("is locked out of the operator's Redis before there is another on another node", func(ctx SpecContext) {
 		e := &env{types.NamespacedName{Namespace: fresh(ctx), Name: "fenced"}}
-		begin := losing(ctx, e, "controlStore: {managedRedis: {storage: 100Mi}}\n", "partition")
+		begin := losing(ctx, e, values{"Store": managedRedis}, "partition")
 		server := managed(ctx, e)
 		e.movedOn(ctx, begin)
 		users, clients := server.cli(ctx, "ACL", "USERS"), server.cli(ctx, "CLIENT", "LIST")
@@ -97,22 +79,18 @@ func fencedOff() {
 }
 
 // losing makes a cluster whose head is on the second node and cuts that off, or stops it.
-func losing(ctx context.Context, e *env, store, verb string) time.Time {
+func losing(ctx context.Context, e *env, store values, verb string) time.Time {
 	GinkgoHelper()
 	keep, lost := nodes(ctx)[0].Name, nodes(ctx)[1].Name
 	aside(ctx, lost)
-	tolerations := impatient
-	if *full {
-		tolerations = ""
-	}
-	manifest := fmt.Sprintf(placed, keep, lost, tolerations) + store
-	if strings.Contains(store, "managedRedis") { // which must be on the other node
+	placed := store.and(values{"Keep": keep, "Lost": lost, "Impatient": !*full})
+	if store["Store"] == managedRedis { // which must be on the other node
 		cordon(ctx, lost, true)
-		e.apply(ctx, manifest)
+		e.apply(ctx, "clusters/head-cut-off.yaml", placed)
 		eventually(ctx, "the Redis to have a place", e.redisPlaced)
 		cordon(ctx, lost, false)
 	} else {
-		e.apply(ctx, manifest)
+		e.apply(ctx, "clusters/head-cut-off.yaml", placed)
 	}
 	e.ready(ctx)
 	head := e.head(ctx)

@@ -65,7 +65,7 @@ func servingBy(ctx context.Context, pattern string, authority *redistest.Authori
 			TerminationGracePeriodSeconds: new(int64),
 			NodeSelector:                  map[string]string{corev1.LabelHostname: nodes(ctx)[0].Name}, // others may be lost
 			Containers: []corev1.Container{{
-				Name: "redis", Image: redisImage, Command: []string{"sh", "-c", runs}, Env: variables,
+				Name: "redis", Image: redisImage, Command: []string{"sh", "-c", rendered("programs/redis.sh", nil)}, Env: variables,
 				Resources: corev1.ResourceRequirements{Requests: few},
 			}},
 		},
@@ -81,16 +81,6 @@ func servingBy(ctx context.Context, pattern string, authority *redistest.Authori
 	return r
 }
 
-// runs is a Redis that is started again as long as there is no file off. What it has in
-// memory is written when it is told to end, and read when it starts.
-const runs = `printf '%s\n' "$USERS" >/data/users.acl
-printf '%s\n' "$CERTIFICATE" >/data/tls.crt
-printf '%s\n' "$KEY" >/data/tls.key
-while :; do
-  [ -e /data/off ] || redis-server --dir /data --aclfile /data/users.acl --save '' --appendonly no --maxmemory-policy noeviction $LISTEN
-  sleep 0.05
-done`
-
 // address is where clusters find it.
 func (r *redis) address() string {
 	scheme := "redis"
@@ -101,19 +91,8 @@ func (r *redis) address() string {
 }
 
 // store is it as a control store with a namespace of Ray's.
-func (r *redis) store(namespace string) string {
-	text := fmt.Sprintf(`
-controlStore:
-  redis:
-    address: %s
-    namespace: %q
-    usernameSecret: {name: store, key: username}
-    passwordSecret: {name: store, key: password}
-`, r.address(), namespace)
-	if r.authority != nil {
-		text += "    tls: {caSecret: {name: trusted, key: ca.crt}}\n"
-	}
-	return text
+func (r *redis) store(namespace string) values {
+	return values{"Redis": r.address(), "Keys": namespace, "TLS": r.authority != nil}
 }
 
 // trusted makes the Secret by which a cluster with the store knows it.

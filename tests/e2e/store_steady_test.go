@@ -37,21 +37,17 @@ type steady struct {
 	heads      []string // Ray's IDs of the heads that were alive when the actors were last asked
 }
 
-// memoryOf is a cluster whose workers have room for the work. The measurement asks from
-// outside of Kubernetes.
-const memoryOf = smallHead + `
-network: {allowFrom: [{from: [{ipBlock: {cidr: 0.0.0.0/0}}], ports: [GCS, Serve]}]}
-workerGroups:
-- name: cpu
-  replicas: 2
-  size: {cpu: 500m, memory: 2Gi}
-`
+// Control stores that need nothing of the user's.
+const (
+	managedRedis = "{managedRedis: {storage: 100Mi}}"
+	embedded     = "{embedded: {storage: 100Mi}}"
+)
 
 // steadily makes a cluster with a control store, and has it work.
-func steadily(ctx context.Context, e *env, store, spec string) *steady {
+func steadily(ctx context.Context, e *env, store string, v values) *steady {
 	GinkgoHelper()
 	begin := time.Now()
-	e.apply(ctx, spec)
+	e.apply(ctx, "clusters/steady.yaml", v)
 	e.ready(ctx)
 	told("apply to Ready", begin)
 	s := &steady{env: e, store: store, workers: e.staying(ctx, 2)}
@@ -65,7 +61,7 @@ func (s *steady) work(ctx context.Context) {
 	names, err := json.Marshal([]string{s.workers[0].Name, s.workers[1].Name})
 	Expect(err).NotTo(HaveOccurred())
 	exec(ctx, &s.workers[0], "sh", "-c", `rm -f /tmp/ended /tmp/steady; (setsid python3 -c "$1" >/tmp/out 2>&1 </dev/null; touch /tmp/ended) >/dev/null 2>&1 </dev/null &
-until [ -e /tmp/steady ]; do [ ! -e /tmp/ended ] || { cat /tmp/out >&2; exit 1; }; sleep 0.1; done`, "sh", driver(fmt.Sprintf(working, names, steadyPause().Seconds())))
+until [ -e /tmp/steady ]; do [ ! -e /tmp/ended ] || { cat /tmp/out >&2; exit 1; }; sleep 0.1; done`, "sh", driver(rendered("programs/steady.py", values{"Pods": string(names), "Pause": steadyPause().Seconds()})))
 	s.counts = map[string][2]int{}
 	s.ask(ctx)
 	s.requests = sent(ctx, s.workers)
@@ -78,87 +74,6 @@ func steadyPause() time.Duration {
 	}
 	return 400 * time.Millisecond
 }
-
-// working is a driver without end. It waits for all tasks when there is a file drain.
-const working = `
-import time
-from ray import serve
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy as on
-@ray.remote(num_cpus=0.1)
-class Counter:
-    def __init__(self):
-        self.last, self.count = None, 0
-    def next(self, asked):
-        if asked != self.last:
-            self.last, self.count = asked, self.count + 1
-        return [os.getpid(), self.count]
-ids = {node["NodeManagerHostname"]: node["NodeID"] for node in ray.nodes() if node["Alive"]}
-for pod in json.loads('%s'):
-    counter = Counter.options(name=pod, namespace="steady", lifetime="detached", scheduling_strategy=on(node_id=ids[pod], soft=False)).remote()
-    ray.get(counter.next.remote("first"))
-@serve.deployment(num_replicas=2, max_replicas_per_node=1, ray_actor_options={"num_cpus": 0.1})
-class Hello:
-    def __call__(self, request):
-        return "hello"
-serve.start(proxy_location="EveryNode", http_options={"host": "0.0.0.0"})
-serve.run(Hello.bind(), name="hello")
-pause = %g
-@ray.remote(num_cpus=0.3, max_retries=0)
-def task(number):
-    time.sleep(0.05)
-    return number
-sent, lost, said, waiting = 0, 0, [], {}
-while True:
-    drain = os.path.exists("/tmp/drain")
-    if not drain and len(waiting) < 20:
-        waiting[task.remote(sent)] = sent
-        sent += 1
-        time.sleep(pause)
-    for done in ray.wait(list(waiting), num_returns=1, timeout=0.1)[0] if waiting else []:
-        number = waiting.pop(done)
-        try:
-            assert ray.get(done) == number
-        except Exception as error:
-            lost += 1
-            said = (said + [repr(error)[:500]])[:5]
-    if sent == 4 and not os.path.exists("/tmp/steady"):
-        os.mknod("/tmp/steady")
-    if drain and not waiting:
-        with open("/tmp/counts.new", "w") as file:
-            json.dump({"Sent": sent, "Lost": lost, "Said": said}, file)
-        os.rename("/tmp/counts.new", "/tmp/counts")
-        while os.path.exists("/tmp/drain"):
-            time.sleep(0.05)
-result = 0`
-
-// asking is a program that asks the actors a numbered question as soon as there is a head
-// that knows them, and tells when the first one had answered. It is a driver of its own. The
-// head of a name that it is given does not count: a pod that was deleted by force goes on for
-// about a second, and answers.
-const asking = `
-import json, os, ray, socket, sys, time
-host, port = os.environ["RAY_ADDRESS"].rsplit(":", 1)
-said, until = None, time.time() + 150
-while time.time() < until:
-    try:
-        socket.create_connection((host, int(port)), timeout=1).close()
-        ray.init(log_to_driver=False)
-        heads = [node["NodeID"] for node in ray.nodes() if node["Alive"] and "node:__internal_head__" in node["Resources"]]
-        if set(heads) <= set(sys.argv[2].split(",")):
-            raise RuntimeError("there is no other head")
-        actors = {name: ray.get_actor(name, namespace="steady") for name in sys.argv[3:]}
-        counts, at = {}, None
-        for name, actor in actors.items():
-            counts[name] = ray.get(actor.next.remote(sys.argv[1]), timeout=30)
-            at = at or time.time()
-        print("ANSWER " + json.dumps({"At": at, "Counts": counts, "Heads": heads}))
-        break
-    except Exception as error:
-        said = error
-        ray.shutdown()
-        time.sleep(0.05)
-else:
-    sys.exit(repr(said))`
 
 // answered is what the actors said, and when.
 type answered struct {
@@ -180,7 +95,7 @@ func (s *steady) ask(ctx context.Context) answered {
 func (s *steady) question(ctx context.Context, former string) (answered, error) {
 	s.asked++
 	out, err := kubernetes.Exec(ctx, client.ObjectKeyFromObject(&s.workers[1]), v1beta1.ContainerRay,
-		"python3", "-c", asking, fmt.Sprint("question ", s.asked), former, s.workers[0].Name, s.workers[1].Name)
+		"python3", "-c", rendered("programs/asking.py", nil), fmt.Sprint("question ", s.asked), former, s.workers[0].Name, s.workers[1].Name)
 	if err != nil {
 		return answered{}, err
 	}

@@ -33,7 +33,7 @@ var _ = Describe("a cluster with its memory in a Redis of the user's", Ordered, 
 		server = serving(ctx, "~RAYkept@*")
 		e := &env{types.NamespacedName{Namespace: fresh(ctx), Name: "kept"}}
 		credentials(ctx, e.Namespace)
-		team = steadily(ctx, e, "redis", memoryOf+server.store("kept"))
+		team = steadily(ctx, e, "redis", server.store("kept"))
 	}, NodeTimeout(2*limit))
 
 	// What troubled does to it brings heads back as well.
@@ -46,7 +46,7 @@ var _ = Describe("a cluster with its memory in a Redis of the operator's", Order
 
 	BeforeAll(func(ctx SpecContext) {
 		e := &env{types.NamespacedName{Namespace: fresh(ctx), Name: "managed"}}
-		team = steadily(ctx, e, "managed", memoryOf+"controlStore: {managedRedis: {storage: 100Mi}}\n")
+		team = steadily(ctx, e, "managed", values{"Store": managedRedis})
 	}, NodeTimeout(2*limit))
 
 	killed("managed", func() *steady { return team })
@@ -61,7 +61,7 @@ var _ = Describe("a cluster with its memory on a volume", Ordered, Label(storeLa
 
 	BeforeAll(func(ctx SpecContext) {
 		e := &env{types.NamespacedName{Namespace: fresh(ctx), Name: "embedded"}}
-		team = steadily(ctx, e, "embedded", memoryOf+"controlStore: {embedded: {storage: 100Mi}}\n")
+		team = steadily(ctx, e, "embedded", values{"Store": embedded})
 	}, NodeTimeout(2*limit))
 
 	killed("embedded", func() *steady { return team })
@@ -99,23 +99,10 @@ func killed(store string, cluster func() *steady, labels ...string) {
 	}, Label(append(labels, live.StoreKillsLabel+"-"+store)...), SpecTimeout(limit*time.Duration(2+2**rounds)))
 }
 
-// passing is a program with an actor that ends with it.
-const passing = `
-import time
-@ray.remote(num_cpus=0.1)
-class Passing:
-    def there(self):
-        return True
-actor = Passing.options(name="passing", namespace="steady").remote()
-ray.get(actor.there.remote())
-os.mknod("/tmp/holds")
-while True:
-    time.sleep(1)`
-
 // onHead begins a driver on the head, with an actor on a worker.
 func (s *steady) onHead(ctx context.Context, head *corev1.Pod) {
 	GinkgoHelper()
-	s.begin(ctx, passing).reaches(ctx, head, "/tmp/holds")
+	s.begin(ctx, rendered("programs/passing.py", nil)).reaches(ctx, head, "/tmp/holds")
 }
 
 // tellsOfHead asserts that what was on the head is gone, and that events say so.
@@ -123,15 +110,7 @@ func (s *steady) tellsOfHead(ctx context.Context) {
 	GinkgoHelper()
 	head := s.head(ctx)
 	var gone bool
-	ray(ctx, &head, `
-import time
-result, until = False, time.time() + 90
-while not result and time.time() < until:
-    try:
-        ray.get_actor("passing", namespace="steady")
-        time.sleep(0.2)
-    except ValueError:
-        result = True`, &gone)
+	ray(ctx, &head, rendered("programs/gone.py", nil), &gone)
 	Expect(gone).To(BeTrue(), "an actor whose driver ended with the head's container")
 	Eventually(ctx, s.events).WithTimeout(limit).WithPolling(time.Second).
 		Should(ContainElement(ContainSubstring("work on the head is lost")), "events are written after the status")

@@ -28,7 +28,7 @@ var _ = Describe("a cluster's token", Ordered, Label(live.TokenLabel, live.Accep
 		team = &env{types.NamespacedName{Namespace: fresh(ctx), Name: "team"}}
 		secret.Namespace = team.Namespace
 		undoing(ctx, team.Namespace)
-		team.apply(ctx, smallHead+ownToken+"workerGroups:\n- name: cpu\n  "+smallWorker)
+		team.apply(ctx, "clusters/token.yaml", nil)
 	}, NodeTimeout(limit))
 
 	It("is waited for where its Secret is not there", func(ctx SpecContext) {
@@ -96,7 +96,7 @@ var _ = Describe("a cluster's token", Ordered, Label(live.TokenLabel, live.Accep
 			return client.IgnoreNotFound(err)
 		})
 		begin := time.Now()
-		team.apply(ctx, smallHead+"workerGroups:\n- name: cpu\n  "+smallWorker)
+		team.apply(ctx, "clusters/workers.yaml", nil)
 		team.ready(ctx)
 		told("made again to Ready", begin)
 		Expect(team.token(ctx)).NotTo(Equal(former))
@@ -104,10 +104,7 @@ var _ = Describe("a cluster's token", Ordered, Label(live.TokenLabel, live.Accep
 	}, SpecTimeout(limit))
 })
 
-// ownToken is of a cluster with the token of Secret mine, and with variables that would undo that.
-const ownToken = "authentication: {secretName: mine}\npodDefaults: {envFrom: [{configMapRef: {name: undo}}]}\n"
-
-// undoing makes the ConfigMap that ownToken names. Variables that undo the spec come unseen from it.
+// undoing makes the ConfigMap that clusters/token.yaml names. Variables that undo the spec come unseen from it.
 func undoing(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	Expect(kubernetes.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "undo"}, Data: map[string]string{

@@ -16,24 +16,11 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
-// cached is a cluster whose workers have a volume each, of the default storage class.
-const cached = smallHead + `workerGroups:
-- name: cpu
-  replicas: 2
-  ` + smallWorker + `
-  volumeClaimTemplates:
-  - metadata: {name: cache}
-    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 10Mi}}}
-  template:
-    spec:
-      containers: [{name: ray, volumeMounts: [{name: cache, mountPath: /cache}]}]
-`
-
 var _ = Describe("a volume of a worker", Ordered, func() {
 	var team *env
 
 	BeforeAll(func(ctx SpecContext) {
-		team = made(ctx, "cached", cached)
+		team = made(ctx, "cached", "clusters/volumes.yaml", nil)
 	}, NodeTimeout(limit))
 
 	It("has for its successor what it wrote", func(ctx SpecContext) {

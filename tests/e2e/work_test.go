@@ -4,7 +4,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -55,33 +54,21 @@ const (
 	contractLabel = "contract"
 )
 
-// made makes a fresh namespace with a cluster of a spec in YAML, without Ray's version,
-// and waits until it is Ready.
-func made(ctx context.Context, name, spec string) *env {
+// made makes a fresh namespace with the cluster of a file of testdata, and waits until it is Ready.
+func made(ctx context.Context, name, file string, v values) *env {
 	GinkgoHelper()
 	e := &env{types.NamespacedName{Namespace: fresh(ctx), Name: name}}
 	begin := time.Now()
-	e.apply(ctx, spec)
+	e.apply(ctx, file, v)
 	e.ready(ctx)
 	told("apply to Ready", begin)
 	return e
 }
 
-// smallHead is a head that leaves room for four workers on two nodes of two cores, and
-// smallWorker one of those: Ray counts it as one CPU.
-const (
-	smallHead   = "head: {size: {cpu: 500m, memory: 2560Mi}}\n"
-	smallWorker = "size: {cpu: 500m, memory: 1536Mi}"
-)
-
-// apply applies the cluster with a spec.
-func (e *env) apply(ctx context.Context, spec string) {
+// apply applies the cluster of a file of testdata.
+func (e *env) apply(ctx context.Context, file string, v values) {
 	GinkgoHelper()
-	text := fmt.Sprintf("apiVersion: heliostat.dev/v1beta1\nkind: ComputeCluster\nmetadata: {name: %s}\nspec:\n", e.Name)
-	for line := range strings.Lines("rayVersion: \"2.60.0\"\n" + spec) {
-		text += "  " + line
-	}
-	Expect(kubernetes.Apply(ctx, e.Namespace, []byte(text))).To(Succeed())
+	Expect(kubernetes.Apply(ctx, e.Namespace, []byte(rendered(file, v.and(values{"Name": e.Name}))))).To(Succeed())
 }
 
 // edit changes the spec.
@@ -179,20 +166,7 @@ func (e *env) occupy(ctx context.Context, worker *corev1.Pod) *busy {
 	GinkgoHelper()
 	head := e.dial(ctx)
 	id := e.node(ctx, head, worker.UID).ID
-	b := &busy{worker: *worker, work: e.begin(ctx, fmt.Sprintf(`
-import time
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy as on
-@ray.remote(max_retries=0, num_cpus=1, scheduling_strategy=on(node_id=%q, soft=False))
-def hold():
-    os.mknod("/tmp/held")
-    while not os.path.exists("/tmp/release"):
-        time.sleep(0.05)
-    os.remove("/tmp/release")
-    return socket.gethostname()
-try:
-    result = ray.get(hold.remote())
-except ray.exceptions.RayError as e:
-    result = type(e).__name__`, id))}
+	b := &busy{worker: *worker, work: e.begin(ctx, rendered("programs/hold.py", values{"Node": id}))}
 	b.reaches(ctx, worker, "/tmp/held")
 	e.becomes(ctx, head, worker, headclient.Running)
 	return b
