@@ -1,5 +1,7 @@
 // Package naming derives the names, labels and hashes of what belongs to a
-// cluster. It is the only package that shortens a name or hashes anything.
+// cluster. It is the only package that shortens a name or hashes anything. It also
+// has the words that pods of a cluster are built with and rules are judged by: their
+// ports, volumes, variables and devices.
 //
 // In: the cluster's name and UID, and the place of what belongs to it: group, slot,
 // epoch. Out: names that are functions of these alone, so that a stale view can ask for

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 var (
@@ -157,7 +157,7 @@ var accessRules = []Rule{
 		Refused: "a port must have port, but gcs, dashboard, client, metrics and serve, which are Ray's own, nodePort alone",
 		Remedy:  "correct it",
 		cluster: servicePorts(func(p *v1beta1.ServicePort) bool {
-			if isRays, _ := pod.PortNumber(p.Name); isRays {
+			if isRays, _ := naming.PortNumber(p.Name); isRays {
 				return isSet(p.Port) || isSet(p.TargetPort)
 			}
 			return !isSet(p.Port)
@@ -305,7 +305,7 @@ func isOwnVariable(e *corev1.EnvVar) bool { return slices.Contains(ownVariables,
 
 func headPortNumbers() []int32 {
 	var numbers []int32
-	for _, port := range pod.HeadPorts() {
+	for _, port := range naming.HeadPorts() {
 		numbers = append(numbers, port.ContainerPort)
 	}
 	return numbers

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // leastAutoscaler is what the autoscaler cannot do with less of: it keeps about 20 MiB, and
@@ -110,11 +110,11 @@ var autoscalingRules = []Rule{
 	},
 	{
 		ID: "autoscaling-env", Field: "spec.autoscaling.env", By: Expression,
-		Refused: "a variable of the autoscaler must have a plain value, and must not be " + pod.VariablePodUID,
+		Refused: "a variable of the autoscaler must have a plain value, and must not be " + naming.VariablePodUID,
 		Remedy:  "correct it",
 		cluster: ofAutoscaling(func(a *v1beta1.Autoscaling, bad report) {
 			each(bad, autoscalingPath, "env", a.Env, func(e *corev1.EnvVar) bool {
-				return e.Name == pod.VariablePodUID || e.ValueFrom != nil
+				return e.Name == naming.VariablePodUID || e.ValueFrom != nil
 			})
 		}),
 	},
@@ -157,10 +157,10 @@ var autoscalingRules = []Rule{
 	},
 	{
 		ID: "autoscaling-port", Field: "NODE.template.spec.containers[*].ports", By: Policy,
-		Refused: fmt.Sprintf("with autoscaling the ports %d, named %s, and %d of the head pod must be free for the autoscaler", pod.PortScale, pod.PortScaleName, pod.PortScaleMetrics),
+		Refused: fmt.Sprintf("with autoscaling the ports %d, named %s, and %d of the head pod must be free for the autoscaler", naming.PortScale, naming.PortScaleName, naming.PortScaleMetrics),
 		Remedy:  "choose another port and another name",
 		Holds: notScaled + fmt.Sprintf("n.running.all(c, c.?ports.orValue([]).all(p, p.?name.orValue('') != '%s' && "+
-			"(p.?protocol.orValue('TCP') != 'TCP' || !(p.containerPort in [%d, %d]))))", pod.PortScaleName, pod.PortScale, pod.PortScaleMetrics),
+			"(p.?protocol.orValue('TCP') != 'TCP' || !(p.containerPort in [%d, %d]))))", naming.PortScaleName, naming.PortScale, naming.PortScaleMetrics),
 		inner: scaled(func(n *node, bad report) {
 			if n.group != nil {
 				return
@@ -170,27 +170,27 @@ var autoscalingRules = []Rule{
 	},
 	{
 		ID: "autoscaling-service", Field: "spec.head.service.ports", By: Policy,
-		Refused: fmt.Sprintf("with autoscaling port %d of the head must be free for the operator", pod.PortScale), Remedy: "choose another targetPort",
-		Holds: fmt.Sprintf("!has(variables.cluster.autoscaling) || variables.cluster.?head.?service.?ports.orValue([]).all(p, p.?targetPort.orValue(p.?port.orValue(0)) != %d)", pod.PortScale),
+		Refused: fmt.Sprintf("with autoscaling port %d of the head must be free for the operator", naming.PortScale), Remedy: "choose another targetPort",
+		Holds: fmt.Sprintf("!has(variables.cluster.autoscaling) || variables.cluster.?head.?service.?ports.orValue([]).all(p, p.?targetPort.orValue(p.?port.orValue(0)) != %d)", naming.PortScale),
 		cluster: func(c *v1beta1.ComputeCluster, bad report) {
 			if c.Spec.Autoscaling != nil && c.Spec.Head.Service != nil {
 				each(bad, nil, "spec.head.service.ports", c.Spec.Head.Service.Ports, func(p *v1beta1.ServicePort) bool {
-					return p.TargetPort == pod.PortScale || p.TargetPort == 0 && p.Port == pod.PortScale
+					return p.TargetPort == naming.PortScale || p.TargetPort == 0 && p.Port == naming.PortScale
 				})
 			}
 		},
 	},
 	{
 		ID: "autoscaling-variable", Field: "spec.podDefaults.env, spec.head.template.spec.containers[ray].env", By: Policy,
-		Refused: "with autoscaling the operator sets " + pod.VariableAutoscaler, Remedy: "leave it out",
+		Refused: "with autoscaling the operator sets " + naming.VariableAutoscaler, Remedy: "leave it out",
 		Holds: "!has(variables.cluster.autoscaling) || (variables.cluster.?podDefaults.?env.orValue([]) + " +
-			"variables.nodes[0].ray.?env.orValue([])).all(e, e.name != '" + pod.VariableAutoscaler + "')",
+			"variables.nodes[0].ray.?env.orValue([])).all(e, e.name != '" + naming.VariableAutoscaler + "')",
 		cluster: func(c *v1beta1.ComputeCluster, bad report) {
 			if c.Spec.Autoscaling == nil {
 				return
 			}
 			headVariables(c, func(path *field.Path, variable *corev1.EnvVar) {
-				if variable.Name == pod.VariableAutoscaler {
+				if variable.Name == naming.VariableAutoscaler {
 					bad.at(path, variable.Name)
 				}
 			})
@@ -199,6 +199,6 @@ var autoscalingRules = []Rule{
 }
 
 func isAutoscalersPort(p *corev1.ContainerPort) bool {
-	taken := slices.Contains([]int32{pod.PortScale, pod.PortScaleMetrics}, p.ContainerPort)
-	return p.Name == pod.PortScaleName || protocol(p) == corev1.ProtocolTCP && taken
+	taken := slices.Contains([]int32{naming.PortScale, naming.PortScaleMetrics}, p.ContainerPort)
+	return p.Name == naming.PortScaleName || protocol(p) == corev1.ProtocolTCP && taken
 }

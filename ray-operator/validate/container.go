@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // agentPort is where the agent of every Ray node listens.
@@ -179,7 +179,7 @@ var containerRules = []Rule{
 		Holds: "n.ray.?ports.orValue([]).all(p, !(p.?name.orValue('') in " + portMap() + ") || " + portMap() + "[p.name] == p.containerPort)",
 		inner: inRay(func(n *node, bad report) {
 			each(bad, n.rayPath, "ports", n.ray.Ports, func(p *corev1.ContainerPort) bool {
-				ours, number := pod.PortNumber(p.Name)
+				ours, number := naming.PortNumber(p.Name)
 				return ours && number != p.ContainerPort
 			})
 		}),
@@ -298,7 +298,7 @@ func protocol(p *corev1.ContainerPort) corev1.Protocol {
 // portMap is an expression: the numbers of Ray's ports by their names.
 func portMap() string {
 	var entries []string
-	for _, port := range pod.HeadPorts() {
+	for _, port := range naming.HeadPorts() {
 		entries = append(entries, fmt.Sprintf("'%s': %d", port.Name, port.ContainerPort))
 	}
 	return "{" + strings.Join(entries, ", ") + "}"
@@ -334,9 +334,9 @@ func clash(p, q *corev1.ContainerPort) bool {
 }
 
 // MayBeGPU reports whether a Kubernetes resource is a device of which nobody can say whether Ray counts it as a GPU.
-func MayBeGPU(name corev1.ResourceName) bool { return pod.MayBeGPU(name) }
+func MayBeGPU(name corev1.ResourceName) bool { return naming.MayBeGPU(name) }
 
 // RayPorts are the ports on which Ray listens in a head's and in a worker's pod.
 func RayPorts() (head, worker []int32) {
-	return append(headPortNumbers(), agentPort), []int32{pod.PortMetrics, pod.PortServe, agentPort}
+	return append(headPortNumbers(), agentPort), []int32{naming.PortMetrics, naming.PortServe, agentPort}
 }

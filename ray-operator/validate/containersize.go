@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // containerSize is a field for the size of containers that the operator adds.
@@ -78,7 +78,7 @@ var containerSizeRules = slices.Concat(containerSizes[0].rules(), containerSizes
 	ID: "encryption-size-unused", Field: "spec.network.encryptionSize", By: Expression,
 	Refused: "encryptionSize must be used with encryption Enabled", Remedy: "set encryption too, or leave encryptionSize out",
 	cluster: func(c *v1beta1.ComputeCluster, bad report) {
-		if len(encryptionSize(c)) > 0 && !pod.EncryptionRequired(c) {
+		if len(encryptionSize(c)) > 0 && !naming.EncryptionRequired(c) {
 			bad.at(encryptionSizePath, nil)
 		}
 	},

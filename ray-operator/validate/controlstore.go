@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 var (
@@ -29,7 +29,7 @@ var (
 	storeMount   = regexp.MustCompile(`^/+var/+lib/+heliostat/+store(/.*)?$`)
 
 	// storeNames are the names of the volumes of a head with a control store.
-	storeNames = []string{pod.VolumeStore, pod.VolumeStoreTLS}
+	storeNames = []string{naming.VolumeStore, naming.VolumeStoreTLS}
 	storeModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod, corev1.ReadWriteOnce, corev1.ReadWriteMany}
 
 	storePath = field.NewPath("spec", "controlStore")
@@ -392,7 +392,7 @@ var storedPodRules = []Rule{
 	},
 	{
 		ID: "store-mount", Field: "NODE.template.spec.containers[ray].volumeMounts", By: Policy,
-		Refused: "with a control store the operator mounts its volume at " + pod.PathStore + " of the head", Remedy: "choose another path",
+		Refused: "with a control store the operator mounts its volume at " + naming.PathStore + " of the head", Remedy: "choose another path",
 		Holds: noStore + "n.ray.?volumeMounts.orValue([]).all(m, !m.mountPath.matches('" + storeMount.String() + "'))",
 		inner: inStored(inRay(func(n *node, bad report) {
 			each(bad, n.rayPath, "volumeMounts", n.ray.VolumeMounts, func(m *corev1.VolumeMount) bool { return storeMount.MatchString(m.MountPath) })

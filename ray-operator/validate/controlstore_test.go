@@ -13,6 +13,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/admission/corpus"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
@@ -59,7 +60,7 @@ func TestRulesKnowWhatAStoreTakes(t *testing.T) {
 			}
 		}
 		for _, variable := range is.Env {
-			if pod.OwnsVariable(variable.Name) {
+			if naming.OwnsVariable(variable.Name) {
 				more("the variable "+variable.Name, func(_ *corev1.PodTemplateSpec, c *corev1.Container) { c.Env = []corev1.EnvVar{{Name: variable.Name}} })
 			}
 		}
@@ -76,7 +77,7 @@ var ofStores = []string{
 // whose variables with a source become those of pods.
 func TestNobodyMakesAStoreByHand(t *testing.T) {
 	for _, name := range ofStores {
-		if !pod.OwnsVariable(name) {
+		if !naming.OwnsVariable(name) {
 			t.Errorf("%s is not the operator's", name)
 		}
 		env := []corev1.EnvVar{{Name: name, Value: "a"}}

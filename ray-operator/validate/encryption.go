@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 var encryptionContainers = []string{v1beta1.ContainerCertificates, v1beta1.ContainerEncryption}
@@ -20,7 +20,7 @@ const notEncrypted = "variables.cluster.?network.?encryption.orValue('') != '" +
 // encrypted asks only nodes of clusters with encryption.
 func encrypted(check func(n *node, bad report)) func(*node, report) {
 	return func(n *node, bad report) {
-		if pod.EncryptionRequired(n.cluster) {
+		if naming.EncryptionRequired(n.cluster) {
 			check(n, bad)
 		}
 	}
@@ -32,7 +32,7 @@ var encryptionRules = []Rule{
 		ID: "encryption-fixed", Field: "spec.network.encryption", By: Expression,
 		Refused: "network.encryption is immutable", Remedy: "create a new cluster",
 		change: func(before, after *v1beta1.ComputeCluster, bad report) {
-			if pod.EncryptionRequired(before) != pod.EncryptionRequired(after) {
+			if naming.EncryptionRequired(before) != naming.EncryptionRequired(after) {
 				bad.at(field.NewPath("spec", "network"), nil)
 			}
 		},
@@ -41,7 +41,7 @@ var encryptionRules = []Rule{
 		ID: "encryption-store", Field: "spec.controlStore.redis.address", By: Expression,
 		Refused: "the address of a Redis must begin with rediss:// with network.encryption", Remedy: "give the address of its TLS port",
 		cluster: func(c *v1beta1.ComputeCluster, bad report) {
-			if given := storeOf(c).Redis; given != nil && pod.EncryptionRequired(c) && strings.HasPrefix(given.Address, "redis:") {
+			if given := storeOf(c).Redis; given != nil && naming.EncryptionRequired(c) && strings.HasPrefix(given.Address, "redis:") {
 				bad.at(storePath.Child("redis"), nil)
 			}
 		},
@@ -50,35 +50,35 @@ var encryptionRules = []Rule{
 		ID: "encryption-isolation", Field: "spec.network.isolation", By: Expression,
 		Refused: "isolation must be Enabled with encryption, because Ray's agents accept the token in clear text", Remedy: "leave isolation out",
 		cluster: func(c *v1beta1.ComputeCluster, bad report) {
-			if pod.EncryptionRequired(c) && c.Spec.Network.Isolation == v1beta1.Disabled {
+			if naming.EncryptionRequired(c) && c.Spec.Network.Isolation == v1beta1.Disabled {
 				bad.at(field.NewPath("spec", "network"), nil)
 			}
 		},
 	},
 	{
 		ID: "encryption-service", Field: "spec.head.service.ports", By: Policy,
-		Refused: fmt.Sprintf("with network.encryption port %d of the head is closed, because Ray's agents take the token in clear text", pod.PortAgent),
+		Refused: fmt.Sprintf("with network.encryption port %d of the head is closed, because Ray's agents take the token in clear text", naming.PortAgent),
 		Remedy:  "leave the port out",
 		Holds: notEncrypted + fmt.Sprintf("variables.cluster.?head.?service.?ports.orValue([]).all(p, p.?targetPort.orValue(p.?port.orValue(0)) != %d)",
-			pod.PortAgent),
+			naming.PortAgent),
 		cluster: func(c *v1beta1.ComputeCluster, bad report) {
-			if pod.EncryptionRequired(c) && c.Spec.Head.Service != nil {
+			if naming.EncryptionRequired(c) && c.Spec.Head.Service != nil {
 				each(bad, nil, "spec.head.service.ports", c.Spec.Head.Service.Ports, func(p *v1beta1.ServicePort) bool {
-					return p.TargetPort == pod.PortAgent || p.TargetPort == 0 && p.Port == pod.PortAgent
+					return p.TargetPort == naming.PortAgent || p.TargetPort == 0 && p.Port == naming.PortAgent
 				})
 			}
 		},
 	},
 	{
 		ID: "encryption-mount", Field: "NODE.template.spec.containers[*].volumeMounts", By: Policy,
-		Refused: "with network.encryption the volume " + pod.VolumeAuthority + " is the operator's alone, and " + pod.VolumeCertificates + " is read-only",
+		Refused: "with network.encryption the volume " + naming.VolumeAuthority + " is the operator's alone, and " + naming.VolumeCertificates + " is read-only",
 		Remedy:  "take the mount out, or set readOnly",
 		Holds: notEncrypted + fmt.Sprintf("(n.containers + n.inits).all(c, c.?volumeMounts.orValue([]).all(m, m.name != '%s' && (m.name != '%s' || m.?readOnly.orValue(false))))",
-			pod.VolumeAuthority, pod.VolumeCertificates),
+			naming.VolumeAuthority, naming.VolumeCertificates),
 		inner: encrypted(func(n *node, bad report) {
 			n.containers(func(path *field.Path, c *corev1.Container) {
 				each(bad, path, "volumeMounts", c.VolumeMounts, func(m *corev1.VolumeMount) bool {
-					return m.Name == pod.VolumeAuthority || m.Name == pod.VolumeCertificates && !m.ReadOnly
+					return m.Name == naming.VolumeAuthority || m.Name == naming.VolumeCertificates && !m.ReadOnly
 				})
 			})
 		}),
@@ -99,17 +99,17 @@ var encryptionRules = []Rule{
 	{
 		ID: "encryption-port", Field: "NODE.template.spec.containers[*].ports", By: Policy,
 		Refused: fmt.Sprintf("with network.encryption the ports %d, of HTTPS for the dashboard, and %d, of the dashboard itself, are the operator's",
-			pod.PortDashboardTLS, pod.PortDashboard),
+			naming.PortDashboardTLS, naming.PortDashboard),
 		Remedy: "choose another port",
 		Holds: notEncrypted + fmt.Sprintf("!n.head || n.running.all(c, c.?ports.orValue([]).all(p, p.?protocol.orValue('TCP') != 'TCP' || !(p.containerPort in [%d, %d])))",
-			pod.PortDashboardTLS, pod.PortDashboard),
+			naming.PortDashboardTLS, naming.PortDashboard),
 		inner: encrypted(func(n *node, bad report) {
 			if n.group != nil {
 				return
 			}
 			n.running(func(path *field.Path, c *corev1.Container) {
 				each(bad, path, "ports", c.Ports, func(p *corev1.ContainerPort) bool {
-					return protocol(p) == corev1.ProtocolTCP && slices.Contains([]int32{pod.PortDashboardTLS, pod.PortDashboard}, p.ContainerPort)
+					return protocol(p) == corev1.ProtocolTCP && slices.Contains([]int32{naming.PortDashboardTLS, naming.PortDashboard}, p.ContainerPort)
 				})
 			})
 		}),

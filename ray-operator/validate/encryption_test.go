@@ -7,8 +7,8 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/admission/corpus"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // withEncryption is the good cluster with encryption, and what the edit makes of it.
@@ -21,8 +21,8 @@ func withEncryption(edit func(*v1beta1.ComputeCluster)) *v1beta1.ComputeCluster 
 
 func TestEncryption_ClosesTheDashboardsPort(t *testing.T) {
 	for number, want := range map[int32]string{
-		pod.PortDashboard - 1: "", pod.PortDashboard: "spec.head.template.spec.containers[0].ports[0]",
-		pod.PortDashboardTLS: "spec.head.template.spec.containers[0].ports[0]", pod.PortDashboardTLS + 1: "",
+		naming.PortDashboard - 1: "", naming.PortDashboard: "spec.head.template.spec.containers[0].ports[0]",
+		naming.PortDashboardTLS: "spec.head.template.spec.containers[0].ports[0]", naming.PortDashboardTLS + 1: "",
 	} {
 		ray := corev1.Container{Name: "ray", Ports: []corev1.ContainerPort{{ContainerPort: number}}}
 		cluster := withEncryption(func(c *v1beta1.ComputeCluster) {
@@ -40,9 +40,9 @@ func TestEncryption_ClosesTheAgentsPort(t *testing.T) {
 		port v1beta1.ServicePort
 		want string
 	}{
-		"refuses its number alone":     {v1beta1.ServicePort{Port: pod.PortAgent}, refused},
-		"refuses what leads there":     {v1beta1.ServicePort{Port: 80, TargetPort: pod.PortAgent}, refused},
-		"takes its number for another": {v1beta1.ServicePort{Port: pod.PortAgent, TargetPort: 80}, ""},
+		"refuses its number alone":     {v1beta1.ServicePort{Port: naming.PortAgent}, refused},
+		"refuses what leads there":     {v1beta1.ServicePort{Port: 80, TargetPort: naming.PortAgent}, refused},
+		"takes its number for another": {v1beta1.ServicePort{Port: naming.PortAgent, TargetPort: 80}, ""},
 		"takes another number alone":   {v1beta1.ServicePort{Port: 80}, ""},
 		"takes other numbers for both": {v1beta1.ServicePort{Port: 80, TargetPort: 81}, ""},
 	} {

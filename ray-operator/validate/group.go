@@ -6,13 +6,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // hosts of a replica as the API server's default makes them.
 func hosts(g *v1beta1.WorkerGroup) int64 { return max(int64(g.HostsPerReplica), 1) }
 
-var headNames = []string{"head", pod.HeadGroup}
+var headNames = []string{"head", naming.HeadGroup}
 
 // groupRules are about a worker group beside what it has in common with the head.
 var groupRules = []Rule{
@@ -93,7 +93,7 @@ var groupRules = []Rule{
 		change: func(before, after *v1beta1.ComputeCluster, bad report) {
 			for i := range after.Spec.WorkerGroups {
 				group := &after.Spec.WorkerGroups[i]
-				was := pod.FindGroup(before, group.Name)
+				was := naming.FindGroup(before, group.Name)
 				if was == nil {
 					continue
 				}

@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/defaults"
 )
 
 // leastObjects is the smallest object store that Ray starts with.
@@ -28,23 +28,23 @@ func (n *node) sizedMemory() (resource.Quantity, bool) {
 	if memory, given := n.spec.Size[corev1.ResourceMemory]; given {
 		return memory, true
 	}
-	return pod.DefaultMemory(n.group == nil), true
+	return defaults.Memory(n.group == nil), true
 }
 
 // SharedMemory returns how large the operator's /dev/shm is for the memory of a node's Ray container and its
 // objectStoreMemory, 0 where that is not given. All are in bytes.
 func SharedMemory(memory, store int64) int64 {
 	if store == 0 {
-		store = pod.DefaultObjectStore(memory)
+		store = defaults.ObjectStore(memory)
 	}
-	return pod.SharedSize(store)
+	return defaults.SharedMemory(store)
 }
 
 // StoreForShared returns an objectStoreMemory in whole MiB that makes /dev/shm as large as wanted, or the largest that the
 // memory of the Ray container allows. All are in bytes.
 func StoreForShared(wanted, memory int64) int64 {
 	const mebibyte = 1 << 20
-	least := pod.StoreOfShared(wanted)/mebibyte + 1
+	least := defaults.ObjectStoreOf(wanted)/mebibyte + 1
 	return min(least, memory/100*mostObjects/mebibyte) * mebibyte
 }
 
@@ -83,6 +83,6 @@ var objectStoreRules = []Rule{
 }
 
 func memoryText(isHead bool) string {
-	memory := pod.DefaultMemory(isHead)
+	memory := defaults.Memory(isHead)
 	return memory.String()
 }

@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // Bounds of ServiceReach that the CRD's schema states.
@@ -201,7 +201,7 @@ var reachRules = []Rule{
 		Refused: "head.service.headless must not be set with network.encryption, because a headless Service cannot map the dashboard's port",
 		Remedy:  "leave headless out",
 		cluster: func(c *v1beta1.ComputeCluster, bad report) {
-			if isHeadless(c) && pod.EncryptionRequired(c) {
+			if isHeadless(c) && naming.EncryptionRequired(c) {
 				bad.at(headServicePath, nil)
 			}
 		},

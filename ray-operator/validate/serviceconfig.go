@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/serveconfig"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/serveconfig"
 )
 
 // first is the one part of a kind that is there once at most, empty where it is not there.
@@ -43,7 +43,7 @@ func isThere(of map[string]any, key string) bool { return of[key] != nil }
 func there(key string) string { return fmt.Sprintf("o.of.?%s.orValue(dyn(null)) != null", key) }
 
 // portsOfRay are those of a pod that no proxy can have, Ray's and the autoscaler's, beside 8000, which is Serve's.
-var portsOfRay = []int32{pod.PortGCS, pod.PortDashboard, pod.PortDashboardTLS, pod.PortClient, pod.PortMetrics, agentPort, pod.PortScale, pod.PortScaleMetrics}
+var portsOfRay = []int32{naming.PortGCS, naming.PortDashboard, naming.PortDashboardTLS, naming.PortClient, naming.PortMetrics, agentPort, naming.PortScale, naming.PortScaleMetrics}
 
 // ReservedPorts returns the ports of a pod that no proxy and no port of a service can lead to: those of Ray and of the autoscaler.
 func ReservedPorts() []int32 { return slices.Clone(portsOfRay) }

@@ -19,6 +19,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/admission/corpus"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
@@ -225,7 +226,7 @@ func TestRulesKnowWhatPodsHold(t *testing.T) {
 			refused(t, "a mount at "+mount.MountPath, true, func(_ *corev1.PodTemplateSpec, c *corev1.Container) { c.VolumeMounts = []corev1.VolumeMount{mount} })
 		}
 		for _, variable := range ray.Env {
-			refused(t, "the variable "+variable.Name, pod.OwnsVariable(variable.Name), func(_ *corev1.PodTemplateSpec, c *corev1.Container) {
+			refused(t, "the variable "+variable.Name, naming.OwnsVariable(variable.Name), func(_ *corev1.PodTemplateSpec, c *corev1.Container) {
 				c.Env = []corev1.EnvVar{{Name: variable.Name}}
 			})
 		}

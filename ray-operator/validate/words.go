@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // Texts that more than one rule needs.
@@ -55,7 +55,7 @@ var storeVariables = []string{
 }
 
 // ownVolumes are the names of the operator's volumes.
-var ownVolumes = []string{pod.VolumeShared, pod.VolumeToken, pod.VolumeAuthority, pod.VolumeCertificates}
+var ownVolumes = []string{naming.VolumeShared, naming.VolumeToken, naming.VolumeAuthority, naming.VolumeCertificates}
 
 // OwnVolumes returns the names of volumes that the operator adds to pods.
 func OwnVolumes() []string { return slices.Clone(ownVolumes) }

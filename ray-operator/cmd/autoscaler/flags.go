@@ -9,8 +9,8 @@ import (
 	"os"
 	"strings"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pki"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/autoscaler/sidecar"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pki"
 )
 
 // flags are what the process is told.

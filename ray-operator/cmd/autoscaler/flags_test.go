@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pki/pkitest"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/autoscaler/sidecar"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pki/pkitest"
 )
 
 func parse(t *testing.T, args ...string) *flags {

@@ -18,8 +18,8 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/memory"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/autoscaler/sidecar"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/memory"
 )
 
 func main() {

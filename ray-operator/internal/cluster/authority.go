@@ -27,7 +27,7 @@ func isStoreEncrypted(b basis) bool {
 	switch {
 	case !isManaged(b.cluster):
 		return false
-	case pod.EncryptionRequired(b.cluster):
+	case naming.EncryptionRequired(b.cluster):
 		return true
 	case isThere && (!isAsleep || desired.EncryptsStore(set)):
 		return desired.EncryptsStore(set)
@@ -41,7 +41,7 @@ func isStoreEncrypted(b basis) bool {
 // needsAuthority reports whether a plan depends on the Secret of the certificate authority: where pods are made that
 // have it, and as long as something waits, which may be for it.
 func needsAuthority(cluster *v1beta1.ComputeCluster, seen Seen, plan Plan) bool {
-	encrypts := pod.EncryptionRequired(cluster)
+	encrypts := naming.EncryptionRequired(cluster)
 	switch {
 	case !encrypts && !plan.EncryptsStore, plan.Stalled != nil:
 		return false
@@ -72,7 +72,7 @@ func (o observer) readAuthority(ctx context.Context, cluster *v1beta1.ComputeClu
 // have certificates of the one that is gone, and could not speak with those of another: none is made then.
 func planAuthority(p *planner) {
 	switch {
-	case !pod.EncryptionRequired(p.cluster) && !isStoreEncrypted(p.basis()), p.seen.Authority == reconcile.Ours:
+	case !naming.EncryptionRequired(p.cluster) && !isStoreEncrypted(p.basis()), p.seen.Authority == reconcile.Ours:
 	case p.head != nil && hasCertificate(*p.head), p.hasStore() && slices.ContainsFunc(p.seen.Pods, hasCertificate), p.seen.isRedisRunning():
 		missing := reason.CAMissing.Of(naming.AuthoritySecret(p.cluster.Name))
 		p.Held = &missing

@@ -10,7 +10,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // missingClaims returns those that a slot still needs; going tells that one is on its way out.
@@ -54,6 +54,6 @@ func releaseClaims(p *planner, m *members, created []int) {
 // isOrphaned reports whether a claim is of a group that is gone from the spec, and so are its pods.
 func isOrphaned(s *situation, claim *corev1.PersistentVolumeClaim) bool {
 	group := claim.Labels[v1beta1.LabelGroup]
-	return claim.DeletionTimestamp == nil && pod.FindGroup(s.cluster, group) == nil &&
+	return claim.DeletionTimestamp == nil && naming.FindGroup(s.cluster, group) == nil &&
 		!slices.ContainsFunc(s.seen.Pods, func(worker Pod) bool { return worker.At.Group == group })
 }

@@ -175,7 +175,7 @@ func findFailingHead(t *statusDraft) *reason.Finding {
 func judgeWorkersReady(t *statusDraft) verdict {
 	workers := t.status.Workers
 	short := func(group v1beta1.GroupStatus) bool {
-		spec := pod.FindGroup(t.cluster, group.Name)
+		spec := naming.FindGroup(t.cluster, group.Name)
 		return group.Ready < neededWorkers(t, spec, group.Desired) || group.Created > group.Ready && !isAutoscaled(t.cluster)
 	}
 	if !slices.ContainsFunc(t.status.Groups, short) {

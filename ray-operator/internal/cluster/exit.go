@@ -12,6 +12,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scale"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -99,7 +100,7 @@ func companionReason(s *situation, m *members, slot int) string {
 
 // beginExit begins a worker's planned exit, or ends it where there is nothing to wait for.
 func beginExit(p *planner, worker Pod, why string) {
-	seconds := pod.DrainSeconds(pod.FindGroup(p.cluster, worker.At.Group))
+	seconds := pod.DrainSeconds(naming.FindGroup(p.cluster, worker.At.Group))
 	if p.hasStore() && !p.basis().hasReadyHead() && worker.isReady() && seconds > 0 {
 		return // what it does goes on, and the head that can drain it comes back
 	}
@@ -188,7 +189,7 @@ func removeLeftovers(p *planner) {
 		case left.isTerminating():
 		case !p.hasPod(left):
 			p.Delete = append(p.Delete, Removal{Pod: left, GraceSeconds: grace(lostGrace), Why: "its epoch is over"})
-		case left.At.Group != "" && pod.FindGroup(p.cluster, left.At.Group) == nil && !left.isDraining():
+		case left.At.Group != "" && naming.FindGroup(p.cluster, left.At.Group) == nil && !left.isDraining():
 			beginExit(p, left, exitRemoved)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // intents judges which pods are out of date. It remembers what the spec wants of each
@@ -36,7 +37,7 @@ func (i intents) shapeOf(group string) string {
 // resourcesOf returns those that a new worker of a group would have, whatever its slot.
 func (i intents) resourcesOf(group string) corev1.ResourceRequirements {
 	return remember(i.sizes, group, func() corev1.ResourceRequirements {
-		return pod.Ray(pod.Worker(i.cluster, pod.FindGroup(i.cluster, group), 0, 1)).Resources
+		return pod.Ray(pod.Worker(i.cluster, naming.FindGroup(i.cluster, group), 0, 1)).Resources
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/nodes"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // Ray is what the head said last of its nodes.
@@ -114,7 +115,7 @@ func (r *Reconciler) askHead(cluster *v1beta1.ComputeCluster, seen Seen, plan Pl
 		return
 	}
 	target := nodes.Target{
-		Head: head.UID, Address: net.JoinHostPort(head.Status.PodIP, strconv.Itoa(pod.PortGCS)),
+		Head: head.UID, Address: net.JoinHostPort(head.Status.PodIP, strconv.Itoa(naming.PortGCS)),
 		Every: plan.Ask.Every, Activity: plan.Ask.Use, Trust: nodes.TrustOf(r.Live, head.Pod),
 	}
 	if secret := pod.TokenSecret(cluster); secret != "" {

@@ -23,6 +23,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/nodes"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scale"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -99,7 +100,7 @@ func (r *Reconciler) steerScaler(cluster *v1beta1.ComputeCluster, seen Seen, pla
 		return
 	}
 	target := scaleclient.Target{
-		Head: head.UID, Address: net.JoinHostPort(head.Status.PodIP, strconv.Itoa(pod.PortScale)), Snapshot: *plan.Snapshot,
+		Head: head.UID, Address: net.JoinHostPort(head.Status.PodIP, strconv.Itoa(naming.PortScale)), Snapshot: *plan.Snapshot,
 		Trust: nodes.TrustOf(r.Live, head.Pod),
 	}
 	if secret := pod.TokenSecret(cluster); secret != "" {
@@ -153,7 +154,7 @@ func snapshotFor(b basis, sizes map[string]Size) *protocol.Snapshot {
 		all.Groups = append(all.Groups, group)
 	}
 	for _, worker := range b.seen.Pods {
-		group := pod.FindGroup(b.cluster, worker.At.Group)
+		group := naming.FindGroup(b.cluster, worker.At.Group)
 		if group == nil || !b.hasPod(worker) {
 			continue
 		}

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -14,7 +13,7 @@ func findStall(p *planner) *reason.Finding {
 	}
 	var finding reason.Finding
 	switch {
-	case pod.EncryptionRequired(p.cluster) && p.site.Image.Image == "":
+	case naming.EncryptionRequired(p.cluster) && p.site.Image.Image == "":
 		finding = reason.InvalidSpec.Of("network.encryption needs programs of the operator's image, and the operator was started without --autoscaler-image")
 	case isStoreEncrypted(p.basis()) && p.site.Image.Image == "":
 		finding = reason.InvalidSpec.Of("the managed Redis speaks TLS, for which it needs a program of the operator's image, and the operator was started without --autoscaler-image")

@@ -49,10 +49,10 @@ func HeadService(cluster *v1beta1.ComputeCluster, epoch int64) *corev1.Service {
 		service.Spec.ClusterIP = corev1.ClusterIPNone
 	}
 	dress(&service.ObjectMeta, wanted.Labels, wanted.Annotations)
-	for _, port := range pod.HeadPorts() {
+	for _, port := range naming.HeadPorts() {
 		made := servicePort(port.Name, port.ContainerPort, port.ContainerPort)
-		if pod.EncryptionRequired(cluster) && port.ContainerPort == pod.PortDashboard {
-			made.TargetPort, made.AppProtocol = intstr.FromInt32(pod.PortDashboardTLS), new("https")
+		if naming.EncryptionRequired(cluster) && port.ContainerPort == naming.PortDashboard {
+			made.TargetPort, made.AppProtocol = intstr.FromInt32(naming.PortDashboardTLS), new("https")
 		}
 		service.Spec.Ports = append(service.Spec.Ports, made)
 	}
@@ -92,7 +92,7 @@ func setNodePort(service *corev1.Service, name string, number int32) {
 // furtherPorts returns the ports of a head's Service that are not Ray's own.
 func furtherPorts(wanted *v1beta1.HeadServiceSpec) []v1beta1.ServicePort {
 	return slices.DeleteFunc(slices.Clone(wanted.Ports), func(port v1beta1.ServicePort) bool {
-		isRays, _ := pod.PortNumber(port.Name)
+		isRays, _ := naming.PortNumber(port.Name)
 		return isRays
 	})
 }

@@ -255,7 +255,7 @@ func TestIngress(t *testing.T) {
 func TestIngressMeetsAPort(t *testing.T) {
 	backend := desired.Ingress(open()).Spec.Rules[0].HTTP.Paths[0].Backend.Service
 	for _, port := range desired.HeadService(open(), 1).Spec.Ports {
-		if port.Name == backend.Port.Name && port.TargetPort.IntValue() == pod.PortDashboard && backend.Name == naming.HeadService("demo") {
+		if port.Name == backend.Port.Name && port.TargetPort.IntValue() == naming.PortDashboard && backend.Name == naming.HeadService("demo") {
 			return
 		}
 	}

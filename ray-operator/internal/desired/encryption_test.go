@@ -9,8 +9,8 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 func encrypted() *v1beta1.ComputeCluster {
@@ -44,12 +44,12 @@ func TestNetworkPolicy_ClosesAgentsWithEncryption(t *testing.T) {
 		}
 		return false
 	}
-	for _, number := range []int32{1, pod.PortGCS, pod.PortAgent - 1, pod.PortAgent + 1, 65535} {
+	for _, number := range []int32{1, naming.PortGCS, naming.PortAgent - 1, naming.PortAgent + 1, 65535} {
 		if !open(number) {
 			t.Errorf("port %d is closed among pods", number)
 		}
 	}
-	if open(pod.PortAgent) {
+	if open(naming.PortAgent) {
 		t.Error("agents are open among pods")
 	}
 	if ports := desired.NetworkPolicy(managed(), site).Spec.Ingress[0].Ports; len(ports) > 0 {

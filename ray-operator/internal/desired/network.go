@@ -36,12 +36,12 @@ type Site struct {
 // portNumbers are the ports of Ray that rules call by name. ServeGRPC is the default of
 // Serve's own configuration.
 var portNumbers = map[v1beta1.Port]int32{
-	v1beta1.PortDashboard: pod.PortDashboard,
-	v1beta1.PortClient:    pod.PortClient,
-	v1beta1.PortServe:     pod.PortServe,
+	v1beta1.PortDashboard: naming.PortDashboard,
+	v1beta1.PortClient:    naming.PortClient,
+	v1beta1.PortServe:     naming.PortServe,
 	v1beta1.PortServeGRPC: 9000,
-	v1beta1.PortGCS:       pod.PortGCS,
-	v1beta1.PortMetrics:   pod.PortMetrics,
+	v1beta1.PortGCS:       naming.PortGCS,
+	v1beta1.PortMetrics:   naming.PortMetrics,
 }
 
 // NetworkPolicy says who reaches the cluster's pods: themselves on every port, the operator
@@ -86,7 +86,7 @@ func ingressRules(cluster *v1beta1.ComputeCluster, site Site, allowed []v1beta1.
 	}
 	if peers := sitePeers(site, site.OperatorLabels); len(peers) > 0 && cluster.Spec.Autoscaling != nil {
 		rules = append(rules, networkingv1.NetworkPolicyIngressRule{
-			From: peers, Ports: []networkingv1.NetworkPolicyPort{port(corev1.ProtocolTCP, pod.PortScale)},
+			From: peers, Ports: []networkingv1.NetworkPolicyPort{port(corev1.ProtocolTCP, naming.PortScale)},
 		})
 	}
 	neighbours := networkingv1.NetworkPolicyIngressRule{
@@ -217,12 +217,12 @@ func named(cluster *v1beta1.ComputeCluster, names []v1beta1.Port) []networkingv1
 			continue
 		}
 		number := portNumbers[name]
-		if name == v1beta1.PortDashboard && pod.EncryptionRequired(cluster) {
-			number = pod.PortDashboardTLS
+		if name == v1beta1.PortDashboard && naming.EncryptionRequired(cluster) {
+			number = naming.PortDashboardTLS
 		}
 		ports = append(ports, port(corev1.ProtocolTCP, number))
 		if name == v1beta1.PortMetrics && cluster.Spec.Autoscaling != nil {
-			ports = append(ports, port(corev1.ProtocolTCP, pod.PortScaleMetrics))
+			ports = append(ports, port(corev1.ProtocolTCP, naming.PortScaleMetrics))
 		}
 	}
 	return ports
@@ -231,14 +231,14 @@ func named(cluster *v1beta1.ComputeCluster, names []v1beta1.Port) []networkingv1
 // among are the ports on which the pods of a cluster reach each other; nil is all of them. With encryption the agents are
 // left out, which take the token in clear text.
 func among(cluster *v1beta1.ComputeCluster) []networkingv1.NetworkPolicyPort {
-	if !pod.EncryptionRequired(cluster) {
+	if !naming.EncryptionRequired(cluster) {
 		return nil
 	}
 	const last = 65535
 	ports := []networkingv1.NetworkPolicyPort{
-		port(corev1.ProtocolTCP, 1), port(corev1.ProtocolTCP, pod.PortAgent+1), port(corev1.ProtocolUDP, 1), port(corev1.ProtocolSCTP, 1),
+		port(corev1.ProtocolTCP, 1), port(corev1.ProtocolTCP, naming.PortAgent+1), port(corev1.ProtocolUDP, 1), port(corev1.ProtocolSCTP, 1),
 	}
-	for i, end := range []int32{pod.PortAgent - 1, last, last, last} {
+	for i, end := range []int32{naming.PortAgent - 1, last, last, last} {
 		ports[i].EndPort = new(end)
 	}
 	return ports

@@ -60,7 +60,7 @@ func StoreService(cluster *v1beta1.ComputeCluster) *corev1.Service {
 			Type:                     corev1.ServiceTypeClusterIP,
 			Selector:                 storeSelector(cluster),
 			PublishNotReadyAddresses: true,
-			Ports:                    []corev1.ServicePort{servicePort("redis", pod.PortStore, pod.PortStore)},
+			Ports:                    []corev1.ServicePort{servicePort("redis", naming.PortStore, naming.PortStore)},
 		},
 	}
 }
@@ -138,9 +138,9 @@ func EncryptStore(set *appsv1.StatefulSet, cluster *v1beta1.ComputeCluster, site
 	spec.InitContainers = []corev1.Container{site.Image.Certificates(managed(cluster).Size, redis.SecurityContext, pod.StoreHost(cluster))}
 	redis.VolumeMounts = append(redis.VolumeMounts, pod.CertificatesMount())
 	redis.Args = append([]string{
-		"--port", "0", optionTLS, strconv.Itoa(pod.PortStore), "--tls-auth-clients", "no",
-		"--tls-cert-file", pod.PathCertificates + "/tls.crt", "--tls-key-file", pod.PathCertificates + "/tls.key",
-		"--tls-ca-cert-file", pod.PathCertificates + "/ca.crt",
+		"--port", "0", optionTLS, strconv.Itoa(naming.PortStore), "--tls-auth-clients", "no",
+		"--tls-cert-file", naming.PathCertificates + "/tls.crt", "--tls-key-file", naming.PathCertificates + "/tls.key",
+		"--tls-ca-cert-file", naming.PathCertificates + "/ca.crt",
 	}, redis.Args...)
 }
 
@@ -167,7 +167,7 @@ func redisContainer(cluster *v1beta1.ComputeCluster, redis *v1beta1.ManagedRedis
 		Env: []corev1.EnvVar{{Name: variableOperatorDigest, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
 			LocalObjectReference: corev1.LocalObjectReference{Name: naming.Store(cluster.Name)}, Key: v1beta1.StoreDigestKey,
 		}}}},
-		Ports:                    []corev1.ContainerPort{{Name: "redis", ContainerPort: pod.PortStore, Protocol: corev1.ProtocolTCP}},
+		Ports:                    []corev1.ContainerPort{{Name: "redis", ContainerPort: naming.PortStore, Protocol: corev1.ProtocolTCP}},
 		Resources:                pod.Sized(size),
 		VolumeMounts:             []corev1.VolumeMount{{Name: "data", MountPath: redisData}},
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
@@ -209,7 +209,7 @@ func redisArguments(memory int64) []string {
 
 func listens(periodSeconds, failures int32) *corev1.Probe {
 	return &corev1.Probe{
-		ProbeHandler:  corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(pod.PortStore)}},
+		ProbeHandler:  corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(naming.PortStore)}},
 		PeriodSeconds: periodSeconds, TimeoutSeconds: 5, FailureThreshold: failures,
 	}
 }

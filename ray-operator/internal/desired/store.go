@@ -75,7 +75,7 @@ func StorePolicy(cluster *v1beta1.ComputeCluster, site Site) *networkingv1.Netwo
 			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress},
 			Ingress: site.Mesh.admit([]networkingv1.NetworkPolicyIngressRule{{
 				From:  append([]networkingv1.NetworkPolicyPeer{heads}, sitePeers(site, site.OperatorLabels)...),
-				Ports: []networkingv1.NetworkPolicyPort{port(corev1.ProtocolTCP, pod.PortStore)},
+				Ports: []networkingv1.NetworkPolicyPort{port(corev1.ProtocolTCP, naming.PortStore)},
 			}}),
 		},
 	}
@@ -90,7 +90,7 @@ func toStore(cluster *v1beta1.ComputeCluster) []networkingv1.NetworkPolicyEgress
 	case managed(cluster) != nil:
 		return []networkingv1.NetworkPolicyEgressRule{{
 			To:    []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{MatchLabels: storeSelector(cluster)}}},
-			Ports: []networkingv1.NetworkPolicyPort{port(corev1.ProtocolTCP, pod.PortStore)},
+			Ports: []networkingv1.NetworkPolicyPort{port(corev1.ProtocolTCP, naming.PortStore)},
 		}}
 	case given != nil && given.Redis != nil:
 		_, text := pod.StoreEndpoint(given.Redis.Address)

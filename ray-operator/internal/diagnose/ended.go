@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -87,7 +87,7 @@ func finished(p *corev1.Pod, events []corev1.Event, architecture string) reason.
 // evictedFor is the kind of shortage for which the kubelet evicted a pod.
 func evictedFor(message string) string {
 	switch {
-	case strings.Contains(message, `EmptyDir volume "`+pod.VolumeShared+`"`):
+	case strings.Contains(message, `EmptyDir volume "`+naming.VolumeShared+`"`):
 		return "shm"
 	case strings.Contains(message, "ephemeral"), strings.Contains(message, "EmptyDir"), strings.Contains(message, "inodes"), strings.Contains(message, "DiskPressure"):
 		return "storage"

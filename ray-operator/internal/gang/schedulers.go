@@ -156,7 +156,7 @@ func joinYuniKorn(g Gang, made *corev1.Pod) {
 func (g Gang) taskGroups() []taskGroup {
 	all := []taskGroup{g.taskGroup(headTask, 1, pod.Head(g.Cluster, 1))}
 	for _, name := range slices.Sorted(maps.Keys(g.Members)) {
-		if group := pod.FindGroup(g.Cluster, name); group != nil && g.Members[name] > 0 {
+		if group := naming.FindGroup(g.Cluster, name); group != nil && g.Members[name] > 0 {
 			all = append(all, g.taskGroup(name, g.Members[name], pod.Worker(g.Cluster, group, 0, 1)))
 		}
 	}

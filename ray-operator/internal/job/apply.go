@@ -22,9 +22,9 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/nodes"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/jobs"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/jobs"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/nodes"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -168,7 +168,7 @@ func (r *Reconciler) askHead(ctx context.Context, job *v1beta1.ClusterJob, seen 
 		At: jobs.Place{
 			Cluster: cluster, Head: head.UID,
 			Jobs: net.JoinHostPort(head.Status.PodIP, strconv.Itoa(int(pod.DashboardPort(head)))),
-			GCS:  net.JoinHostPort(head.Status.PodIP, strconv.Itoa(pod.PortGCS)),
+			GCS:  net.JoinHostPort(head.Status.PodIP, strconv.Itoa(naming.PortGCS)),
 		},
 		ID: ask.ID, Session: ask.Session, Stop: ask.Stop, Lines: LastLines,
 	}

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/serveconfig"
+	"github.com/heliostat-dev/heliostat/ray-operator/serveconfig"
 )
 
 // secured is serveConfig with proxies that speak HTTPS only.

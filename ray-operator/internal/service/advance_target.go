@@ -7,9 +7,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/serveconfig"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/upgrade"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+	"github.com/heliostat-dev/heliostat/ray-operator/serveconfig"
 	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 

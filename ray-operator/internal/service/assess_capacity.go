@@ -7,7 +7,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/serveconfig"
+	"github.com/heliostat-dev/heliostat/ray-operator/serveconfig"
 )
 
 // Whole is how many replicas are the whole capacity of each deployment that Serve scales, while an upgrade to a second

@@ -12,8 +12,8 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/serveconfig"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/upgrade"
+	"github.com/heliostat-dev/heliostat/ray-operator/serveconfig"
 )
 
 // scaledConfig has Serve scale the deployment D of the application text.

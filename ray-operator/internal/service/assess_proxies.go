@@ -8,7 +8,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/serveconfig"
+	"github.com/heliostat-dev/heliostat/ray-operator/serveconfig"
 )
 
 // eligiblePods returns the pods of a cluster whose proxies take requests, in the order of their names:

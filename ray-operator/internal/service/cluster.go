@@ -13,8 +13,8 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/serveconfig"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/serveconfig"
 	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
@@ -33,7 +33,7 @@ func templateOf(s *state, side *Side) *v1beta1.ClusterTemplate {
 	now := &v1beta1.ComputeCluster{Spec: asked.Spec}
 	for i := range kept.Spec.WorkerGroups {
 		group := &kept.Spec.WorkerGroups[i]
-		if sized := pod.FindGroup(now, group.Name); sized != nil {
+		if sized := naming.FindGroup(now, group.Name); sized != nil {
 			group.Replicas, group.MinReplicas, group.MaxReplicas = sized.Replicas, sized.MinReplicas, sized.MaxReplicas
 		}
 	}
@@ -49,7 +49,7 @@ func addGroups(template *v1beta1.ClusterTemplate, cluster *Cluster, asked *v1bet
 	own := &v1beta1.ComputeCluster{Spec: template.Spec}
 	for i := range cluster.Spec.WorkerGroups {
 		name := cluster.Spec.WorkerGroups[i].Name
-		if group := pod.FindGroup(asked, name); group != nil && pod.FindGroup(own, name) == nil {
+		if group := naming.FindGroup(asked, name); group != nil && naming.FindGroup(own, name) == nil {
 			template.Spec.WorkerGroups = append(template.Spec.WorkerGroups, *group.DeepCopy())
 		}
 	}

@@ -20,8 +20,8 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/services"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/services"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/stranded"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 type (
@@ -163,16 +163,16 @@ var storedPodRows = []row{
 	{Name: "a store of a head", Rule: "store-ray-variable", Edit: headTemplate(func(_ *tmpl, c *container) { c.Env = []corev1.EnvVar{{Name: "RAY_gcs_storage", Value: "rocksdb"}} })},
 	{Name: "a store of a worker", Rule: "store-ray-variable", Edit: inRay(func(c *container) { c.Env = []corev1.EnvVar{{Name: "RAY_external_storage_namespace"}} })},
 	{Name: "a sidecar's own store", Edit: inSide(func(c *container) { c.Env = redisByHand })},
-	{Name: "a volume of the store's name", Rule: "store-volume", Edit: both(onEmbedded(), storeVolume(pod.VolumeStore))},
-	{Name: "a volume of the store's TLS", Rule: "store-volume", Edit: both(onTLS(), storeVolume(pod.VolumeStoreTLS))},
-	{Name: "a volume of that name without a store", Edit: both(noStore, storeVolume(pod.VolumeStore))},
+	{Name: "a volume of the store's name", Rule: "store-volume", Edit: both(onEmbedded(), storeVolume(naming.VolumeStore))},
+	{Name: "a volume of the store's TLS", Rule: "store-volume", Edit: both(onTLS(), storeVolume(naming.VolumeStoreTLS))},
+	{Name: "a volume of that name without a store", Edit: both(noStore, storeVolume(naming.VolumeStore))},
 	{Name: "a worker's volume of that name", Edit: both(onEmbedded(), inPod(func(p *corev1.PodSpec) {
-		p.Volumes = []corev1.Volume{{Name: pod.VolumeStore, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+		p.Volumes = []corev1.Volume{{Name: naming.VolumeStore, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
 	}))},
-	{Name: "a mount at the store", Rule: "store-mount", Edit: both(onEmbedded(), storeMount(pod.PathStore))},
+	{Name: "a mount at the store", Rule: "store-mount", Edit: both(onEmbedded(), storeMount(naming.PathStore))},
 	{Name: "a mount in the store", Rule: "store-mount", Edit: both(onManaged(), storeMount("//var/lib//heliostat/store/a"))},
-	{Name: "a mount at the store's TLS", Rule: "ray-mount", Edit: both(onTLS(), storeMount(pod.PathStoreTLS))},
-	{Name: "a mount there without a store", Edit: both(noStore, storeMount(pod.PathStore))},
+	{Name: "a mount at the store's TLS", Rule: "ray-mount", Edit: both(onTLS(), storeMount(naming.PathStoreTLS))},
+	{Name: "a mount there without a store", Edit: both(noStore, storeMount(naming.PathStore))},
 	{Name: "a mount beside the store", Edit: both(onManaged(), storeMount("/var/lib/heliostat/stores"))},
 }
 

@@ -4,7 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // encryption sets whether the pods of a cluster encrypt what they say.
@@ -67,15 +67,15 @@ var encryptionRows = []row{
 	{Name: "encryption and its init container", Rule: "encryption-container", Before: encrypted, Edit: both(encrypted, workerInit(v1beta1.ContainerCertificates))},
 	{Name: "encryption and its init container in the head", Rule: "encryption-container", Before: encrypted, Edit: both(encrypted, headInit(v1beta1.ContainerEncryption))},
 	{Name: "no encryption and a container of that name", Edit: workerInit(v1beta1.ContainerCertificates)},
-	{Name: "encryption and its port", Rule: "encryption-port", Before: encrypted, Edit: both(encrypted, headListens(corev1.ContainerPort{ContainerPort: pod.PortDashboardTLS}))},
-	{Name: "encryption and that number of UDP", Before: encrypted, Edit: both(encrypted, headListens(corev1.ContainerPort{ContainerPort: pod.PortDashboardTLS, Protocol: corev1.ProtocolUDP}))},
-	{Name: "no encryption and that port", Edit: headListens(corev1.ContainerPort{ContainerPort: pod.PortDashboardTLS})},
+	{Name: "encryption and its port", Rule: "encryption-port", Before: encrypted, Edit: both(encrypted, headListens(corev1.ContainerPort{ContainerPort: naming.PortDashboardTLS}))},
+	{Name: "encryption and that number of UDP", Before: encrypted, Edit: both(encrypted, headListens(corev1.ContainerPort{ContainerPort: naming.PortDashboardTLS, Protocol: corev1.ProtocolUDP}))},
+	{Name: "no encryption and that port", Edit: headListens(corev1.ContainerPort{ContainerPort: naming.PortDashboardTLS})},
 	{Name: "encryption without isolation", Rule: "encryption-isolation", Before: encrypted, Edit: both(encrypted, func(c *cluster) { c.Spec.Network.Isolation = v1beta1.Disabled })},
-	{Name: "encryption and a Service for agents", Rule: "encryption-service", Before: encrypted, Edit: both(encrypted, headService(7000, pod.PortAgent))},
-	{Name: "encryption and a Service of the agents' number", Rule: "encryption-service", Before: encrypted, Edit: both(encrypted, headService(pod.PortAgent, 0))},
-	{Name: "no encryption and a Service for agents", Edit: headService(7000, pod.PortAgent)},
-	{Name: "encryption and a mount of the authority", Rule: "encryption-mount", Before: encrypted, Edit: both(encrypted, mounting(pod.VolumeAuthority, true))},
-	{Name: "encryption and a mount of the certificate", Before: encrypted, Edit: both(encrypted, mounting(pod.VolumeCertificates, true))},
-	{Name: "encryption and a certificate to be written", Rule: "encryption-mount", Before: encrypted, Edit: both(encrypted, mounting(pod.VolumeCertificates, false))},
+	{Name: "encryption and a Service for agents", Rule: "encryption-service", Before: encrypted, Edit: both(encrypted, headService(7000, naming.PortAgent))},
+	{Name: "encryption and a Service of the agents' number", Rule: "encryption-service", Before: encrypted, Edit: both(encrypted, headService(naming.PortAgent, 0))},
+	{Name: "no encryption and a Service for agents", Edit: headService(7000, naming.PortAgent)},
+	{Name: "encryption and a mount of the authority", Rule: "encryption-mount", Before: encrypted, Edit: both(encrypted, mounting(naming.VolumeAuthority, true))},
+	{Name: "encryption and a mount of the certificate", Before: encrypted, Edit: both(encrypted, mounting(naming.VolumeCertificates, true))},
+	{Name: "encryption and a certificate to be written", Rule: "encryption-mount", Before: encrypted, Edit: both(encrypted, mounting(naming.VolumeCertificates, false))},
 	{Name: "variables of encryption", Rule: "ray-variable", Edit: inRay(func(c *container) { c.Env = []corev1.EnvVar{{Name: "RAY_USE_TLS", Value: "1"}} })},
 }

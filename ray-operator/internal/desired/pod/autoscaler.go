@@ -8,22 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
-
-// What the autoscaler takes of a head's pod. The operator speaks to it on PortScale; its
-// metrics are where Ray's dashboard looks for those of Ray's own autoscaler.
-const (
-	PortScale        = 6380
-	PortScaleName    = "scale"
-	PortScaleMetrics = 44217
-)
-
-// VariableAutoscaler is the variable by which Ray's head knows that what waits is told in
-// the way that the autoscaler reads.
-const VariableAutoscaler = "RAY_enable_autoscaler_v2"
-
-// VariablePodUID is the variable that tells the autoscaler which head it is beside.
-const VariablePodUID = "POD_UID"
 
 // autoscalerSize is the default size of the autoscaler's container: it keeps about 20 MiB, and the state of a
 // cluster of thousands of workers takes as much again for a moment.
@@ -38,23 +24,23 @@ func (o OperatorImage) autoscaler(cluster *v1beta1.ComputeCluster, security *cor
 	}
 	container.Command = []string{"/autoscaler"}
 	container.Args = []string{
-		fmt.Sprintf("--gcs-address=127.0.0.1:%d", PortGCS),
-		fmt.Sprintf("--listen=:%d", PortScale),
-		fmt.Sprintf("--metrics-listen=:%d", PortScaleMetrics),
-		"--head=$(" + VariablePodUID + ")",
+		fmt.Sprintf("--gcs-address=127.0.0.1:%d", naming.PortGCS),
+		fmt.Sprintf("--listen=:%d", naming.PortScale),
+		fmt.Sprintf("--metrics-listen=:%d", naming.PortScaleMetrics),
+		"--head=$(" + naming.VariablePodUID + ")",
 	}
-	container.Env = append([]corev1.EnvVar{fromPod(VariablePodUID, "metadata.uid")}, wanted.DeepCopy().Env...)
+	container.Env = append([]corev1.EnvVar{fromPod(naming.VariablePodUID, "metadata.uid")}, wanted.DeepCopy().Env...)
 	container.Ports = []corev1.ContainerPort{
-		{Name: PortScaleName, ContainerPort: PortScale, Protocol: corev1.ProtocolTCP},
-		{Name: "scale-metrics", ContainerPort: PortScaleMetrics, Protocol: corev1.ProtocolTCP},
+		{Name: naming.PortScaleName, ContainerPort: naming.PortScale, Protocol: corev1.ProtocolTCP},
+		{Name: "scale-metrics", ContainerPort: naming.PortScaleMetrics, Protocol: corev1.ProtocolTCP},
 	}
 	container.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
 	if TokenRequired(cluster) {
 		container.Args = append(container.Args, "--token-file="+pathTokenFile)
 		container.VolumeMounts = append(container.VolumeMounts, tokenMount())
 	}
-	if EncryptionRequired(cluster) {
-		container.Args = append(container.Args, "--certificates="+PathCertificates)
+	if naming.EncryptionRequired(cluster) {
+		container.Args = append(container.Args, "--certificates="+naming.PathCertificates)
 		container.VolumeMounts = append(container.VolumeMounts, CertificatesMount())
 	}
 	return container

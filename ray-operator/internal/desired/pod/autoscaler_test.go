@@ -12,6 +12,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 var operatorImage = pod.OperatorImage{Image: "example.com/heliostat:1", PullPolicy: corev1.PullIfNotPresent}
@@ -73,7 +74,7 @@ func TestTheAutoscalerIsAsTheUserSays(t *testing.T) {
 	if diff := cmp.Diff(want, container.SecurityContext); diff != "" || container.Image != "mine:1" {
 		t.Errorf("image %s, security context %s", container.Image, diff)
 	}
-	if env := container.Env; len(env) != 2 || env[0].Name != pod.VariablePodUID || env[1].Value != "http2debug=1" {
+	if env := container.Env; len(env) != 2 || env[0].Name != naming.VariablePodUID || env[1].Value != "http2debug=1" {
 		t.Errorf("variables %+v", env)
 	}
 	if head := (pod.OperatorImage{}).Complete(pod.Head(cluster, 1), cluster); !pod.HasAutoscaler(head) {

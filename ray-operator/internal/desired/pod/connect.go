@@ -15,10 +15,10 @@ func Connect(cluster *v1beta1.ComputeCluster) *v1beta1.ConnectSummary {
 	if secret := TokenSecret(cluster); secret != "" {
 		lines.Token = fmt.Sprintf("export RAY_AUTH_MODE=token RAY_AUTH_TOKEN=$(%s)", readSecret(cluster.Namespace, secret, v1beta1.TokenKey))
 	}
-	if EncryptionRequired(cluster) {
+	if naming.EncryptionRequired(cluster) {
 		lines.Certificate = readSecret(cluster.Namespace, naming.AuthoritySecret(cluster.Name), v1beta1.AuthorityCertificateKey) + " >ca.crt"
 	} else {
-		lines.Client = fmt.Sprintf("export RAY_ADDRESS=ray://%s:%d", headHost(cluster), PortClient)
+		lines.Client = fmt.Sprintf("export RAY_ADDRESS=ray://%s:%d", headHost(cluster), naming.PortClient)
 	}
 	return lines
 }

@@ -12,18 +12,8 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
-// Volumes of a pod with encryption: the cluster's certificate authority, for the init container that makes the pod's own
-// certificate, and that certificate, where the other containers see it.
-const (
-	VolumeAuthority    = "ray-ca"
-	VolumeCertificates = "ray-certificates"
-	PathCertificates   = "/var/run/secrets/heliostat.dev/certificates"
-
-	pathAuthority = "/var/run/secrets/heliostat.dev/ca"
-)
-
-// PortDashboardTLS is where a head with encryption takes HTTPS for its dashboard.
-const PortDashboardTLS = 8266
+// pathAuthority is where the container that makes a pod's certificate sees the authority.
+const pathAuthority = "/var/run/secrets/heliostat.dev/ca"
 
 // variablePodIPs is the variable that gives the addresses which a pod's certificate is for.
 const variablePodIPs = "POD_IPS"
@@ -35,11 +25,6 @@ var (
 	encryptionSize   = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("20m"), corev1.ResourceMemory: resource.MustParse("64Mi")}
 )
 
-// EncryptionRequired reports whether the pods of a cluster speak TLS with each other.
-func EncryptionRequired(cluster *v1beta1.ComputeCluster) bool {
-	return cluster.Spec.Network != nil && cluster.Spec.Network.Encryption == v1beta1.Enabled
-}
-
 // IsEncrypted reports whether a pod was made with encryption.
 func IsEncrypted(made *corev1.Pod) bool {
 	return made.Annotations[v1beta1.AnnotationEncryption] == string(v1beta1.Enabled)
@@ -48,30 +33,30 @@ func IsEncrypted(made *corev1.Pod) bool {
 // DashboardPort returns the port on which others reach the dashboard of a head.
 func DashboardPort(head *corev1.Pod) int32 {
 	if IsEncrypted(head) {
-		return PortDashboardTLS
+		return naming.PortDashboardTLS
 	}
-	return PortDashboard
+	return naming.PortDashboard
 }
 
 // DashboardURL returns where a cluster's dashboard answers, inside the Kubernetes cluster.
 func DashboardURL(cluster *v1beta1.ComputeCluster) string {
 	scheme := "http"
-	if EncryptionRequired(cluster) {
+	if naming.EncryptionRequired(cluster) {
 		scheme = "https"
 	}
-	return fmt.Sprintf("%s://%s:%d", scheme, headHost(cluster), PortDashboard)
+	return fmt.Sprintf("%s://%s:%d", scheme, headHost(cluster), naming.PortDashboard)
 }
 
 // encryption has Ray speak TLS and nothing else. OperatorImage.Complete adds the container that makes the certificate.
 func encryption(d *draft) {
-	if !EncryptionRequired(d.cluster) {
+	if !naming.EncryptionRequired(d.cluster) {
 		return
 	}
 	d.pod.Annotations[v1beta1.AnnotationEncryption] = string(v1beta1.Enabled)
 	d.set("RAY_USE_TLS", "1")
-	d.set("RAY_TLS_SERVER_CERT", PathCertificates+"/tls.crt")
-	d.set("RAY_TLS_SERVER_KEY", PathCertificates+"/tls.key")
-	d.set("RAY_TLS_CA_CERT", PathCertificates+"/ca.crt")
+	d.set("RAY_TLS_SERVER_CERT", naming.PathCertificates+"/tls.crt")
+	d.set("RAY_TLS_SERVER_KEY", naming.PathCertificates+"/tls.key")
+	d.set("RAY_TLS_CA_CERT", naming.PathCertificates+"/ca.crt")
 	if !d.isHead() { // in clear text the dashboard is on the head alone
 		d.offer("RAY_API_SERVER_ADDRESS", DashboardURL(d.cluster))
 	}
@@ -83,10 +68,10 @@ func encryption(d *draft) {
 func CertificateVolumes(cluster *v1beta1.ComputeCluster) []corev1.Volume {
 	readable, most := int32(0o444), resource.MustParse("1Mi") // only the init container mounts the authority
 	return []corev1.Volume{
-		{Name: VolumeAuthority, VolumeSource: corev1.VolumeSource{
+		{Name: naming.VolumeAuthority, VolumeSource: corev1.VolumeSource{
 			Secret: &corev1.SecretVolumeSource{SecretName: naming.AuthoritySecret(cluster.Name), DefaultMode: &readable},
 		}},
-		{Name: VolumeCertificates, VolumeSource: corev1.VolumeSource{
+		{Name: naming.VolumeCertificates, VolumeSource: corev1.VolumeSource{
 			EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: &most},
 		}},
 	}
@@ -94,7 +79,7 @@ func CertificateVolumes(cluster *v1beta1.ComputeCluster) []corev1.Volume {
 
 // CertificatesMount returns where a container sees its pod's certificate.
 func CertificatesMount() corev1.VolumeMount {
-	return corev1.VolumeMount{Name: VolumeCertificates, MountPath: PathCertificates, ReadOnly: true}
+	return corev1.VolumeMount{Name: naming.VolumeCertificates, MountPath: naming.PathCertificates, ReadOnly: true}
 }
 
 // Certificates returns the init container that makes a certificate for a pod's addresses and for names. A size lies over
@@ -102,14 +87,14 @@ func CertificatesMount() corev1.VolumeMount {
 func (o OperatorImage) Certificates(size corev1.ResourceList, security *corev1.SecurityContext, names ...string) corev1.Container {
 	container := o.container(v1beta1.ContainerCertificates, Over(certificatesSize, size), security)
 	container.Command = []string{"/encryption", "certify"}
-	container.Args = []string{"--authority=" + pathAuthority, "--out=" + PathCertificates}
+	container.Args = []string{"--authority=" + pathAuthority, "--out=" + naming.PathCertificates}
 	if len(names) > 0 {
 		container.Args = append(container.Args, "--names="+strings.Join(names, ","))
 	}
 	container.Env = []corev1.EnvVar{fromPod(variablePodIPs, "status.podIPs")}
 	container.VolumeMounts = []corev1.VolumeMount{
-		{Name: VolumeAuthority, MountPath: pathAuthority, ReadOnly: true},
-		{Name: VolumeCertificates, MountPath: PathCertificates},
+		{Name: naming.VolumeAuthority, MountPath: pathAuthority, ReadOnly: true},
+		{Name: naming.VolumeCertificates, MountPath: naming.PathCertificates},
 	}
 	return container
 }
@@ -120,9 +105,9 @@ func (o OperatorImage) front(size corev1.ResourceList, security *corev1.Security
 	container := o.container(v1beta1.ContainerEncryption, Over(encryptionSize, size), security)
 	container.Command = []string{"/encryption", "front"}
 	container.Args = []string{
-		fmt.Sprintf("--listen=:%d", PortDashboardTLS), fmt.Sprintf("--to=localhost:%d", PortDashboard), "--certificates=" + PathCertificates,
+		fmt.Sprintf("--listen=:%d", naming.PortDashboardTLS), fmt.Sprintf("--to=localhost:%d", naming.PortDashboard), "--certificates=" + naming.PathCertificates,
 	}
-	container.Ports = []corev1.ContainerPort{{Name: "dashboard-tls", ContainerPort: PortDashboardTLS, Protocol: corev1.ProtocolTCP}}
+	container.Ports = []corev1.ContainerPort{{Name: "dashboard-tls", ContainerPort: naming.PortDashboardTLS, Protocol: corev1.ProtocolTCP}}
 	container.VolumeMounts = []corev1.VolumeMount{CertificatesMount()}
 	container.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
 	return container
@@ -146,7 +131,7 @@ func namesOfHead(cluster *v1beta1.ComputeCluster) []string {
 // EncryptStore has a head that Head built speak TLS with its managed Redis, also where Ray's processes speak none with each
 // other, and returns the head. Of the cluster's authority it sees the certificate alone.
 func EncryptStore(head *corev1.Pod, cluster *v1beta1.ComputeCluster) *corev1.Pod {
-	if EncryptionRequired(cluster) {
+	if naming.EncryptionRequired(cluster) {
 		return head
 	}
 	ray, readable := rayContainer(&head.Spec), int32(0o444) // the image's user is not known
@@ -156,9 +141,9 @@ func EncryptStore(head *corev1.Pod, cluster *v1beta1.ComputeCluster) *corev1.Pod
 		}
 	}
 	ray.Env = append(ray.Env,
-		corev1.EnvVar{Name: "RAY_REDIS_CA_CERT", Value: PathStoreTLS + "/ca.crt"}, corev1.EnvVar{Name: "RAY_REDIS_SERVER_NAME", Value: StoreHost(cluster)})
-	ray.VolumeMounts = append(ray.VolumeMounts, corev1.VolumeMount{Name: VolumeStoreTLS, MountPath: PathStoreTLS, ReadOnly: true})
-	head.Spec.Volumes = append(head.Spec.Volumes, corev1.Volume{Name: VolumeStoreTLS, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
+		corev1.EnvVar{Name: "RAY_REDIS_CA_CERT", Value: naming.PathStoreTLS + "/ca.crt"}, corev1.EnvVar{Name: "RAY_REDIS_SERVER_NAME", Value: StoreHost(cluster)})
+	ray.VolumeMounts = append(ray.VolumeMounts, corev1.VolumeMount{Name: naming.VolumeStoreTLS, MountPath: naming.PathStoreTLS, ReadOnly: true})
+	head.Spec.Volumes = append(head.Spec.Volumes, corev1.Volume{Name: naming.VolumeStoreTLS, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
 		SecretName: naming.AuthoritySecret(cluster.Name), DefaultMode: &readable,
 		Items: []corev1.KeyToPath{{Key: v1beta1.AuthorityCertificateKey, Path: "ca.crt"}},
 	}}})

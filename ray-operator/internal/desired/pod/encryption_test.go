@@ -12,6 +12,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // encrypted has the pods of a cluster speak TLS.
@@ -56,15 +57,15 @@ func TestEncryption_KeepsTheKeyFromJobCode(t *testing.T) {
 		made = operatorImage.Complete(made, cluster)
 		for _, container := range slices.Concat(made.Spec.InitContainers, made.Spec.Containers) {
 			for _, mount := range container.VolumeMounts {
-				if mount.Name == pod.VolumeAuthority && container.Name != v1beta1.ContainerCertificates {
+				if mount.Name == naming.VolumeAuthority && container.Name != v1beta1.ContainerCertificates {
 					t.Errorf("%s: container %s has the authority", name, container.Name)
 				}
-				if mount.Name == pod.VolumeCertificates && mount.ReadOnly == (container.Name == v1beta1.ContainerCertificates) {
+				if mount.Name == naming.VolumeCertificates && mount.ReadOnly == (container.Name == v1beta1.ContainerCertificates) {
 					t.Errorf("%s: container %s has its certificate read-only: %t", name, container.Name, mount.ReadOnly)
 				}
 			}
 		}
-		if !pod.IsEncrypted(made) || pod.DashboardPort(made) != pod.PortDashboardTLS {
+		if !pod.IsEncrypted(made) || pod.DashboardPort(made) != naming.PortDashboardTLS {
 			t.Errorf("%s: the pod does not look encrypted", name)
 		}
 	}
@@ -73,7 +74,7 @@ func TestEncryption_KeepsTheKeyFromJobCode(t *testing.T) {
 func TestEncryption_IsOffByDefault(t *testing.T) {
 	cluster := autoscaled()
 	head := operatorImage.Complete(pod.Head(cluster, 1), cluster)
-	if pod.IsEncrypted(head) || pod.DashboardPort(head) != pod.PortDashboard {
+	if pod.IsEncrypted(head) || pod.DashboardPort(head) != naming.PortDashboard {
 		t.Error("a head without encryption looks encrypted")
 	}
 	for _, variable := range pod.Ray(head).Env {

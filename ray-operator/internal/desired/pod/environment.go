@@ -5,33 +5,17 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
-
-// HeadGroup is what Ray is told as the head's node type.
-const HeadGroup = "headgroup"
-
-// ownedVariables are the variables by which the parts of a cluster find and trust each
-// other; a template that sets one is refused.
-var ownedVariables = []string{
-	"RAY_ADDRESS", "RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH", "RAY_CLOUD_INSTANCE_ID", "RAY_CLUSTER_NAME",
-	"RAY_CLUSTER_NAMESPACE", "RAY_ENABLE_GCS_LEADER_ELECTION", "RAY_ENABLE_K8S_TOKEN_AUTH", "RAY_NODE_TYPE_NAME",
-	"RAY_USE_TLS", "RAY_TLS_SERVER_CERT", "RAY_TLS_SERVER_KEY", "RAY_TLS_CA_CERT",
-	// Where the head keeps its memory: what the spec's controlStore says, or nowhere.
-	"RAY_REDIS_ADDRESS", "RAY_external_storage_namespace", "RAY_gcs_storage", "RAY_gcs_storage_path",
-	"RAY_REDIS_CA_CERT", "RAY_REDIS_CA_PATH", "RAY_REDIS_CLIENT_CERT", "RAY_REDIS_CLIENT_KEY", "RAY_REDIS_SERVER_NAME",
-}
-
-// OwnsVariable reports whether an environment variable of the Ray container is the
-// operator's alone.
-func OwnsVariable(name string) bool { return slices.Contains(ownedVariables, name) }
 
 // environment tells Ray who it is. RAY_CLOUD_INSTANCE_ID is the pod's UID: a pod that
 // takes over a name is never taken for the one before it.
 func environment(d *draft) {
 	address, group, drain := headAddress(d), d.at.Group, workerDrain
 	if d.isHead() {
-		address, group, drain = "127.0.0.1:6379", HeadGroup, "0"
-		d.offer(VariableAutoscaler, "1") // so that "ray status" reads the live state
+		address, group, drain = "127.0.0.1:6379", naming.HeadGroup, "0"
+		d.offer(naming.VariableAutoscaler, "1") // so that "ray status" reads the live state
 	}
 	d.set("RAY_ADDRESS", address)
 	d.set("RAY_CLUSTER_NAME", d.cluster.Name)

@@ -9,6 +9,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // offered are the variables that the user's own win over, with what a worker of a TPU
@@ -36,7 +37,7 @@ func TestTheUsersVariablesWin(t *testing.T) {
 		if have, there := without[name]; !there || want != "" && have != want {
 			t.Errorf("%s is %q, want %q", name, have, want)
 		}
-		if pod.OwnsVariable(name) {
+		if naming.OwnsVariable(name) {
 			t.Errorf("%s is offered and owned", name)
 		}
 		given := []corev1.EnvVar{{Name: name, Value: "mine"}}
@@ -59,7 +60,7 @@ func TestOwnedVariables(t *testing.T) {
 	for _, built := range []*corev1.Pod{pod.Head(cluster, 1), at(cluster, 0)} {
 		for name := range variables(t, built) {
 			_, free := offered[name]
-			if !free && !pod.OwnsVariable(name) && name != "RAY_enable_autoscaler_v2" {
+			if !free && !naming.OwnsVariable(name) && name != "RAY_enable_autoscaler_v2" {
 				t.Errorf("%s: %s is neither offered nor owned", built.Name, name)
 			}
 		}
@@ -72,7 +73,7 @@ func TestOwnedVariables(t *testing.T) {
 		"RAY_REDIS_CA_CERT", "RAY_REDIS_CA_PATH", "RAY_REDIS_CLIENT_CERT", "RAY_REDIS_CLIENT_KEY", "RAY_REDIS_SERVER_NAME",
 		"RAY_USE_TLS", "RAY_TLS_SERVER_CERT", "RAY_TLS_SERVER_KEY", "RAY_TLS_CA_CERT",
 	} {
-		if !pod.OwnsVariable(name) {
+		if !naming.OwnsVariable(name) {
 			t.Errorf("%s is not owned", name)
 		}
 	}
@@ -129,11 +130,11 @@ func TestHostNetwork(t *testing.T) {
 // TestPorts: Ray's ports have their names, and one that the user names stays as it is.
 func TestPorts(t *testing.T) {
 	for name, number := range map[string]int32{"gcs": 6379, "dashboard": 8265, "client": 10001, "metrics": 8080, "serve": 8000} {
-		if known, have := pod.PortNumber(name); !known || have != number {
+		if known, have := naming.PortNumber(name); !known || have != number {
 			t.Errorf("%s is %v, %d", name, known, have)
 		}
 	}
-	if known, number := pod.PortNumber("http"); known || number != 0 {
+	if known, number := naming.PortNumber("http"); known || number != 0 {
 		t.Errorf("http is %v, %d", known, number)
 	}
 	group := testkit.Group("g", 1)

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // labelGroup is Ray's label for the group that a node is of.
@@ -33,7 +34,7 @@ func GroupShape(cluster *v1beta1.ComputeCluster, group *v1beta1.WorkerGroup) (re
 		}
 	}
 	labels = merged(labels, merged(d.foretold(), d.node.Labels))
-	if kind := labels[labelAccelerator]; resources[resourceTPU] > 0 && kind != "" { // Ray finds it out of what slice offers
+	if kind := labels[labelAccelerator]; resources[naming.ResourceTPU] > 0 && kind != "" { // Ray finds it out of what slice offers
 		resources[accelerated+kind] = 1
 	}
 	return resources, labels
@@ -41,7 +42,7 @@ func GroupShape(cluster *v1beta1.ComputeCluster, group *v1beta1.WorkerGroup) (re
 
 // DetectsGPUs reports whether Ray is not told how many GPUs a group's nodes have, and counts those that it sees.
 func DetectsGPUs(cluster *v1beta1.ComputeCluster, group *v1beta1.WorkerGroup) bool {
-	_, isTold := rayAmounts(workerOutline(cluster, group))[resourceGPU]
+	_, isTold := rayAmounts(workerOutline(cluster, group))[naming.ResourceGPU]
 	return !isTold
 }
 

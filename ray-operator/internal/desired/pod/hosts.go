@@ -57,7 +57,7 @@ func hosts(d *draft) {
 	d.offer("HELIOSTAT_REPLICA_INDEX", strconv.Itoa(d.replica()))
 	d.offer("HELIOSTAT_HOST_INDEX", strconv.Itoa(d.host()))
 	d.offer("HELIOSTAT_REPLICA_HOSTNAMES", strings.Join(hostnames(d), ","))
-	if devices(d.ray)[resourceTPU] > 0 {
+	if devices(d.ray)[naming.ResourceTPU] > 0 {
 		d.offer("TPU_WORKER_HOSTNAMES", "$(HELIOSTAT_REPLICA_HOSTNAMES)")
 	}
 }
@@ -76,7 +76,7 @@ func hostnames(d *draft) []string {
 // slice names a worker's TPU slice. libtpu reads which of the slice's hosts it runs on,
 // and Ray makes labels and resources of both, from which it places work on one slice.
 func slice(d *draft) {
-	if d.isHead() || devices(d.ray)[resourceTPU] == 0 {
+	if d.isHead() || devices(d.ray)[naming.ResourceTPU] == 0 {
 		return
 	}
 	d.offer("TPU_NAME", d.replicaName())
@@ -92,7 +92,7 @@ func slice(d *draft) {
 // user's. The hosts of a replica with GPUs share a domain: that is what such a replica is for.
 func rayLabels(d *draft) map[string]string {
 	labels := d.foretold()
-	if !d.isHead() && Hosts(d.group) > 1 && devices(d.ray)[resourceGPU] > 0 {
+	if !d.isHead() && Hosts(d.group) > 1 && devices(d.ray)[naming.ResourceGPU] > 0 {
 		labels[LabelGPUDomain] = d.replicaName()
 	}
 	return merged(labels, d.node.Labels)

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // operatorUser is the operator's image's own; it matters where a template lets pods run as root, which containers of the
@@ -34,10 +35,10 @@ func (o OperatorImage) containers(cluster *v1beta1.ComputeCluster, isHead bool, 
 	var added []corev1.Container
 	security := restricted(pod)
 	switch {
-	case EncryptionRequired(cluster) && isHead:
+	case naming.EncryptionRequired(cluster) && isHead:
 		size := cluster.Spec.Network.EncryptionSize
 		added = append(added, o.Certificates(size, security, namesOfHead(cluster)...), o.front(size, security))
-	case EncryptionRequired(cluster):
+	case naming.EncryptionRequired(cluster):
 		added = append(added, o.Certificates(cluster.Spec.Network.EncryptionSize, security))
 	}
 	if wanted := cluster.Spec.Autoscaling; isHead && wanted != nil && (o.Image != "" || wanted.Image != "") {

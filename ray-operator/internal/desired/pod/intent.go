@@ -54,7 +54,7 @@ func Intent(cluster *v1beta1.ComputeCluster, group string) string {
 	spec := &cluster.Spec
 	form := intentV1{RayVersion: spec.RayVersion, Image: spec.Image, ImagePullPolicy: spec.ImagePullPolicy, Node: spec.Head.NodeSpec}
 	form.access(spec)
-	if form.Encrypted, form.Scheduler = EncryptionRequired(cluster), spec.Scheduler; form.Encrypted {
+	if form.Encrypted, form.Scheduler = naming.EncryptionRequired(cluster), spec.Scheduler; form.Encrypted {
 		form.EncryptionSize = spec.Network.EncryptionSize
 	}
 	if given := spec.Autoscaling; group == "" && given != nil {
@@ -64,7 +64,7 @@ func Intent(cluster *v1beta1.ComputeCluster, group string) string {
 		form.store(spec.ControlStore)
 	}
 	if group != "" {
-		found := FindGroup(cluster, group)
+		found := naming.FindGroup(cluster, group)
 		if found == nil {
 			return ""
 		}
@@ -118,14 +118,4 @@ func (form *intentV1) group(group *v1beta1.WorkerGroup) {
 		}
 		form.Claims[group.VolumeClaimTemplates[i].Name] = group.VolumeClaimTemplates[i].Spec
 	}
-}
-
-// FindGroup is the worker group of a name, or nil.
-func FindGroup(cluster *v1beta1.ComputeCluster, name string) *v1beta1.WorkerGroup {
-	for i := range cluster.Spec.WorkerGroups {
-		if cluster.Spec.WorkerGroups[i].Name == name {
-			return &cluster.Spec.WorkerGroups[i]
-		}
-	}
-	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // Ray's labels of a machine, which a node selector may tell beforehand.
@@ -130,12 +132,12 @@ func (d *draft) foretold() map[string]string {
 		}
 	}
 	switch counts := devices(d.ray); {
-	case counts[resourceTPU] > 0:
+	case counts[naming.ResourceTPU] > 0:
 		found[labelPodType], found[labelTopology] = d.podType(), d.topology()
 		if generation, _, sliced := strings.Cut(found[labelPodType], "-"); sliced {
 			found[labelAccelerator] = "TPU-" + strings.ToUpper(generation)
 		}
-	case counts[resourceGPU] > 0 || d.mayHaveGPUs():
+	case counts[naming.ResourceGPU] > 0 || d.mayHaveGPUs():
 		found[labelAccelerator] = gpuOf(selector)
 	}
 	for label, value := range found {

@@ -9,9 +9,9 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
-// defaults lays the cluster's podDefaults under the template: what the template says
+// podDefaults lays the cluster's podDefaults under the template: what the template says
 // of the same name or key stays, lists of both are joined.
-func defaults(d *draft) {
+func podDefaults(d *draft) {
 	given := d.cluster.Spec.PodDefaults
 	if given == nil {
 		return

@@ -11,17 +11,12 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
+	"github.com/heliostat-dev/heliostat/ray-operator/defaults"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
-// Default sizes of a Ray container. Measured on Ray 2.60: a head keeps about 1.2 GiB
-// resident, a worker 0.45 GiB, before any task.
-var (
-	defaultCPU    = resource.MustParse("1")
-	defaultMemory = map[bool]resource.Quantity{true: resource.MustParse("4Gi"), false: resource.MustParse("2Gi")}
-)
-
-// DefaultMemory returns the memory of a Ray container of which nothing else is said.
-func DefaultMemory(isHead bool) resource.Quantity { return defaultMemory[isHead].DeepCopy() }
+// defaultCPU is that of a Ray container.
+var defaultCPU = resource.MustParse("1")
 
 // sizes fills the Ray container's resources from size, or from the defaults where
 // neither size nor template says anything.
@@ -30,7 +25,7 @@ func sizes(d *draft) {
 	if len(resources.Requests) > 0 || len(resources.Limits) > 0 {
 		return
 	}
-	standard := corev1.ResourceList{corev1.ResourceCPU: defaultCPU, corev1.ResourceMemory: defaultMemory[d.isHead()]}
+	standard := corev1.ResourceList{corev1.ResourceCPU: defaultCPU, corev1.ResourceMemory: defaults.Memory(d.isHead())}
 	sized := Sized(Over(standard, d.node.Size))
 	resources.Requests, resources.Limits = sized.Requests, sized.Limits
 }
@@ -54,7 +49,7 @@ func outline(cluster *v1beta1.ComputeCluster, group *v1beta1.WorkerGroup) *draft
 // Requests is what a pod of a group asks Kubernetes for, or the head's under "". It is
 // what a built pod asks for once the API server has taken it, without the cost of building it.
 func Requests(cluster *v1beta1.ComputeCluster, group string) corev1.ResourceList {
-	d := outline(cluster, FindGroup(cluster, group))
+	d := outline(cluster, naming.FindGroup(cluster, group))
 	ours := OperatorImage{Image: "any"}.containers(cluster, d.isHead(), nil)
 	d.pod.Spec.InitContainers = slices.Concat(ours, d.pod.Spec.InitContainers)
 	complete(&d.pod.Spec)
@@ -87,29 +82,12 @@ func amount(container *corev1.Container, name corev1.ResourceName) (resource.Qua
 	return quantity, ok
 }
 
-// Shares of the memory limit: the object store gets the 30 % that Ray itself takes
-// by default, up to Ray's own default bound of 200 GB, and /dev/shm a tenth more than
-// the object store. Ray compares the two when it starts: where /dev/shm is smaller it
-// falls back to a file on disk, and above 10 GB it does not start. Ray refuses an
-// object store below 75 MiB.
-const (
-	objectStorePercent = 30
-	sharedPercent      = 110
-	minObjectStore     = 75 << 20
-	maxObjectStore     = 200_000_000_000
-)
-
-// objectStore is the size in bytes that the object store has by default, for a memory limit in bytes.
-func objectStore(memory int64) int64 {
-	return min(max(memory/100*objectStorePercent, minObjectStore), maxObjectStore)
-}
-
 // objectStore is the size of the object store in bytes, as the user says it or for a memory limit in bytes.
 func (d *draft) objectStore(memory int64) int64 {
 	if given := d.node.ObjectStoreMemory; given != nil {
 		return given.Value()
 	}
-	return objectStore(memory)
+	return defaults.ObjectStore(memory)
 }
 
 // Ray's own names of what it counts of a node.
@@ -128,10 +106,10 @@ func rayAmounts(d *draft) map[string]float64 {
 	for name, count := range devices(d.ray) {
 		amounts[name] = float64(count)
 	}
-	if amounts[resourceGPU] == 0 {
-		amounts[resourceGPU] = 0
+	if amounts[naming.ResourceGPU] == 0 {
+		amounts[naming.ResourceGPU] = 0
 		if d.mayHaveGPUs() { // then Ray counts those that it sees
-			delete(amounts, resourceGPU)
+			delete(amounts, naming.ResourceGPU)
 		}
 	}
 	if cpu, ok := amount(d.ray, corev1.ResourceCPU); ok {
@@ -141,19 +119,19 @@ func rayAmounts(d *draft) map[string]float64 {
 		for name := range amounts {
 			amounts[name] = 0 // said, because Ray would count what it is not told of
 		}
-		amounts[amountCPU], amounts[resourceGPU] = 0, 0
+		amounts[amountCPU], amounts[naming.ResourceGPU] = 0, 0
 	}
 	if memory, ok := amount(d.ray, corev1.ResourceMemory); ok {
 		store := d.objectStore(memory.Value())
 		amounts[amountStore] = float64(store)
 		amounts[amountMemory] = float64(max(memory.Value()-store, 0))
 	}
-	if kind := cmp.Or(d.node.Labels[labelAccelerator], d.foretold()[labelAccelerator]); kind != "" && amounts[resourceGPU] > 0 {
+	if kind := cmp.Or(d.node.Labels[labelAccelerator], d.foretold()[labelAccelerator]); kind != "" && amounts[naming.ResourceGPU] > 0 {
 		amounts[accelerated+kind] = 1
 	}
 	for name, quantity := range d.node.RayResources {
 		switch name {
-		case amountCPU, resourceGPU, amountMemory:
+		case amountCPU, naming.ResourceGPU, amountMemory:
 			amounts[name] = float64(quantity.Value())
 		default:
 			amounts[name] = quantity.AsApproximateFloat64()
@@ -164,7 +142,7 @@ func rayAmounts(d *draft) map[string]float64 {
 
 // amountOptions are the options of ray start that say an amount; all others go together
 // into the option resources, as JSON.
-var amountOptions = map[string]string{amountCPU: "num-cpus", resourceGPU: "num-gpus", amountMemory: "memory", amountStore: "object-store-memory"}
+var amountOptions = map[string]string{amountCPU: "num-cpus", naming.ResourceGPU: "num-gpus", amountMemory: "memory", amountStore: "object-store-memory"}
 
 // resourceOptions are the options of ray start that tell Ray of amounts.
 func resourceOptions(amounts map[string]float64) map[string]string {

@@ -13,6 +13,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // TestRayIsToldOfThePod: what Ray counts follows from what the container gets.
@@ -155,7 +156,7 @@ func TestAccelerators(t *testing.T) {
 		"cpu":                              "",
 		"memory":                           "",
 	} {
-		if have := pod.Accelerator(name); have != want {
+		if have := naming.Accelerator(name); have != want {
 			t.Errorf("%s counts as %q, want %q", name, have, want)
 		}
 		if have := v1beta1.IsGPU(name); have != (want == "GPU") {

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // Shape is the intent's hash without the CPU and memory of a group's size: pods of one
@@ -16,12 +17,12 @@ import (
 func Shape(cluster *v1beta1.ComputeCluster, group string) string {
 	bare := v1beta1.ComputeCluster{Spec: cluster.Spec}
 	bare.Spec.WorkerGroups = slices.Clone(cluster.Spec.WorkerGroups)
-	found := FindGroup(&bare, group)
+	found := naming.FindGroup(&bare, group)
 	if found == nil {
 		return ""
 	}
 	found.Size = nil
-	for name, quantity := range FindGroup(cluster, group).Size {
+	for name, quantity := range naming.FindGroup(cluster, group).Size {
 		if name == corev1.ResourceCPU || name == corev1.ResourceLimitsCPU || name == corev1.ResourceMemory {
 			continue
 		}
@@ -37,7 +38,7 @@ func Shape(cluster *v1beta1.ComputeCluster, group string) string {
 // resized while it runs. What rayResources fixes is left out. The object store keeps the
 // size that it was started with.
 func RayAmounts(cluster *v1beta1.ComputeCluster, running *corev1.Pod) map[string]float64 {
-	group := FindGroup(cluster, running.Labels[v1beta1.LabelGroup])
+	group := naming.FindGroup(cluster, running.Labels[v1beta1.LabelGroup])
 	ray := Ray(running)
 	if group == nil || ray == nil {
 		return nil

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // Sizes are what an installation gives the containers that the operator adds to pods. Each lies under the field of a
@@ -32,7 +33,7 @@ func (s Sizes) Under(cluster *v1beta1.ComputeCluster) *v1beta1.ComputeCluster {
 		own.Size = Over(s.Autoscaling, own.Size)
 		laid.Spec.Autoscaling = &own
 	}
-	if EncryptionRequired(cluster) {
+	if naming.EncryptionRequired(cluster) {
 		own := *cluster.Spec.Network
 		own.EncryptionSize = Over(s.Encryption, own.EncryptionSize)
 		laid.Spec.Network = &own

@@ -12,42 +12,10 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
-// Ports of a Ray node, as Ray itself sets them by default. The metrics port is random
-// unless fixed; 8080 is what monitoring of Ray on Kubernetes expects.
-const (
-	PortGCS       = 6379
-	PortDashboard = 8265
-	PortClient    = 10001
-	PortMetrics   = 8080
-	PortServe     = 8000
-	PortAgent     = 52365
-)
-
-// HeadPorts are the named ports of a head, in the order in which its Service lists them.
-func HeadPorts() []corev1.ContainerPort {
-	return []corev1.ContainerPort{
-		{Name: "gcs", ContainerPort: PortGCS, Protocol: corev1.ProtocolTCP},
-		{Name: "dashboard", ContainerPort: PortDashboard, Protocol: corev1.ProtocolTCP},
-		{Name: "client", ContainerPort: PortClient, Protocol: corev1.ProtocolTCP},
-		{Name: "metrics", ContainerPort: PortMetrics, Protocol: corev1.ProtocolTCP},
-		{Name: "serve", ContainerPort: PortServe, Protocol: corev1.ProtocolTCP},
-	}
-}
-
-// PortNumber reports whether a port's name stands for one of Ray's, and for which number.
-func PortNumber(name string) (bool, int32) {
-	for _, port := range HeadPorts() {
-		if port.Name == name {
-			return true, port.ContainerPort
-		}
-	}
-	return false, 0
-}
-
 func ports(d *draft) {
-	wanted := HeadPorts()
-	if EncryptionRequired(d.cluster) { // another container has the way to the dashboard
-		wanted = slices.DeleteFunc(wanted, func(p corev1.ContainerPort) bool { return p.ContainerPort == PortDashboard })
+	wanted := naming.HeadPorts()
+	if naming.EncryptionRequired(d.cluster) { // another container has the way to the dashboard
+		wanted = slices.DeleteFunc(wanted, func(p corev1.ContainerPort) bool { return p.ContainerPort == naming.PortDashboard })
 	}
 	if !d.isHead() {
 		wanted = slices.DeleteFunc(wanted, func(p corev1.ContainerPort) bool { return p.Name != "metrics" && p.Name != "serve" })
@@ -64,7 +32,7 @@ func ports(d *draft) {
 
 // headAddress is where workers find the head: the Service of the cluster.
 func headAddress(d *draft) string {
-	return fmt.Sprintf("%s:%d", headHost(d.cluster), PortGCS)
+	return fmt.Sprintf("%s:%d", headHost(d.cluster), naming.PortGCS)
 }
 
 // headHost is the name of the head's Service, from every namespace.
@@ -94,7 +62,7 @@ const variableAddresses = "HELIOSTAT_POD_IPS"
 // addresses. Of an option that is given twice Ray takes the last one. There is no $( in the script, which a kubelet expands.
 func startScript(d *draft) string {
 	six := `--node-ip-address="$ip"`
-	if d.isHead() && !EncryptionRequired(d.cluster) {
+	if d.isHead() && !naming.EncryptionRequired(d.cluster) {
 		six += " --dashboard-host=::"
 	}
 	followAddress := "ip=${" + variableAddresses + `%%,*}; case "$ip" in *:*) set -- "$@" ` + six + ` ;; esac; `
@@ -113,18 +81,18 @@ func IsIPv6(made *corev1.Pod) bool { return strings.Contains(made.Status.PodIP, 
 func startCommand(d *draft) {
 	options := map[string]string{
 		"block":                       "",
-		"dashboard-agent-listen-port": fmt.Sprint(PortAgent),
-		"metrics-export-port":         fmt.Sprint(PortMetrics),
+		"dashboard-agent-listen-port": fmt.Sprint(naming.PortAgent),
+		"metrics-export-port":         fmt.Sprint(naming.PortMetrics),
 	}
 	if d.isHead() {
 		options["head"] = ""
-		options["port"] = fmt.Sprint(PortGCS)
+		options["port"] = fmt.Sprint(naming.PortGCS)
 		options["dashboard-host"] = "0.0.0.0"
-		if EncryptionRequired(d.cluster) {
+		if naming.EncryptionRequired(d.cluster) {
 			options["dashboard-host"] = "127.0.0.1"
 		}
-		options["dashboard-port"] = fmt.Sprint(PortDashboard)
-		options["ray-client-server-port"] = fmt.Sprint(PortClient)
+		options["dashboard-port"] = fmt.Sprint(naming.PortDashboard)
+		options["ray-client-server-port"] = fmt.Sprint(naming.PortClient)
 		options["no-monitor"] = "" // Ray's own autoscaler has nothing to scale here
 	} else {
 		options["address"] = headAddress(d)

@@ -8,18 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
+	"github.com/heliostat-dev/heliostat/ray-operator/defaults"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
-// Volumes of the operator in every pod, and where the Ray container sees them.
-const (
-	VolumeShared = "ray-shm"
-	VolumeToken  = "ray-token"
-	PathShared   = "/dev/shm"
-	PathToken    = "/var/run/secrets/heliostat.dev/token" //nolint:gosec // a path
-
-	pathTokenFile = PathToken + "/" + v1beta1.TokenKey
-)
+const pathTokenFile = naming.PathToken + "/" + v1beta1.TokenKey
 
 // storage gives the object store its memory. Its pages count against the container's
 // memory limit, so the volume adds nothing to what the pod may use. A volume that the
@@ -27,26 +20,17 @@ const (
 func storage(d *draft) {
 	memory, ok := amount(d.ray, corev1.ResourceMemory)
 	own := slices.ContainsFunc(d.ray.VolumeMounts, func(m corev1.VolumeMount) bool {
-		return strings.TrimRight(m.MountPath, "/") == PathShared
+		return strings.TrimRight(m.MountPath, "/") == naming.PathShared
 	})
 	if !ok || own {
 		return
 	}
-	limit := resource.NewQuantity(SharedSize(d.objectStore(memory.Value())), resource.BinarySI)
-	d.pod.Spec.Volumes = append(d.pod.Spec.Volumes, corev1.Volume{Name: VolumeShared, VolumeSource: corev1.VolumeSource{
+	limit := resource.NewQuantity(defaults.SharedMemory(d.objectStore(memory.Value())), resource.BinarySI)
+	d.pod.Spec.Volumes = append(d.pod.Spec.Volumes, corev1.Volume{Name: naming.VolumeShared, VolumeSource: corev1.VolumeSource{
 		EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: limit},
 	}})
-	d.ray.VolumeMounts = append(d.ray.VolumeMounts, corev1.VolumeMount{Name: VolumeShared, MountPath: PathShared})
+	d.ray.VolumeMounts = append(d.ray.VolumeMounts, corev1.VolumeMount{Name: naming.VolumeShared, MountPath: naming.PathShared})
 }
-
-// SharedSize returns the size of /dev/shm in bytes for an object store in bytes.
-func SharedSize(store int64) int64 { return store / 100 * sharedPercent }
-
-// StoreOfShared returns an object store in bytes that makes /dev/shm as large as wanted.
-func StoreOfShared(wanted int64) int64 { return wanted/sharedPercent*100 + 100 }
-
-// DefaultObjectStore returns the size of the object store in bytes for a memory limit in bytes, where nothing else is said.
-func DefaultObjectStore(memory int64) int64 { return objectStore(memory) }
 
 // claims adds a volume for each of the group's volumeClaimTemplates, by the template's
 // name. Where it is mounted is the template's to say.
@@ -77,7 +61,7 @@ func authentication(d *draft) {
 	d.set("RAY_AUTH_MODE", "token")
 	d.set("RAY_AUTH_TOKEN_PATH", pathTokenFile)
 	readable := int32(0o444) // the image's user is not known, and only Ray's and the operator's own container mount it
-	d.pod.Spec.Volumes = append(d.pod.Spec.Volumes, corev1.Volume{Name: VolumeToken, VolumeSource: corev1.VolumeSource{
+	d.pod.Spec.Volumes = append(d.pod.Spec.Volumes, corev1.Volume{Name: naming.VolumeToken, VolumeSource: corev1.VolumeSource{
 		Secret: &corev1.SecretVolumeSource{
 			SecretName: secret, DefaultMode: &readable,
 			Items: []corev1.KeyToPath{{Key: v1beta1.TokenKey, Path: v1beta1.TokenKey}},
@@ -90,7 +74,7 @@ func authentication(d *draft) {
 // was when the container began: each of Ray's processes reads it again, and a changed token
 // would keep all that start later from the head.
 func tokenMount() corev1.VolumeMount {
-	return corev1.VolumeMount{Name: VolumeToken, MountPath: pathTokenFile, SubPath: v1beta1.TokenKey, ReadOnly: true}
+	return corev1.VolumeMount{Name: naming.VolumeToken, MountPath: pathTokenFile, SubPath: v1beta1.TokenKey, ReadOnly: true}
 }
 
 // TokenRequired reports whether those who talk to the cluster need its token.

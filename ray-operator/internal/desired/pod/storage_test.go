@@ -60,8 +60,8 @@ func TestAuthentication(t *testing.T) {
 // or that it mounts nothing.
 func checkToken(t *testing.T, built *corev1.Pod, path, secret string) {
 	t.Helper()
-	volume := slices.IndexFunc(built.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == pod.VolumeToken })
-	mount := slices.IndexFunc(ray(t, built).VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == pod.VolumeToken })
+	volume := slices.IndexFunc(built.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == naming.VolumeToken })
+	mount := slices.IndexFunc(ray(t, built).VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == naming.VolumeToken })
 	if secret == "" {
 		if volume >= 0 || mount >= 0 || path != "" {
 			t.Errorf("%s has a token without authentication: %q", built.Name, path)
@@ -127,12 +127,12 @@ func TestSharedMemory(t *testing.T) {
 			group := testkit.Group("g", 1)
 			group.Template, group.RayStartParams = testkit.Template(test.container), test.params
 			built := worker(testkit.Cluster("demo", group))
-			mounts := slices.DeleteFunc(slices.Clone(ray(t, built).VolumeMounts), func(m corev1.VolumeMount) bool { return m.MountPath != pod.PathShared })
-			volumes := slices.DeleteFunc(slices.Clone(built.Spec.Volumes), func(v corev1.Volume) bool { return v.Name != pod.VolumeShared })
+			mounts := slices.DeleteFunc(slices.Clone(ray(t, built).VolumeMounts), func(m corev1.VolumeMount) bool { return m.MountPath != naming.PathShared })
+			volumes := slices.DeleteFunc(slices.Clone(built.Spec.Volumes), func(v corev1.Volume) bool { return v.Name != naming.VolumeShared })
 			if len(mounts) != test.want || len(volumes) != test.want {
 				t.Fatalf("mounts %+v, volumes %+v", mounts, volumes)
 			}
-			if test.want == 1 && (volumes[0].EmptyDir.Medium != corev1.StorageMediumMemory || mounts[0].ReadOnly || mounts[0].Name != pod.VolumeShared) {
+			if test.want == 1 && (volumes[0].EmptyDir.Medium != corev1.StorageMediumMemory || mounts[0].ReadOnly || mounts[0].Name != naming.VolumeShared) {
 				t.Errorf("%+v at %+v", volumes[0], mounts[0])
 			}
 			if argument(t, built, "plasma-directory") != test.params["plasma-directory"] {

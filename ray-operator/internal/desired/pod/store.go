@@ -12,18 +12,6 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
-// Volumes of a head with a control store, and where its Ray container sees them: the
-// embedded store itself, and what it trusts of a Redis with TLS.
-const (
-	VolumeStore    = "ray-store"
-	PathStore      = "/var/lib/heliostat/store"
-	VolumeStoreTLS = "ray-store-tls"
-	PathStoreTLS   = "/var/run/secrets/heliostat.dev/store"
-)
-
-// PortStore is that of a managed Redis.
-const PortStore = 6379
-
 const (
 	// managedNamespace is Ray's namespace in a Redis that a cluster has for itself: a later
 	// cluster of its name, with another UID, finds there what was retained.
@@ -68,7 +56,7 @@ func StoreAddress(cluster *v1beta1.ComputeCluster) string {
 	case given == nil:
 		return ""
 	case given.ManagedRedis != nil:
-		return ManagedStoreAddress(cluster, EncryptionRequired(cluster))
+		return ManagedStoreAddress(cluster, naming.EncryptionRequired(cluster))
 	case given.Redis != nil:
 		return given.Redis.Address
 	default:
@@ -82,7 +70,7 @@ func ManagedStoreAddress(cluster *v1beta1.ComputeCluster, encrypted bool) string
 	if encrypted {
 		scheme = "rediss"
 	}
-	return fmt.Sprintf("%s://%s:%d", scheme, StoreHost(cluster), PortStore)
+	return fmt.Sprintf("%s://%s:%d", scheme, StoreHost(cluster), naming.PortStore)
 }
 
 // StoreHost is the name under which a managed Redis is found, and which its certificate is for.
@@ -141,8 +129,8 @@ func store(d *draft) {
 		d.pod.Spec.Affinity = Beside(d.pod.Spec.Affinity, map[string]string{v1beta1.LabelStore: d.cluster.Name})
 		d.options["redis-username"] = naming.StoreUser(d.at.Epoch)
 		d.fromSecret("redis-password", variableStorePassword, &v1beta1.SecretKey{Name: naming.Store(d.cluster.Name), Key: v1beta1.StoreHeadKey})
-		if EncryptionRequired(d.cluster) {
-			d.set("RAY_REDIS_CA_CERT", PathCertificates+"/ca.crt")
+		if naming.EncryptionRequired(d.cluster) {
+			d.set("RAY_REDIS_CA_CERT", naming.PathCertificates+"/ca.crt")
 			d.set("RAY_REDIS_SERVER_NAME", StoreHost(d.cluster))
 		}
 	case given.Embedded != nil:
@@ -211,7 +199,7 @@ func (d *draft) trust(redis *v1beta1.GivenRedis) {
 		if file.from == nil {
 			continue
 		}
-		d.set(file.variable, PathStoreTLS+"/"+file.name)
+		d.set(file.variable, naming.PathStoreTLS+"/"+file.name)
 		volume.Sources = append(volume.Sources, corev1.VolumeProjection{Secret: &corev1.SecretProjection{
 			LocalObjectReference: corev1.LocalObjectReference{Name: file.from.Name},
 			Items:                []corev1.KeyToPath{{Key: file.from.Key, Path: file.name}},
@@ -220,18 +208,18 @@ func (d *draft) trust(redis *v1beta1.GivenRedis) {
 	if len(volume.Sources) == 0 {
 		return
 	}
-	d.pod.Spec.Volumes = append(d.pod.Spec.Volumes, corev1.Volume{Name: VolumeStoreTLS, VolumeSource: corev1.VolumeSource{Projected: volume}})
-	d.ray.VolumeMounts = append(d.ray.VolumeMounts, corev1.VolumeMount{Name: VolumeStoreTLS, MountPath: PathStoreTLS, ReadOnly: true})
+	d.pod.Spec.Volumes = append(d.pod.Spec.Volumes, corev1.Volume{Name: naming.VolumeStoreTLS, VolumeSource: corev1.VolumeSource{Projected: volume}})
+	d.ray.VolumeMounts = append(d.ray.VolumeMounts, corev1.VolumeMount{Name: naming.VolumeStoreTLS, MountPath: naming.PathStoreTLS, ReadOnly: true})
 }
 
 // embedded gives Ray's own store its volume: a folder below its root, which Ray makes, as the root may hold a lost+found.
 func (d *draft) embedded() {
 	d.set("RAY_gcs_storage", "rocksdb")
-	d.set("RAY_gcs_storage_path", PathStore+"/gcs")
-	d.pod.Spec.Volumes = append(d.pod.Spec.Volumes, corev1.Volume{Name: VolumeStore, VolumeSource: corev1.VolumeSource{
+	d.set("RAY_gcs_storage_path", naming.PathStore+"/gcs")
+	d.pod.Spec.Volumes = append(d.pod.Spec.Volumes, corev1.Volume{Name: naming.VolumeStore, VolumeSource: corev1.VolumeSource{
 		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: StoreClaim(d.cluster)},
 	}})
-	d.ray.VolumeMounts = append(d.ray.VolumeMounts, corev1.VolumeMount{Name: VolumeStore, MountPath: PathStore})
+	d.ray.VolumeMounts = append(d.ray.VolumeMounts, corev1.VolumeMount{Name: naming.VolumeStore, MountPath: naming.PathStore})
 }
 
 // GrantStore gives a cluster's head with an embedded store a group that lets a user who is not root write to its volume, where

@@ -13,6 +13,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // stored is a cluster with a control store.
@@ -174,7 +175,7 @@ func TestTrust(t *testing.T) {
 			if len(have) != len(test.files) {
 				t.Errorf("mounted are %v", have)
 			}
-			isTLS := func(v corev1.Volume) bool { return v.Name == pod.VolumeStoreTLS }
+			isTLS := func(v corev1.Volume) bool { return v.Name == naming.VolumeStoreTLS }
 			if there := slices.ContainsFunc(head.Spec.Volumes, isTLS); there != (len(test.files) > 0) {
 				t.Errorf("the volume of certificates is there: %v, with %d files", there, len(test.files))
 			}
@@ -188,7 +189,7 @@ func mounted(t *testing.T, head *corev1.Pod) map[string]string {
 	files := map[string]string{}
 	for _, volume := range head.Spec.Volumes {
 		i := slices.IndexFunc(ray(t, head).VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == volume.Name })
-		if volume.Name != pod.VolumeStoreTLS || i < 0 {
+		if volume.Name != naming.VolumeStoreTLS || i < 0 {
 			continue
 		}
 		for _, source := range volume.Projected.Sources {
@@ -244,7 +245,7 @@ func TestReconnect(t *testing.T) {
 func TestGrantStore_LeavesVolumesOfUsers(t *testing.T) {
 	cluster := testkit.Cluster("demo")
 	cluster.Spec.Head.Template = testkit.Template()
-	cluster.Spec.Head.Template.Spec.Volumes = []corev1.Volume{{Name: pod.VolumeStore}}
+	cluster.Spec.Head.Template.Spec.Volumes = []corev1.Volume{{Name: naming.VolumeStore}}
 	if group := pod.GrantStore(cluster, pod.Head(cluster, 1)).Spec.SecurityContext.FSGroup; group != nil {
 		t.Errorf("a head without a store has the group %d", *group)
 	}

@@ -1,0 +1,22 @@
+package naming
+
+// Volumes of the operator in pods of a cluster, and where the Ray container sees them.
+const (
+	// VolumeShared is the shared memory of the object store, VolumeToken the cluster's token.
+	VolumeShared = "ray-shm"
+	PathShared   = "/dev/shm"
+	VolumeToken  = "ray-token"
+	PathToken    = "/var/run/secrets/heliostat.dev/token" //nolint:gosec // a path
+
+	// VolumeAuthority is the authority of a cluster with encryption, for the init container that makes the pod's own
+	// certificate, and VolumeCertificates is that certificate, where the other containers see it.
+	VolumeAuthority    = "ray-ca"
+	VolumeCertificates = "ray-certificates"
+	PathCertificates   = "/var/run/secrets/heliostat.dev/certificates"
+
+	// VolumeStore is the embedded store of a head, VolumeStoreTLS what it trusts of a Redis with TLS.
+	VolumeStore    = "ray-store"
+	PathStore      = "/var/lib/heliostat/store"
+	VolumeStoreTLS = "ray-store-tls"
+	PathStoreTLS   = "/var/run/secrets/heliostat.dev/store"
+)
