@@ -19,7 +19,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/autoscaler/sidecar"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/memory"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/process"
 )
 
 func main() {
@@ -38,7 +38,7 @@ func run(f *flags) error {
 	}
 	cfg.Clock = clock.RealClock{}
 	cfg.Log = slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: f.level()}))
-	memory.Fit()
+	process.FitMemory()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
 	if err := sidecar.Run(ctx, cfg); err != nil {

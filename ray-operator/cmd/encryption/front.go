@@ -14,9 +14,8 @@ import (
 	"golang.org/x/net/netutil"
 	"k8s.io/utils/clock"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/memory"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/pki"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/port"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/process"
 )
 
 // front takes TLS at one address, and hands on to another what goes over it.
@@ -31,7 +30,7 @@ func defineFront(set *flag.FlagSet) *front {
 }
 
 func (f *front) run(ctx context.Context) error {
-	memory.Fit()
+	process.FitMemory()
 	return f.serve(ctx, slog.New(slog.NewJSONHandler(os.Stderr, nil)))
 }
 
@@ -45,7 +44,7 @@ func (f *front) serve(ctx context.Context, log *slog.Logger) error {
 	}
 	config.ClientAuth, config.ClientCAs = tls.NoClientCert, nil // the token proves who asks
 	config.NextProtos = nil                                     // what is spoken is between the two ends
-	on, err := port.Open(ctx, f.listen, clock.RealClock{}, log)
+	on, err := process.Listen(ctx, f.listen, clock.RealClock{}, log)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}

@@ -288,7 +288,7 @@ func addClusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, 
 		WatchNodes:  cfg.WatchNodes,
 	}
 	build := ctrl.NewControllerManagedBy(manager).Named("computecluster").
-		For(&v1beta1.ComputeCluster{}, builder.WithPredicates(notes(&reconciler.Gone), notItsStatus(own)))
+		For(&v1beta1.ComputeCluster{}, builder.WithPredicates(notes(&reconciler.Deleted), notItsStatus(own)))
 	woken := sources{manager.GetCache(), manager.GetCache(), nil}.ofClusters(cfg, heads, scalers, stores)
 	if err := complete(build, woken, own.Rest(reconciler), workers{cfg.Workers, measured}); err != nil {
 		return fmt.Errorf("add the controller of ComputeClusters: %w", err)

@@ -122,7 +122,7 @@ func notItsStatus(own *kube.Pending) predicate.Predicate {
 }
 
 // notes sees clusters go before their reconcile is woken, and lets every event through.
-func notes(gone *cluster.Gone) predicate.Predicate {
+func notes(gone *cluster.DeletedClusters) predicate.Predicate {
 	return predicate.Funcs{DeleteFunc: func(e event.DeleteEvent) bool {
 		gone.Add(client.ObjectKeyFromObject(e.Object), e.Object.GetUID())
 		return true

@@ -87,7 +87,7 @@ func (a applier) applyPlan(ctx context.Context, cluster *v1beta1.ComputeCluster,
 	// has more workers that stay than it must have.
 	gone := errors.Join(a.beginExits(ctx, plan, &outcome), a.deletePods(ctx, plan, &outcome))
 	if gone != nil {
-		plan.Create = slices.DeleteFunc(slices.Clone(plan.Create), func(filling Filling) bool { return plan.isTakingFrom(filling.Group) })
+		plan.Create = slices.DeleteFunc(slices.Clone(plan.Create), func(filling GroupCreation) bool { return plan.isTakingFrom(filling.Group) })
 	}
 	a.makeWorkers(ctx, plan, &outcome)
 	outcome.Err = errors.Join(outcome.Err, gone, a.noteHead(ctx, cluster, seen, plan), a.resizeWorkers(ctx, plan, &outcome), a.Queue.Do(ctx, seen.Queue, plan.Queue))
@@ -238,7 +238,7 @@ func (a applier) makeWorkers(ctx context.Context, plan Plan, outcome *Outcome) {
 }
 
 // fillGroup creates the claims and pods of a group, and returns the pods.
-func (a applier) fillGroup(ctx context.Context, filling Filling) ([]*corev1.Pod, error) {
+func (a applier) fillGroup(ctx context.Context, filling GroupCreation) ([]*corev1.Pod, error) {
 	err := sumErrors(kube.Batches(len(filling.Claims), func(i int) error {
 		_, err := a.Writer.Create(ctx, filling.Claims[i])
 		return err
@@ -264,7 +264,7 @@ func (a applier) noteHead(ctx context.Context, cluster *v1beta1.ComputeCluster, 
 	}
 	record := Record{
 		Version: recordVersion, Scaled: plan.Scaled, Roll: plan.Roll, Accepted: plan.Accepted, Policy: plan.Policy, Failures: plan.Failures, Volume: seen.Store.memoryOn(),
-	}.withTurn(plan.Turn)
+	}.withIncarnation(plan.Incarnation)
 	if plan.Head != nil {
 		record.HeadUID = plan.Head.UID
 	} else if head := headOf(seen.Pods, plan.Epoch); head != nil {

@@ -28,7 +28,7 @@ func TestAuthority_StaysWhileItsCertificatesAreInUse(t *testing.T) {
 			set := desired.StoreSet(of)
 			desired.EncryptStore(set, of, site)
 			set.Status.ReadyReplicas = ready
-			seen.Fixtures["StatefulSet of the store"] = reconcile.Standing{Presence: reconcile.Ours, Object: set}
+			seen.Fixtures["StatefulSet of the store"] = reconcile.Fixture{Presence: reconcile.Ours, Object: set}
 		}
 	}
 	alone := func(seen *cluster.Seen) { seen.Pods = nil }
@@ -67,7 +67,7 @@ func TestEncryptsStore_LeavesARedisAsItRuns(t *testing.T) {
 				desired.EncryptStore(set, of, site)
 			}
 			set.Spec.Replicas = &replicas
-			seen.Fixtures["StatefulSet of the store"] = reconcile.Standing{Presence: reconcile.Ours, Object: set}
+			seen.Fixtures["StatefulSet of the store"] = reconcile.Fixture{Presence: reconcile.Ours, Object: set}
 		}
 	}
 	head := func(made *corev1.Pod) func(*cluster.Seen) {
@@ -123,7 +123,7 @@ func TestEncryptsStore_TakesAnImageOfTheOperator(t *testing.T) {
 	runs := func(seen *cluster.Seen) {
 		set := desired.StoreSet(of)
 		desired.EncryptStore(set, of, site)
-		seen.Fixtures["StatefulSet of the store"] = reconcile.Standing{Presence: reconcile.Ours, Object: set}
+		seen.Fixtures["StatefulSet of the store"] = reconcile.Fixture{Presence: reconcile.Ours, Object: set}
 	}
 	if cluster.Decide(of, given(1, alone), desired.Site{}, now).EncryptsStore {
 		t.Error("an operator without an image makes certificates")

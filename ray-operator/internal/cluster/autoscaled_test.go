@@ -30,7 +30,7 @@ func TestDecide_TakesWorkersOnlyWhileTheStreamIsUp(t *testing.T) {
 		"one never heard takes none": {false, true, 0},
 	} {
 		plan := decide(elastic(), given(1, func(s *cluster.Seen) {
-			s.Record.Scaled = map[string]cluster.Held{"cpu": {2}}
+			s.Record.Scaled = map[string]cluster.RecordedSize{"cpu": {2}}
 			s.Scaler = cluster.Scaler{Heard: test.heard, Connected: test.connected, Decision: protocol.Decision{
 				Targets:  []protocol.Target{{Group: "cpu", Replicas: 1}},
 				Removals: []protocol.Removal{{Pod: string(s.Pods[2].UID), Node: "00", Drained: true}},
@@ -52,7 +52,7 @@ func TestDecide_ReplacesLateWorkers(t *testing.T) {
 	}
 	of := elastic()
 	seen := given(1, pods(2, broken), func(s *cluster.Seen) {
-		s.Record.Scaled = map[string]cluster.Held{"cpu": {2}}
+		s.Record.Scaled = map[string]cluster.RecordedSize{"cpu": {2}}
 		s.Pods[0] = running(pod.OperatorImage{Image: "heliostat"}.Complete(pod.Head(of, 1), of), naming.Place{Epoch: 1})
 		s.Record.HeadUID = s.Pods[0].UID
 		s.Scaler = cluster.Scaler{Heard: true, Connected: true, Decision: protocol.Decision{
@@ -81,7 +81,7 @@ func TestDecide_TellsEventsApart(t *testing.T) {
 		c.Spec.WorkerGroups = append(c.Spec.WorkerGroups, gpu)
 	})
 	seen := given(1, pods(1, failed), pods(2, failed), func(s *cluster.Seen) {
-		s.Record.Scaled = map[string]cluster.Held{"cpu": {2}, "gpu": {0}}
+		s.Record.Scaled = map[string]cluster.RecordedSize{"cpu": {2}, "gpu": {0}}
 		s.Scaler = cluster.Scaler{Heard: true, Connected: true, Decision: protocol.Decision{
 			Targets: []protocol.Target{{Group: "cpu", Replicas: 3}, {Group: "gpu", Replicas: 1}},
 		}}
@@ -156,7 +156,7 @@ func TestReady_SaysWhatAutoscaledWorkersWaitFor(t *testing.T) {
 	} {
 		of := elastic()
 		seen := given(1, pods(2, test.second), func(s *cluster.Seen) {
-			s.Record.Scaled = map[string]cluster.Held{"cpu": {2}}
+			s.Record.Scaled = map[string]cluster.RecordedSize{"cpu": {2}}
 			s.Scaler = cluster.Scaler{Heard: true, Connected: true, Decision: protocol.Decision{Targets: []protocol.Target{{Group: "cpu", Replicas: 2}}}}
 		})
 		ready := meta.FindStatusCondition(cluster.Status(of, seen, decide(of, seen), cluster.Outcome{}, now).Conditions, v1beta1.ConditionReady)

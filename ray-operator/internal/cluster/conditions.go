@@ -225,7 +225,7 @@ func chooseReadyFinding(t *statusDraft, head, workers verdict) reason.Finding {
 
 // judgeUpToDate returns which pods were built from an earlier spec, or started with another token.
 func judgeUpToDate(t *statusDraft) verdict {
-	old := t.intents.outdatedPods(t.pods, t.statusTurn())
+	old := t.intents.outdatedPods(t.pods, t.statusIncarnation())
 	growing := countPods(t.pods, func(p Pod) bool { return p.isStaying() && t.intents.canGrow(p) })
 	locked := countPods(t.pods, func(p Pod) bool { return isLockedOut(t, p) })
 	switch {

@@ -21,7 +21,7 @@ type planner struct {
 
 // basis returns what the plan stands on now. An epoch that begins changes it.
 func (p *planner) basis() basis {
-	return basis{situation: p.situation, Turn: p.Turn, head: p.head, Failures: p.Failures, suspended: p.Suspended, records: p.Record != nil}
+	return basis{situation: p.situation, Incarnation: p.Incarnation, head: p.head, Failures: p.Failures, suspended: p.Suspended, records: p.Record != nil}
 }
 
 // Decide chooses what to do about a cluster. It is pure and total: the same arguments
@@ -34,7 +34,7 @@ func Decide(cluster *v1beta1.ComputeCluster, seen Seen, site desired.Site, now t
 		yieldQuota(p)
 		return p.Plan
 	}
-	p.Turn, p.Failures = seen.Record.recordedTurn(), seen.Record.Failures
+	p.Incarnation, p.Failures = seen.Record.recordedIncarnation(), seen.Record.Failures
 	p.head = headOf(seen.Pods, p.Epoch)
 	reclaimPods(p)
 	measureGroups(p)

@@ -109,7 +109,7 @@ func TestStandpoint_SaysWhyThePodOfARedisWaits(t *testing.T) {
 		seen := given(1, func(s *cluster.Seen) { s.Pods, s.Record.HeadUID = nil, "" })
 		seen.Store.Pod = c.pod
 		seen.Store.SetEvents = c.events
-		seen.Fixtures["StatefulSet of the store"] = reconcile.Standing{Presence: reconcile.Ours, Object: &appsv1.StatefulSet{}}
+		seen.Fixtures["StatefulSet of the store"] = reconcile.Fixture{Presence: reconcile.Ours, Object: &appsv1.StatefulSet{}}
 		seen.Store.Volume.Phase = c.claim
 		if store := decide(of, seen).Store; store == nil || store.Finding.Code != c.code || !strings.Contains(store.Finding.Text, c.text) {
 			t.Errorf("%s: the store says %+v, want %s: %s", name, store, c.code, c.text)

@@ -51,22 +51,22 @@ func decide(of *v1beta1.ComputeCluster, seen cluster.Seen) cluster.Plan {
 }
 
 // fixtures are the objects of fixed names as the operator makes them.
-func fixtures(of *v1beta1.ComputeCluster, epoch int64) map[string]reconcile.Standing {
-	standing := map[string]reconcile.Standing{}
+func fixtures(of *v1beta1.ComputeCluster, epoch int64) map[string]reconcile.Fixture {
+	standing := map[string]reconcile.Fixture{}
 	for _, fixing := range decide(of, cluster.Seen{Record: cluster.Record{Version: 1, Epoch: epoch}}).Fixtures {
-		standing[fixing.Kind] = reconcile.Standing{Presence: reconcile.Ours, Object: fixing.Wanted}
+		standing[fixing.Kind] = reconcile.Fixture{Presence: reconcile.Ours, Object: fixing.Wanted}
 	}
 	// By now the head has been ready for long enough to have its budget.
 	standing["PodDisruptionBudget"] = budget(of)
 	return standing
 }
 
-func budget(of *v1beta1.ComputeCluster) reconcile.Standing {
+func budget(of *v1beta1.ComputeCluster) reconcile.Fixture {
 	head := running(pod.Head(of, 1), naming.Place{Epoch: 1})
 	seen := cluster.Seen{Record: cluster.Record{Version: 1, Epoch: 1, HeadUID: head.UID}, Pods: []cluster.Pod{head}, Token: cluster.Token{Presence: reconcile.Ours}}
 	for _, fixing := range decide(of, seen).Fixtures {
 		if fixing.Kind == "PodDisruptionBudget" {
-			return reconcile.Standing{Presence: reconcile.Ours, Object: fixing.Wanted}
+			return reconcile.Fixture{Presence: reconcile.Ours, Object: fixing.Wanted}
 		}
 	}
 	panic("a head that has been ready for an hour has no budget")
@@ -75,7 +75,7 @@ func budget(of *v1beta1.ComputeCluster) reconcile.Standing {
 // standing edits what is seen of a fixture.
 func standing(kind string, presence reconcile.Presence) func(*cluster.Seen) {
 	return func(s *cluster.Seen) {
-		s.Fixtures[kind] = reconcile.Standing{Presence: presence, Object: s.Fixtures[kind].Object}
+		s.Fixtures[kind] = reconcile.Fixture{Presence: presence, Object: s.Fixtures[kind].Object}
 	}
 }
 
@@ -401,9 +401,9 @@ func TestDecideKeepsItsHandsOff(t *testing.T) {
 // TestDecide_KeepsSizesForANewHead: groups that were scaled do not fall back when the head is lost.
 func TestDecide_KeepsSizesForANewHead(t *testing.T) {
 	of := demo()
-	held := map[string]cluster.Held{"cpu": {*of.Spec.WorkerGroups[0].Replicas, 3}}
+	held := map[string]cluster.RecordedSize{"cpu": {*of.Spec.WorkerGroups[0].Replicas, 3}}
 	plan := decide(of, given(1, without(0), func(s *cluster.Seen) { s.Record.Scaled = held }))
-	if plan.Record == nil || plan.Record.Epoch != 2 || !maps.EqualFunc(plan.Record.Scaled, held, slices.Equal[cluster.Held]) {
+	if plan.Record == nil || plan.Record.Epoch != 2 || !maps.EqualFunc(plan.Record.Scaled, held, slices.Equal[cluster.RecordedSize]) {
 		t.Errorf("the new epoch's record is %+v, want the sizes %v", plan.Record, held)
 	}
 	if have := gist(plan); !strings.Contains(have, "+cpu2@2") {

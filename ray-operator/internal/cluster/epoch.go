@@ -79,7 +79,7 @@ func beginEpoch(p *planner, event telemetry.Event) {
 		p.Session = p.Epoch
 	}
 	p.Failures = 0
-	record := Record{Version: recordVersion}.withTurn(p.Turn)
+	record := Record{Version: recordVersion}.withIncarnation(p.Incarnation)
 	if p.Session < p.Epoch {
 		record.Volume = p.seen.Record.Volume
 	}
@@ -117,7 +117,7 @@ func recreatePods(p *planner) bool {
 	if strategy == nil || strategy.Type != v1beta1.ClusterUpgradeRecreate || p.head == nil || p.head.isTerminating() {
 		return false
 	}
-	old := slices.DeleteFunc(p.intents.outdatedPods(p.seen.Pods, p.Turn), Pod.isUnstarted) // which are replaced by themselves
+	old := slices.DeleteFunc(p.intents.outdatedPods(p.seen.Pods, p.Incarnation), Pod.isUnstarted) // which are replaced by themselves
 	if len(old) == 0 {
 		return false
 	}
@@ -136,7 +136,7 @@ func correctHead(p *planner) bool {
 	if p.head == nil || !p.intents.isCorrected(*p.head) {
 		return false
 	}
-	p.keepsSession = !slices.ContainsFunc(p.intents.outdatedPods(p.seen.Pods, p.Turn), func(old Pod) bool { return !old.isUnstarted() })
+	p.keepsSession = !slices.ContainsFunc(p.intents.outdatedPods(p.seen.Pods, p.Incarnation), func(old Pod) bool { return !old.isUnstarted() })
 	p.Unstarted = append(p.Unstarted, *p.head)
 	beginEpoch(p, telemetry.Event{Finding: reason.NeverStarted.Of("head pod " + p.head.Name), Action: "Replace"})
 	return true

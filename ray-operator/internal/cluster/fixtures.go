@@ -104,7 +104,7 @@ func planFixtures(p *planner) {
 			p.Fixtures = append(p.Fixtures, fixing)
 		}
 	}
-	p.StoreSecret = slices.ContainsFunc(p.Fixtures, func(f reconcile.Fixing) bool { return f.Kind == storeSetKind && f.Act == reconcile.Make })
+	p.StoreSecret = slices.ContainsFunc(p.Fixtures, func(f reconcile.FixtureChange) bool { return f.Kind == storeSetKind && f.Act == reconcile.Make })
 }
 
 // holdsOrRuns reports whether an object is as it must be, or runs a store as it must.

@@ -104,7 +104,7 @@ func planGang(p *planner) {
 	seen := p.seen.Gang
 	if p.Suspended {
 		if seen.Presence == reconcile.Ours {
-			p.Fixtures = append(p.Fixtures, reconcile.Fixing{Act: reconcile.Remove, Kind: gangKind, Seen: seen.Object})
+			p.Fixtures = append(p.Fixtures, reconcile.FixtureChange{Act: reconcile.Remove, Kind: gangKind, Seen: seen.Object})
 		}
 		return
 	}
@@ -116,13 +116,13 @@ func planGang(p *planner) {
 	wanted := gangOf(p.situation, p.Sizes).Object(seen.Version)
 	switch {
 	case seen.Presence == reconcile.Absent:
-		p.Fixtures = append(p.Fixtures, reconcile.Fixing{Act: reconcile.Make, Kind: gangKind, Wanted: wanted})
+		p.Fixtures = append(p.Fixtures, reconcile.FixtureChange{Act: reconcile.Make, Kind: gangKind, Wanted: wanted})
 	case gang.Holds(seen.Object, wanted):
 	case !kind.CanResize(seen.Version):
 		fixed := reason.GangFixed.Of(gangKind+" "+wanted.GetName(), gangOf(p.situation, p.Sizes).Size())
 		p.GangFixed = &fixed
 	default:
-		p.Fixtures = append(p.Fixtures, reconcile.Fixing{Act: reconcile.Mend, Kind: gangKind, Wanted: wanted, Seen: seen.Object})
+		p.Fixtures = append(p.Fixtures, reconcile.FixtureChange{Act: reconcile.Mend, Kind: gangKind, Wanted: wanted, Seen: seen.Object})
 	}
 }
 

@@ -42,7 +42,7 @@ func planHead(p *planner) {
 // back when the Redis does. Workers stay. One that runs again is left alone: it waits for its Redis for a minute by
 // itself.
 func withdrawHead(p *planner) {
-	verdict, known := verdictOfTurn(p.basis())
+	verdict, known := verdictOfIncarnation(p.basis())
 	away := known && !verdict.Admitted && verdict.Finding.Code != reason.StoreSlow.Code
 	if !away || p.head == nil || p.head.isTerminating() || !p.head.isHalted() {
 		return

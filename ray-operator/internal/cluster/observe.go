@@ -29,7 +29,7 @@ import (
 type Seen struct {
 	Pods []Pod
 	// Fixtures are the objects of fixed names, by their kind.
-	Fixtures map[string]reconcile.Standing
+	Fixtures map[string]reconcile.Fixture
 	// Gang is the object by which the cluster's scheduler knows its gang.
 	Gang GangSeen
 	// Queue is the cluster's place in a queue of Kueue.
@@ -160,7 +160,7 @@ func (o observer) seeJobs(ctx context.Context, cluster *v1beta1.ComputeCluster, 
 }
 
 func (o observer) seeFixtures(ctx context.Context, cluster *v1beta1.ComputeCluster, seen *Seen) error {
-	seen.Fixtures = make(map[string]reconcile.Standing, len(fixtures))
+	seen.Fixtures = make(map[string]reconcile.Fixture, len(fixtures))
 	for i := range fixtures {
 		f := &fixtures[i]
 		obj, key := f.empty(), types.NamespacedName{Namespace: cluster.Namespace, Name: f.name(cluster.Name)}
@@ -169,7 +169,7 @@ func (o observer) seeFixtures(ctx context.Context, cluster *v1beta1.ComputeClust
 			return fmt.Errorf("read %s %s: %w", f.kind, key, err)
 		}
 		if found != reconcile.Absent {
-			seen.Fixtures[f.kind] = reconcile.Standing{Presence: found, Object: obj}
+			seen.Fixtures[f.kind] = reconcile.Fixture{Presence: found, Object: obj}
 		}
 	}
 	return nil

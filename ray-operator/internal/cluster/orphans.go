@@ -85,15 +85,15 @@ func (p *podsOf) soleOwner() (owner types.UID) {
 	return owner
 }
 
-// Gone remembers clusters that are gone, until their pods are. What it forgets costs one read of the API server.
+// DeletedClusters remembers clusters that are deleted, until their pods are. What it forgets costs one read of the API server.
 // The zero value is ready.
-type Gone struct {
+type DeletedClusters struct {
 	mu   sync.Mutex
 	uids map[types.NamespacedName]types.UID
 }
 
 // Add notes that a cluster is gone.
-func (g *Gone) Add(cluster types.NamespacedName, uid types.UID) {
+func (g *DeletedClusters) Add(cluster types.NamespacedName, uid types.UID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.uids == nil {
@@ -103,14 +103,14 @@ func (g *Gone) Add(cluster types.NamespacedName, uid types.UID) {
 }
 
 // lastOf returns the UID of the cluster that went last under the name, empty if that is not known.
-func (g *Gone) lastOf(cluster types.NamespacedName) types.UID {
+func (g *DeletedClusters) lastOf(cluster types.NamespacedName) types.UID {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.uids[cluster]
 }
 
 // forgetCluster drops what is known under a name: the pods are gone too, or another cluster has the name.
-func (g *Gone) forgetCluster(cluster types.NamespacedName) {
+func (g *DeletedClusters) forgetCluster(cluster types.NamespacedName) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.uids, cluster)
@@ -125,7 +125,7 @@ type hastener struct{ *Reconciler }
 // to stop a pod does not take a shorter grace any more, so this must not come after the
 // garbage collector.
 func (h hastener) hastenOrphans(ctx context.Context, name types.NamespacedName) error {
-	gone := h.Gone.lastOf(name)
+	gone := h.Deleted.lastOf(name)
 	if gone == "" {
 		return h.hastenUnseen(ctx, name)
 	}
@@ -134,7 +134,7 @@ func (h hastener) hastenOrphans(ctx context.Context, name types.NamespacedName) 
 		return err
 	}
 	if len(items) == 0 {
-		h.Gone.forgetCluster(name)
+		h.Deleted.forgetCluster(name)
 	}
 	pods := podsOf{items}
 	return h.hurryPods(ctx, name.Namespace, pods.findOrphans(""))
@@ -151,7 +151,7 @@ func (h hastener) hastenUnseen(ctx context.Context, name types.NamespacedName) e
 		return fmt.Errorf("read ComputeCluster %s: %w", name, err)
 	}
 	if owner := pods.soleOwner(); cluster.UID == "" && owner != "" {
-		h.Gone.Add(name, owner)
+		h.Deleted.Add(name, owner)
 	}
 	return h.hurryPods(ctx, name.Namespace, pods.findOrphans(cluster.UID))
 }

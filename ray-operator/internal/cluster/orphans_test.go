@@ -115,7 +115,7 @@ func TestHasten_CostsOneCallForPodsWithTheLabel(t *testing.T) {
 	server := newLeaving(t, labelled("head", "gone"), labelled("worker", "gone"), podOfGone("former", "n1"), labelled("other", "lives"))
 	r := &Reconciler{Client: server, Live: server, Writer: &kube.Writer{Client: server, Live: server}}
 	name := types.NamespacedName{Namespace: "default", Name: "demo"}
-	r.Gone.Add(name, "gone")
+	r.Deleted.Add(name, "gone")
 	for range 5 {
 		if err := (hastener{r}).hastenOrphans(t.Context(), name); err != nil {
 			t.Fatal(err)
@@ -144,7 +144,7 @@ func TestHasten_CostsOneCallForAPodThatRuns(t *testing.T) {
 			server := newLeaving(t, podOfGone("head", "n1"), podOfGone("worker", "n1"), podOfGone("waits", ""))
 			r := &Reconciler{Client: server, Live: server, Writer: &kube.Writer{Client: server, Live: server}}
 			if c.seen != "" {
-				r.Gone.Add(name, c.seen)
+				r.Deleted.Add(name, c.seen)
 			}
 			for range 5 {
 				if err := (hastener{r}).hastenOrphans(t.Context(), name); err != nil {
@@ -162,11 +162,11 @@ func TestHasten_CostsOneCallForAPodThatRuns(t *testing.T) {
 func TestHasten_KeepsNothingOnceThePodsAreGone(t *testing.T) {
 	r := &Reconciler{Client: newLeaving(t)}
 	name := types.NamespacedName{Namespace: "default", Name: "demo"}
-	r.Gone.Add(name, "gone")
+	r.Deleted.Add(name, "gone")
 	if err := (hastener{r}).hastenOrphans(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Gone.uids) > 0 {
-		t.Errorf("%v are kept", r.Gone.uids)
+	if len(r.Deleted.uids) > 0 {
+		t.Errorf("%v are kept", r.Deleted.uids)
 	}
 }

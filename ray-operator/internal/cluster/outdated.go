@@ -51,11 +51,11 @@ func remember[T any](known map[string]T, key string, work func() T) T {
 	return value
 }
 
-// outdatedPods returns the pods of a turn that were built from an earlier spec and stay as they are.
-func (i intents) outdatedPods(pods []Pod, turn Turn) []Pod {
+// outdatedPods returns the pods of an incarnation that were built from an earlier spec and stay as they are.
+func (i intents) outdatedPods(pods []Pod, of Incarnation) []Pod {
 	var old []Pod
 	for _, p := range pods {
-		if turn.hasPod(p) && p.isStaying() && i.isOld(p) && !i.canGrow(p) {
+		if of.hasPod(p) && p.isStaying() && i.isOld(p) && !i.canGrow(p) {
 			old = append(old, p)
 		}
 	}

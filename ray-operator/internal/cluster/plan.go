@@ -29,8 +29,8 @@ type Plan struct {
 	Record *Record
 	// Began is told once the record is written, if not nil.
 	Began *telemetry.Event
-	// Turn is what the plan works for.
-	Turn
+	// Incarnation is what the plan works for.
+	Incarnation
 	// Token asks for the token's Secret to be made, Authority for that of the certificate
 	// authority, StoreSecret for that of a managed control store, Volume for a store's claim, and Note for the note about a cluster's keys in
 	// a Redis. Fixtures are what to do about the other objects of fixed names.
@@ -39,7 +39,7 @@ type Plan struct {
 	StoreSecret bool
 	Volume      *corev1.PersistentVolumeClaim
 	Note        bool
-	Fixtures    []reconcile.Fixing
+	Fixtures    []reconcile.FixtureChange
 	// Head is the head pod to create, if not nil.
 	Head *corev1.Pod
 	// Failures counts the heads before that of the plan that ended soon after they were made.
@@ -52,7 +52,7 @@ type Plan struct {
 	ForgetStore   bool
 	EncryptsStore bool
 	// Create holds the workers to create, by group, and Claims what they claim.
-	Create []Filling
+	Create []GroupCreation
 	// Exits holds the workers whose planned exit begins, Delete the pods to delete, and
 	// Release the claims that no slot needs any more.
 	Exits   []Leave
@@ -83,7 +83,7 @@ type Plan struct {
 	GangFixed *reason.Finding
 	// Sizes are how large the groups must be, Scaled what the record is to keep of that.
 	Sizes  map[string]Size
-	Scaled map[string]Held
+	Scaled map[string]RecordedSize
 	// Roll is the autoscaled group that is being rolled, as the record is to keep it.
 	Roll Roll
 	// Suspended tells that the cluster must have no pods.
@@ -100,8 +100,8 @@ type Plan struct {
 	Wake time.Duration
 }
 
-// Filling is the pods to create in a group, with the claims that they need.
-type Filling struct {
+// GroupCreation is the pods to create in a group, with the claims that they need.
+type GroupCreation struct {
 	Group  string
 	Claims []*corev1.PersistentVolumeClaim
 	Pods   []*corev1.Pod

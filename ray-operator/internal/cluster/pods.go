@@ -18,12 +18,12 @@ type Pod struct {
 	stray bool
 }
 
-// Turn is whose turn it is: the epoch is the head's, the session is that of the workers.
+// Incarnation is a life of the cluster: the epoch is the head's, the session is that of the workers.
 // They differ where a control store gave a later head the memory of an earlier one.
-type Turn struct{ Epoch, Session int64 }
+type Incarnation struct{ Epoch, Session int64 }
 
-// hasPod reports whether a pod is of the turn.
-func (t Turn) hasPod(p Pod) bool {
+// hasPod reports whether a pod is of the incarnation.
+func (t Incarnation) hasPod(p Pod) bool {
 	if p.At.Group == "" {
 		return p.At.Epoch == t.Epoch
 	}

@@ -45,7 +45,7 @@ func TestHeadsAreAskedUntilTheyHaveEnded(t *testing.T) {
 		}}
 		heads, scale := &asked{}, &steered{}
 		r := &Reconciler{Heads: heads, Scale: scale}
-		seen, plan := Seen{Pods: []Pod{head}}, Plan{Turn: Turn{Epoch: 1}, Ask: Ask{Every: time.Second}, Snapshot: &protocol.Snapshot{Head: "head"}}
+		seen, plan := Seen{Pods: []Pod{head}}, Plan{Incarnation: Incarnation{Epoch: 1}, Ask: Ask{Every: time.Second}, Snapshot: &protocol.Snapshot{Head: "head"}}
 		r.askHead(&v1beta1.ComputeCluster{}, seen, plan)
 		r.steerScaler(&v1beta1.ComputeCluster{}, seen, plan)
 		if heads.count != want || scale.count != want {

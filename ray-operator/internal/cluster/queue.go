@@ -21,7 +21,7 @@ func (o observer) seeQueue(ctx context.Context, cluster *v1beta1.ComputeCluster,
 
 // planQueue plans what the cluster's place in a queue means for it.
 func planQueue(p *planner, wants bool) {
-	now := kueue.Standing{Wants: wants, Runs: len(p.seen.Pods) > 0, Ready: hasStartedUp(p.basis(), p.Sizes)}
+	now := kueue.State{Wants: wants, Runs: len(p.seen.Pods) > 0, Ready: hasStartedUp(p.basis(), p.Sizes)}
 	p.Queue = kueue.Decide(p.seen.Queue, now, metav1.NewTime(p.now))
 	if p.seen.Queue.Problem != "" || p.seen.Queue.Rides && p.Queue.Held {
 		p.wakeIn(reconcile.Recheck) // no watch tells of what is missing

@@ -132,7 +132,7 @@ func TestQueue_PlacesPodsByTheirFlavor(t *testing.T) {
 }
 
 func TestQueue_KeepsSizesInTheQuota(t *testing.T) {
-	held := func(s *cluster.Seen) { s.Record.Scaled = map[string]cluster.Held{"cpu": {2, 8}} } // 8 workers, as autoscaling went
+	held := func(s *cluster.Seen) { s.Record.Scaled = map[string]cluster.RecordedSize{"cpu": {2, 8}} } // 8 workers, as autoscaling went
 	for queued, want := range map[bool]int{false: 8, true: 2} {
 		seen := given(1, noPods, held)
 		if queued {

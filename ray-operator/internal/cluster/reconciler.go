@@ -35,7 +35,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 )
 
-// Reconciler reconciles ComputeClusters. Statuses, Gone, Cordons, StoreNodes and PodEvents make it one that is not copied.
+// Reconciler reconciles ComputeClusters. Statuses, Deleted, Cordons, StoreNodes and PodEvents make it one that is not copied.
 type Reconciler struct {
 	// Client reads from the cache.
 	Client client.Client
@@ -64,9 +64,9 @@ type Reconciler struct {
 	Site desired.Site
 	// WatchNodes reports whether nodes may be read.
 	WatchNodes bool
-	// Statuses remembers which statuses wait, Gone which clusters were seen to go.
+	// Statuses remembers which statuses wait, Deleted which clusters were seen to go.
 	Statuses reconcile.Statuses
-	Gone     Gone
+	Deleted  DeletedClusters
 	// Tokens remembers the operator's own Secrets.
 	Tokens Tokens
 	// Cordons remembers since when nodes are cordoned that do not say so.
@@ -99,7 +99,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.forgetCluster(request.NamespacedName) // the garbage collector is at it, or another controller
 		return ctrl.Result{}, hastener{r}.hastenForeground(ctx, &cluster)
 	}
-	r.Gone.forgetCluster(request.NamespacedName)
+	r.Deleted.forgetCluster(request.NamespacedName)
 	seen, err := observer{r}.observeCluster(ctx, &cluster)
 	if err != nil {
 		return ctrl.Result{}, err

@@ -47,7 +47,7 @@ type Record struct {
 	// Suspended is there from before the first pod is deleted until the cluster resumes.
 	Suspended Suspension `json:"suspended,omitzero"`
 	// Scaled is what must be remembered of groups that are or were autoscaled.
-	Scaled map[string]Held `json:"scaled,omitempty"`
+	Scaled map[string]RecordedSize `json:"scaled,omitempty"`
 	// Roll is the autoscaled group that is being rolled.
 	Roll Roll `json:"roll,omitzero"`
 	// Policy is the idle policy as it was seen to change, zero where it is as old as the cluster.
@@ -200,13 +200,15 @@ func restoreRecord(cluster *v1beta1.ComputeCluster, pods []corev1.Pod) Record {
 	return record
 }
 
-// recordedTurn returns the turn that the record names.
-func (r Record) recordedTurn() Turn { return Turn{Epoch: r.Epoch, Session: cmp.Or(r.Session, r.Epoch)} }
+// recordedIncarnation returns the incarnation that the record names.
+func (r Record) recordedIncarnation() Incarnation {
+	return Incarnation{Epoch: r.Epoch, Session: cmp.Or(r.Session, r.Epoch)}
+}
 
-// withTurn gives the record a turn.
-func (r Record) withTurn(turn Turn) Record {
-	r.Epoch, r.Session = turn.Epoch, turn.Session
-	if turn.Session == turn.Epoch {
+// withIncarnation gives the record an incarnation.
+func (r Record) withIncarnation(of Incarnation) Record {
+	r.Epoch, r.Session = of.Epoch, of.Session
+	if of.Session == of.Epoch {
 		r.Session = 0
 	}
 	return r

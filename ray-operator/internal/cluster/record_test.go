@@ -16,7 +16,7 @@ func TestParseRecord(t *testing.T) {
 		` {"epoch":2,"v":1,"later":{"field":true}}`:       {Version: 1, Epoch: 2},
 		`{"v":1,"epoch":9007199254740992}` + "\n\n":       {Version: 1, Epoch: 9007199254740992},
 		`{"v":1,"of":"demo-1","epoch":1}`:                 {Version: 1, Of: "demo-1", Epoch: 1},
-		`{"v":1,"epoch":1,"scaled":{"a":[2],"b":[1,95]}}`: {Version: 1, Epoch: 1, Scaled: map[string]cluster.Held{"a": {2}, "b": {1, 95}}},
+		`{"v":1,"epoch":1,"scaled":{"a":[2],"b":[1,95]}}`: {Version: 1, Epoch: 1, Scaled: map[string]cluster.RecordedSize{"a": {2}, "b": {1, 95}}},
 	} {
 		if have, err := cluster.ParseRecord(text); err != nil || !reflect.DeepEqual(have, want) {
 			t.Errorf("%s: %+v, %v, want %+v", text, have, err, want)

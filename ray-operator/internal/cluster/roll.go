@@ -120,7 +120,7 @@ func chooseRolledGroup(b basis, sizes map[string]Size, begun string, all []*memb
 	if !b.isRolling() || b.head == nil {
 		return nil, nil
 	}
-	old := b.intents.outdatedPods(b.seen.Pods, b.Turn)
+	old := b.intents.outdatedPods(b.seen.Pods, b.Incarnation)
 	if len(old) > 0 && b.intents.isOld(*b.head) {
 		blocked := reason.HeadOutdated.Of(len(old), countStaying(b.seen.Pods), listNames(old))
 		return nil, &blocked

@@ -35,7 +35,7 @@ func elasticPods(of *v1beta1.ComputeCluster, workers int) cluster.Seen {
 	head := pod.OperatorImage{Image: "heliostat"}.Complete(pod.Head(of, 1), of)
 	seen.Pods = []cluster.Pod{running(head, naming.Place{Epoch: 1})}
 	seen.Record.HeadUID = seen.Pods[0].UID
-	seen.Record.Scaled = map[string]cluster.Held{"cpu": {2}}
+	seen.Record.Scaled = map[string]cluster.RecordedSize{"cpu": {2}}
 	for slot := range workers {
 		worker := running(pod.Worker(of, &of.Spec.WorkerGroups[0], slot, 1), naming.Place{Group: "cpu", Slot: slot, Epoch: 1})
 		old(worker.Pod)

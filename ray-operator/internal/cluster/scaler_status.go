@@ -206,16 +206,16 @@ func neededWorkers(t *statusDraft, group *v1beta1.WorkerGroup, desired int32) in
 }
 
 // mirroredSizes returns the sizes that the record keeps, as the status tells of them.
-func mirroredSizes(cluster *v1beta1.ComputeCluster) map[string]Held {
+func mirroredSizes(cluster *v1beta1.ComputeCluster) map[string]RecordedSize {
 	status := cluster.Status.Autoscaling
 	if status == nil {
 		return nil
 	}
-	all := map[string]Held{}
+	all := map[string]RecordedSize{}
 	for _, target := range status.Groups {
-		all[target.Name] = Held{recordReplicas(target.Replicas)}
+		all[target.Name] = RecordedSize{recordReplicas(target.Replicas)}
 		if !isAutoscaled(cluster) {
-			all[target.Name] = Held{recordReplicas(target.Replicas), target.Target}
+			all[target.Name] = RecordedSize{recordReplicas(target.Replicas), target.Target}
 		}
 	}
 	return all

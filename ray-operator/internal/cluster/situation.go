@@ -16,12 +16,12 @@ type situation struct {
 	intents intents
 }
 
-// basis is what a plan stands on at one moment: the situation, the turn that it works for, and the head of that. What
+// basis is what a plan stands on at one moment: the situation, the incarnation that it works for, and the head of that. What
 // takes one reads it, and changes nothing of the plan.
 type basis struct {
 	*situation
-	Turn
-	// head is the pod that is, or was, the head of the turn's epoch, Failures how many before it ended soon.
+	Incarnation
+	// head is the pod that is, or was, the head of its epoch, Failures how many before it ended soon.
 	head     *Pod
 	Failures int
 	// suspended: the plan is that no pods stay.

@@ -22,7 +22,7 @@ import (
 // former status only the times of conditions that did not change are kept.
 func Status(cluster *v1beta1.ComputeCluster, seen Seen, plan Plan, outcome Outcome, now time.Time) v1beta1.ComputeClusterStatus {
 	if plan.Record != nil && !outcome.Recorded { // what it was to begin has not begun
-		plan.Turn, plan.Failures = seen.Record.recordedTurn(), seen.Record.Failures
+		plan.Incarnation, plan.Failures = seen.Record.recordedIncarnation(), seen.Record.Failures
 	}
 	t := statusDraft{
 		cluster: cluster, seen: seen, plan: plan, outcome: outcome, now: now, pods: currentPods(seen.Pods, plan, outcome),
@@ -36,8 +36,8 @@ func Status(cluster *v1beta1.ComputeCluster, seen Seen, plan Plan, outcome Outco
 		DashboardURL:       pod.DashboardURL(cluster),
 		Conditions:         slices.Clone(cluster.Status.Conditions),
 	}
-	if turn := t.statusTurn(); cluster.Spec.ControlStore == nil && turn.Session < turn.Epoch {
-		t.status.Session = turn.Session
+	if of := t.statusIncarnation(); cluster.Spec.ControlStore == nil && of.Session < of.Epoch {
+		t.status.Session = of.Session
 	}
 	t.say = reconcile.Conditions{All: &t.status.Conditions, Generation: cluster.Generation, Now: now}
 	if t.head = headOf(t.pods, t.status.Epoch); t.head != nil {
@@ -86,16 +86,16 @@ func statusEpoch(t *statusDraft) int64 {
 	}
 }
 
-// statusTurn returns the one that the status speaks of.
-func (t *statusDraft) statusTurn() Turn {
+// statusIncarnation returns the one that the status speaks of.
+func (t *statusDraft) statusIncarnation() Incarnation {
 	if t.plan.Session > 0 {
-		return t.plan.Turn
+		return t.plan.Incarnation
 	}
-	turn := Turn{Epoch: t.status.Epoch, Session: t.status.Epoch}
+	of := Incarnation{Epoch: t.status.Epoch, Session: t.status.Epoch}
 	if t.seen.RecordError == nil {
-		turn.Session = t.seen.Record.recordedTurn().Session
+		of.Session = t.seen.Record.recordedIncarnation().Session
 	}
-	return turn
+	return of
 }
 
 // statusFailures counts the heads before the one that the status speaks of that ended soon.
@@ -128,7 +128,7 @@ func currentPods(pods []Pod, plan Plan, outcome Outcome) []Pod {
 // examinePods finds out what each pod of the epoch waits for.
 func examinePods(t *statusDraft) {
 	look := func(p Pod) {
-		if finding, found := t.seen.diagnose(p, t.now); found && t.statusTurn().hasPod(p) {
+		if finding, found := t.seen.diagnose(p, t.now); found && t.statusIncarnation().hasPod(p) {
 			if t.isTokenGone() && lacksToken(t.cluster, finding) { // no template has that volume
 				finding = *t.plan.Held
 			}
@@ -152,7 +152,7 @@ func examinePods(t *statusDraft) {
 
 // countGroups fills the workers' numbers.
 func countGroups(t *statusDraft) {
-	turn := t.statusTurn()
+	of := t.statusIncarnation()
 	for i := range t.cluster.Spec.WorkerGroups {
 		group := &t.cluster.Spec.WorkerGroups[i]
 		counts := v1beta1.GroupStatus{Name: group.Name}
@@ -161,7 +161,7 @@ func countGroups(t *statusDraft) {
 		}
 		for _, p := range t.pods {
 			switch {
-			case p.At.Group != group.Name || !turn.hasPod(p) || p.hasFinished():
+			case p.At.Group != group.Name || !of.hasPod(p) || p.hasFinished():
 				continue
 			case p.isDraining() || isExiting(t, p):
 				counts.Draining++

@@ -47,10 +47,10 @@ func isManaged(cluster *v1beta1.ComputeCluster) bool {
 	return inRedis(cluster) && cluster.Spec.ControlStore.ManagedRedis != nil
 }
 
-// verdictOfTurn returns what a Redis said of the claim that the plan works for.
-func verdictOfTurn(b basis) (controlstore.Verdict, bool) {
+// verdictOfIncarnation returns what a Redis said of the claim that the plan works for.
+func verdictOfIncarnation(b basis) (controlstore.Verdict, bool) {
 	store := b.seen.Store
-	return store.Verdict, store.Known && !b.records && b.Turn == b.seen.Record.recordedTurn()
+	return store.Verdict, store.Known && !b.records && b.Incarnation == b.seen.Record.recordedIncarnation()
 }
 
 // assessStore returns how the store is.
@@ -67,7 +67,7 @@ func assessStore(b basis) *Standpoint {
 
 // assessRedis returns how a store in a Redis is.
 func assessRedis(b basis) *Standpoint {
-	verdict, known := verdictOfTurn(b)
+	verdict, known := verdictOfIncarnation(b)
 	switch {
 	case !known && b.head != nil: // it was asked before, and nobody says otherwise
 		return &Standpoint{}
@@ -190,7 +190,7 @@ func explainFullVolume(b basis) string {
 // findLostMemory returns a finding where the store has lost the session's memory, nil where nobody says so.
 func findLostMemory(b basis) *reason.Finding {
 	volume, had := b.seen.Store.Volume, b.seen.Record.Volume
-	if !b.hasStore() || b.Turn != b.seen.Record.recordedTurn() && b.Session == b.Epoch {
+	if !b.hasStore() || b.Incarnation != b.seen.Record.recordedIncarnation() && b.Session == b.Epoch {
 		return nil
 	}
 	if verdict := b.seen.Store.Verdict; b.seen.Store.Known && verdict.Lost {
@@ -270,7 +270,7 @@ func patienceWith(b basis, old Pod) (time.Duration, bool) {
 // isCutOff reports whether former heads can write no more although they may run: the operator's
 // own Redis takes away their users before it admits the next one.
 func isCutOff(b basis) bool {
-	verdict, known := verdictOfTurn(b)
+	verdict, known := verdictOfIncarnation(b)
 	return isManaged(b.cluster) && known && verdict.Admitted
 }
 
@@ -303,6 +303,6 @@ func planStoreClaim(p *planner) {
 		p.Held = &conflict
 		p.wakeIn(reconcile.Recheck)
 	case volume.claim != nil && len(wanted.OwnerReferences) == 0 && len(volume.claim.OwnerReferences) > 0: // to be retained from now on
-		p.Fixtures = append(p.Fixtures, reconcile.Fixing{Act: reconcile.Mend, Kind: "PersistentVolumeClaim", Wanted: wanted, Seen: volume.claim})
+		p.Fixtures = append(p.Fixtures, reconcile.FixtureChange{Act: reconcile.Mend, Kind: "PersistentVolumeClaim", Wanted: wanted, Seen: volume.claim})
 	}
 }

@@ -82,7 +82,7 @@ func TestStoreSecret_IsMadeWithItsSet(t *testing.T) {
 			t.Errorf("suspended %t: the Secret is not made: %s", suspend, plan)
 		}
 		seen := fresh
-		seen.Fixtures = map[string]reconcile.Standing{"StatefulSet of the store": {Presence: reconcile.Ours, Object: desired.StoreSet(of)}}
+		seen.Fixtures = map[string]reconcile.Fixture{"StatefulSet of the store": {Presence: reconcile.Ours, Object: desired.StoreSet(of)}}
 		if plan := decide(of, seen); plan.StoreSecret {
 			t.Errorf("suspended %t: the Secret is made beside a set that is there: %s", suspend, plan)
 		}

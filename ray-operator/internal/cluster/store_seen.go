@@ -27,7 +27,7 @@ import (
 
 // StoreSeen is what is known of a control store.
 type StoreSeen struct {
-	// Verdict is what a Redis said last of the recorded turn, if Known.
+	// Verdict is what a Redis said last of the recorded incarnation, if Known.
 	Verdict controlstore.Verdict
 	Known   bool
 	// Noted tells that it is written down that the cluster has keys in a Redis of its user's.
@@ -123,9 +123,9 @@ func (o observer) readStorePod(ctx context.Context, cluster *v1beta1.ComputeClus
 	return &found, nil
 }
 
-// claimOf returns what a cluster wants of a Redis for a record's turn.
+// claimOf returns what a cluster wants of a Redis for the incarnation of a record.
 func claimOf(cluster *v1beta1.ComputeCluster, record Record, pods []Pod) controlstore.Claim {
-	turn := record.recordedTurn()
+	turn := record.recordedIncarnation()
 	return controlstore.Claim{
 		Owner: cluster.UID, Cluster: cluster.Namespace + "/" + cluster.Name, Namespace: pod.StoreNamespace(cluster),
 		Session: turn.Session, Epoch: turn.Epoch, Own: isManaged(cluster),

@@ -16,7 +16,7 @@ func reportStore(t *statusDraft, suspended *reason.Finding) {
 	if t.cluster.Spec.ControlStore == nil {
 		return
 	}
-	if session := t.statusTurn().Session; session > 0 {
+	if session := t.statusIncarnation().Session; session > 0 {
 		t.status.ControlStore = &v1beta1.ControlStoreStatus{Session: session, ClaimName: pod.StoreClaim(t.cluster)}
 		if inRedis(t.cluster) {
 			t.status.ControlStore.Namespace = pod.StoreNamespace(t.cluster)
@@ -39,8 +39,8 @@ func reportStore(t *statusDraft, suspended *reason.Finding) {
 
 // isRecovering reports whether the head comes back with the memory of an earlier life.
 func isRecovering(t *statusDraft) bool {
-	turn := t.statusTurn()
-	return t.cluster.Spec.ControlStore != nil && t.head != nil && (turn.Session < turn.Epoch || restarts(*t.head) > 0)
+	of := t.statusIncarnation()
+	return t.cluster.Spec.ControlStore != nil && t.head != nil && (of.Session < of.Epoch || restarts(*t.head) > 0)
 }
 
 // isComingBack reports whether a head that is not ready is on its way back, given the code of

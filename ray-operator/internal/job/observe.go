@@ -13,7 +13,6 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/stranded"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
@@ -84,7 +83,7 @@ func (r *Reconciler) seeClusters(ctx context.Context, job *v1beta1.ClusterJob, s
 	for i := range pods.Items {
 		there[i] = &pods.Items[i]
 	}
-	seen.Stranded, _, err = stranded.Among(ctx, r.Nodes, there, r.Clock.Now())
+	seen.Stranded, _, err = reconcile.Stranded(ctx, r.Nodes, there, r.Clock.Now())
 	seen.Remains = len(there) - len(seen.Stranded)
 	return err
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/stranded"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -71,7 +71,7 @@ func releaseFormer(p *planner) bool {
 // reportStranded adds events about pods that are no longer waited for.
 func reportStranded(p *planner) {
 	for _, pod := range p.seen.Stranded {
-		p.addEvent(reason.PodStranded.Of(pod.Name, p.record.Last.Cluster, pod.Spec.NodeName, reason.Command(stranded.OffCommand(pod.Spec.NodeName))), "LeaveBehind")
+		p.addEvent(reason.PodStranded.Of(pod.Name, p.record.Last.Cluster, pod.Spec.NodeName, reason.Command(reconcile.OffCommand(pod.Spec.NodeName))), "LeaveBehind")
 	}
 }
 

@@ -56,7 +56,7 @@ func (r *Reconciler) seeQueue(ctx context.Context, job *v1beta1.ClusterJob, seen
 // planQueue plans what the job's place in a queue means for it.
 func planQueue(p *planner) {
 	outcome := p.record.Outcome
-	now := kueue.Standing{
+	now := kueue.State{
 		Wants: isRunnable(p.situation), Runs: p.seen.Alive,
 		Ready: p.seen.Cluster != nil && meta.IsStatusConditionTrue(p.seen.Cluster.Status.Conditions, v1beta1.ConditionReady),
 	}

@@ -56,8 +56,8 @@ type Seen struct {
 	Clusters []string
 }
 
-// Standing is how a queued object is.
-type Standing struct {
+// State is how a queued object is.
+type State struct {
 	// Wants: nothing but the queue keeps it from running. Runs: a pod of it is there, or may come by itself.
 	Wants, Runs bool
 	// Ready: all its pods are ready that it needs.
@@ -111,7 +111,7 @@ func (a Answer) Frees(seen Seen) bool {
 }
 
 // Decide says what a queued object may do, and what its Workload must be told. It is pure and total.
-func Decide(seen Seen, now Standing, at metav1.Time) Answer {
+func Decide(seen Seen, now State, at metav1.Time) Answer {
 	switch {
 	case seen.Queue == "" && seen.Workload != nil: // it has left the queue, and its quota with it
 		return Answer{Step: Drop}
@@ -126,7 +126,7 @@ func Decide(seen Seen, now Standing, at metav1.Time) Answer {
 
 // ride decides for a cluster by the Workload of the job that made it. What runs is the job's to stop, which ends its attempt
 // first; and nothing begins to run that is not admitted, whatever the cluster says of its owner.
-func ride(seen Seen, now Standing) Answer {
+func ride(seen Seen, now State) Answer {
 	if now.Runs {
 		return Answer{}
 	}
@@ -138,7 +138,7 @@ func ride(seen Seen, now Standing) Answer {
 }
 
 // follow decides for an object that has a Workload of its own, or must have.
-func follow(seen Seen, now Standing, at metav1.Time) Answer {
+func follow(seen Seen, now State, at metav1.Time) Answer {
 	answer := admission(seen)
 	switch {
 	case now.Ended != "":
@@ -206,7 +206,7 @@ func is(workload *Workload, kind string) bool {
 }
 
 // gone deletes a Workload that is for nothing, once nothing runs.
-func gone(workload *Workload, now Standing) Step {
+func gone(workload *Workload, now State) Step {
 	if workload == nil || now.Runs || workload.DeletionTimestamp != nil {
 		return Rest
 	}
@@ -232,14 +232,14 @@ func ranks(workload, wanted *Workload) bool {
 }
 
 // ending is the step for an object that has ended: its Workload says so once nothing runs.
-func ending(workload *Workload, now Standing) Step {
+func ending(workload *Workload, now State) Step {
 	if workload == nil || now.Runs || is(workload, finished) || workload.DeletionTimestamp != nil {
 		return Rest
 	}
 	return Tell
 }
 
-func ended(workload *Workload, now Standing, at metav1.Time) WorkloadStatus {
+func ended(workload *Workload, now State, at metav1.Time) WorkloadStatus {
 	if workload == nil {
 		return WorkloadStatus{}
 	}
@@ -253,7 +253,7 @@ func ended(workload *Workload, now Standing, at metav1.Time) WorkloadStatus {
 }
 
 // tell writes what only the object knows: that an evicted one has no pod any more, and whether an admitted one is ready.
-func (a *Answer) tell(workload *Workload, now Standing, at metav1.Time) {
+func (a *Answer) tell(workload *Workload, now State, at metav1.Time) {
 	status := *workload.Status.DeepCopy()
 	var changed bool
 	switch {

@@ -63,11 +63,11 @@ var (
 // decision is what is seen of an object, how it is, and what follows for it.
 type decision struct {
 	seen Seen
-	now  Standing
+	now  State
 	want string
 }
 
-var wants, runs = Standing{Wants: true}, Standing{Wants: true, Runs: true}
+var wants, runs = State{Wants: true}, State{Wants: true, Runs: true}
 
 // admissions are of objects on their way from a queue to their pods.
 func admissions() map[string]decision {
@@ -81,8 +81,8 @@ func admissions() map[string]decision {
 		"one with quota and open checks waits for these": {Seen{}.of(checked("Pending")), wants, "held: admission check prov is Pending: soon, leave"},
 		"one with quota is not admitted yet":             {Seen{}.of(workload(reserved)), wants, "held: Kueue has reserved its quota and not admitted it yet, leave"},
 		"an admitted one runs":                           {Seen{}.of(workload(reserved, let)), runs, "runs, leave"},
-		"an admitted one that is ready says so":          {Seen{}.of(workload(reserved, let)), Standing{Wants: true, Runs: true, Ready: true}, "runs, write the status of PodsReady=True"},
-		"one that said so says it once":                  {Seen{}.of(workload(reserved, let, [2]string{podsReady, "Started"})), Standing{Wants: true, Runs: true, Ready: true}, "runs, leave"},
+		"an admitted one that is ready says so":          {Seen{}.of(workload(reserved, let)), State{Wants: true, Runs: true, Ready: true}, "runs, write the status of PodsReady=True"},
+		"one that said so says it once":                  {Seen{}.of(workload(reserved, let, [2]string{podsReady, "Started"})), State{Wants: true, Runs: true, Ready: true}, "runs, leave"},
 		"one that is ready no more says so":              {Seen{}.of(workload(reserved, let, [2]string{podsReady, "Started"})), runs, "runs, write the status of PodsReady=False"},
 	}
 }
@@ -126,17 +126,17 @@ func evictions() map[string]decision {
 // endings are of objects that need no quota any more, have a problem or go by the Workload of a job.
 func endings() map[string]decision {
 	return map[string]decision{
-		"a suspended one keeps its quota while it has pods":   {Seen{}.of(workload(reserved, let)), Standing{Runs: true}, "runs, leave"},
-		"a suspended one leaves the queue":                    {Seen{}.of(workload(reserved, let)), Standing{}, "runs, delete"},
-		"a suspended one is in none":                          {Seen{}.of(nil), Standing{}, "held: it is being queued, leave"},
+		"a suspended one keeps its quota while it has pods":   {Seen{}.of(workload(reserved, let)), State{Runs: true}, "runs, leave"},
+		"a suspended one leaves the queue":                    {Seen{}.of(workload(reserved, let)), State{}, "runs, delete"},
+		"a suspended one is in none":                          {Seen{}.of(nil), State{}, "held: it is being queued, leave"},
 		"one whose Workload goes stops":                       {Seen{}.of(changed(workload(reserved, let), func(w *Workload) { w.DeletionTimestamp = &at })), wants, "held: its Workload is being deleted, leave"},
 		"one with a problem waits":                            {Seen{Queue: "team", Problem: "no such class"}, wants, "held: no such class, leave"},
 		"an admitted one with a problem stops":                {Seen{Queue: "team", Problem: "no such flavor", Workload: workload(reserved, let)}, runs, "held: no such flavor, leave"},
 		"one with a problem and no pods gives its quota back": {Seen{Queue: "team", Problem: "no such flavor", Workload: workload(reserved, let)}, wants, "held: no such flavor, delete"},
-		"an ended one keeps its quota while it has pods":      {Seen{}.of(workload(reserved, let)), Standing{Runs: true, Ended: "done"}, "runs, leave"},
-		"an ended one is finished":                            {Seen{}.of(workload(reserved, let)), Standing{Wants: true, Ended: "done"}, "runs, write the status of Finished=True"},
-		"a finished one stays so":                             {Seen{}.of(workload(reserved, let, [2]string{finished, "Succeeded"})), Standing{Ended: "done"}, "runs, leave"},
-		"one that ended before it was queued is none":         {Seen{}.of(nil), Standing{Ended: "stopped"}, "held: it is being queued, leave"},
+		"an ended one keeps its quota while it has pods":      {Seen{}.of(workload(reserved, let)), State{Runs: true, Ended: "done"}, "runs, leave"},
+		"an ended one is finished":                            {Seen{}.of(workload(reserved, let)), State{Wants: true, Ended: "done"}, "runs, write the status of Finished=True"},
+		"a finished one stays so":                             {Seen{}.of(workload(reserved, let, [2]string{finished, "Succeeded"})), State{Ended: "done"}, "runs, leave"},
+		"one that ended before it was queued is none":         {Seen{}.of(nil), State{Ended: "stopped"}, "held: it is being queued, leave"},
 		"the cluster of an admitted job runs":                 {Seen{Queue: "team", Rides: true, Workload: workload(reserved, let)}, wants, "runs, leave"},
 		"the cluster of an evicted job is its job's to stop":  {Seen{Queue: "team", Rides: true, Workload: workload(reserved, let, thrown)}, runs, "runs, leave"},
 		"the cluster of an evicted job does not begin": {
@@ -213,7 +213,7 @@ func told(seen Seen, answer Answer) string {
 
 func TestRelease_TakesTheAdmissionAway(t *testing.T) {
 	before := workload(reserved, let, thrown, [2]string{podsReady, "Started"})
-	answer := Decide(Seen{}.of(before), Standing{Wants: true}, at)
+	answer := Decide(Seen{}.of(before), State{Wants: true}, at)
 	if answer.Status.Admission != nil || meta.IsStatusConditionTrue(answer.Status.Conditions, podsReady) {
 		t.Errorf("after the release there is %+v", answer.Status)
 	}
@@ -224,7 +224,7 @@ func TestRelease_TakesTheAdmissionAway(t *testing.T) {
 
 func TestEnded_SaysHow(t *testing.T) {
 	for failed, want := range map[bool]string{false: "Succeeded", true: "Failed"} {
-		answer := Decide(Seen{}.of(workload()), Standing{Ended: "the driver ended", Failed: failed}, at)
+		answer := Decide(Seen{}.of(workload()), State{Ended: "the driver ended", Failed: failed}, at)
 		if got := meta.FindStatusCondition(answer.Status.Conditions, finished); got.Reason != want || got.Message != "the driver ended" {
 			t.Errorf("failed %v: it says %+v", failed, got)
 		}

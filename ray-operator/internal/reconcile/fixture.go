@@ -50,8 +50,8 @@ func PresenceOf(err error, obj client.Object, owner *metav1.OwnerReference) (Pre
 	}
 }
 
-// Standing is what stands under the name of a fixture.
-type Standing struct {
+// Fixture is what stands under the name of a fixture.
+type Fixture struct {
 	Presence Presence
 	// Object is the cache's own, not to be changed; nil where there is none.
 	Object client.Object
@@ -72,8 +72,8 @@ const (
 // String returns the verb.
 func (a Act) String() string { return [...]string{"create", "mend", "delete"}[a] }
 
-// Fixing is what to do about one object of a fixed name.
-type Fixing struct {
+// FixtureChange is what to do about one object of a fixed name.
+type FixtureChange struct {
 	Act  Act
 	Kind string
 	// Wanted is nil where it is removed, Seen where it is made.
@@ -83,10 +83,10 @@ type Fixing struct {
 }
 
 // String returns what is done in words.
-func (f Fixing) String() string { return f.Act.String() + " " + f.Kind }
+func (f FixtureChange) String() string { return f.Act.String() + " " + f.Kind }
 
 // Write does what must be done.
-func (f Fixing) Write(ctx context.Context, writer *kube.Writer) error {
+func (f FixtureChange) Write(ctx context.Context, writer *kube.Writer) error {
 	switch f.Act {
 	case Make:
 		_, err := writer.Create(ctx, f.Wanted)
@@ -100,18 +100,18 @@ func (f Fixing) Write(ctx context.Context, writer *kube.Writer) error {
 
 // Fix returns what to do about what stands where something is wanted, or nothing where wanted is nil. It is none where
 // it holds already, and where another's object has the name, or one that is yet to go.
-func Fix(kind string, standing Standing, wanted client.Object, holds func(seen, wanted client.Object) bool) []Fixing {
+func Fix(kind string, standing Fixture, wanted client.Object, holds func(seen, wanted client.Object) bool) []FixtureChange {
 	switch {
 	case wanted == nil && standing.Presence == Ours:
-		return []Fixing{{Act: Remove, Kind: kind, Seen: standing.Object}}
+		return []FixtureChange{{Act: Remove, Kind: kind, Seen: standing.Object}}
 	case wanted == nil:
 	case standing.Presence == Absent:
-		return []Fixing{{Act: Make, Kind: kind, Wanted: Marked(wanted)}}
+		return []FixtureChange{{Act: Make, Kind: kind, Wanted: Marked(wanted)}}
 	case standing.Presence == Ours:
 		marked := Marked(wanted)
 		drift.Complete(standing.Object, marked)
 		if !holds(standing.Object, marked) {
-			return []Fixing{{Act: Mend, Kind: kind, Wanted: marked, Seen: standing.Object}}
+			return []FixtureChange{{Act: Mend, Kind: kind, Wanted: marked, Seen: standing.Object}}
 		}
 	}
 	return nil

@@ -95,7 +95,7 @@ func TestFix_LeavesOthersObjects(t *testing.T) {
 		"one that goes is waited for":       {reconcile.Terminating, edited, ""},
 		"one that goes is left to go":       {reconcile.Terminating, nil, ""},
 	} {
-		standing := reconcile.Standing{Presence: c.presence, Object: there}
+		standing := reconcile.Fixture{Presence: c.presence, Object: there}
 		have := ""
 		for _, fixing := range reconcile.Fix("Set", standing, c.wanted, reconcile.Holds) {
 			have += fixing.String()
@@ -116,7 +116,7 @@ func TestFix_KeepsTheSecondIPFamily(t *testing.T) {
 	}
 	there := reconcile.Marked(service(corev1.IPv4Protocol)).(*corev1.Service)
 	there.Spec.IPFamilies = append(there.Spec.IPFamilies, corev1.IPv6Protocol)
-	standing := reconcile.Standing{Presence: reconcile.Ours, Object: there}
+	standing := reconcile.Fixture{Presence: reconcile.Ours, Object: there}
 	if have := reconcile.Fix("Service", standing, service(corev1.IPv4Protocol), reconcile.Holds); len(have) > 0 {
 		t.Errorf("%v", have)
 	}

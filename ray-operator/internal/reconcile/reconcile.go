@@ -1,10 +1,12 @@
 // Package reconcile holds what a pass of every controller does alike: what came of a plan and how the pass ends, how a
-// condition is set, how a status and a record are written, and what must be done about an object of a fixed name.
+// condition is set, how a status and a record are written, what must be done about an object of a fixed name, and which
+// terminating pods nothing may wait for any more.
 //
-// In: findings, errors, times, records and objects. Out: a ctrl.Result, a condition, the text of a record; events, statuses
-// and objects through the writers that are given.
+// In: findings, errors, times, records and objects; of such a pod the node. Out: a ctrl.Result, a condition, the text of a
+// record; events, statuses and objects through the writers that are given.
 //
-// It must never know a kind, read anything, or decide what a status says.
+// It must never know a kind, read anything but those nodes, take a pod for stranded whose kubelet answers, or decide what a
+// status says.
 package reconcile
 
 import (

@@ -12,7 +12,7 @@ import (
 )
 
 // policyOf returns what a pass does about the policy of a service, and whether it does anything.
-func policyOf(plan Plan) (reconcile.Fixing, bool) {
+func policyOf(plan Plan) (reconcile.FixtureChange, bool) {
 	for _, fixing := range plan.Fixtures {
 		for _, object := range []any{fixing.Wanted, fixing.Seen} {
 			if _, is := object.(*networkingv1.NetworkPolicy); is {
@@ -20,7 +20,7 @@ func policyOf(plan Plan) (reconcile.Fixing, bool) {
 			}
 		}
 	}
-	return reconcile.Fixing{}, false
+	return reconcile.FixtureChange{}, false
 }
 
 // TestServePolicy_SparesOpenClusters: a policy about pods that anybody may reach would close their other ports.
@@ -37,7 +37,7 @@ func TestServePolicy_SparesOpenClusters(t *testing.T) {
 	if have := policy.Spec.PodSelector.MatchExpressions[0].Values; !slices.Equal(have, []string{second.Name}) {
 		t.Errorf("the policy is about %v, want %s alone", have, second.Name)
 	}
-	s.seen.Standing[kindPolicy] = reconcile.Standing{Presence: reconcile.Ours, Object: policy}
+	s.seen.Standing[kindPolicy] = reconcile.Fixture{Presence: reconcile.Ours, Object: policy}
 	second.Spec.Network = open
 	if fixing, is = policyOf(s.decide()); !is || fixing.Wanted != nil || fixing.Seen == nil {
 		t.Errorf("the policy stays where no cluster needs one: %+v", fixing)

@@ -106,7 +106,7 @@ func (r *Reconciler) writeRecord(ctx context.Context, service *v1beta1.ClusterSe
 // clusters, pods or the route. Where the record was just written that is known.
 func (r *Reconciler) confirmUnchanged(ctx context.Context, service *v1beta1.ClusterService, plan Plan) error {
 	acts := plan.Make != nil || len(plan.Change)+len(plan.Discard)+len(plan.Open)+len(plan.Close)+len(plan.Lead)+len(plan.Strand) > 0 ||
-		slices.ContainsFunc(plan.Fixtures, func(f reconcile.Fixing) bool { return f.Kind == kindRoute })
+		slices.ContainsFunc(plan.Fixtures, func(f reconcile.FixtureChange) bool { return f.Kind == kindRoute })
 	if !acts || plan.Record != nil {
 		return nil
 	}

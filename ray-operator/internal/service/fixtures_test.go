@@ -56,7 +56,7 @@ type situation struct {
 func serves(t *testing.T) *situation {
 	t.Helper()
 	s := &situation{service: text(), seen: Seen{
-		Revisions: map[string]Revision{}, Clusters: map[int]*Cluster{}, Standing: map[string]reconcile.Standing{},
+		Revisions: map[string]Revision{}, Clusters: map[int]*Cluster{}, Standing: map[string]reconcile.Fixture{},
 	}}
 	revision := s.keep(t)
 	s.seen.Record = Record{Version: recordVersion, Clusters: 1, Active: Side{Cluster: 1, Pods: revision.Pods, Revision: revision.ID, Good: revision.ID, At: now - 1000, Healthy: now - 900}}

@@ -23,7 +23,6 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/services"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/stranded"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
@@ -39,7 +38,7 @@ type Seen struct {
 	// Clusters are the service's own by their numbers, or the one that it refers to under 0.
 	Clusters map[int]*Cluster
 	// Standing are the objects of fixed names, by kind.
-	Standing map[string]reconcile.Standing
+	Standing map[string]reconcile.Fixture
 	// Elders are services on the same cluster that are older.
 	Elders []Elder
 	// Versions are the Services of the service's versions, by their names.
@@ -88,7 +87,7 @@ const (
 // observe reads the world; it writes nothing.
 func (r *Reconciler) observe(ctx context.Context, service *v1beta1.ClusterService) (Seen, error) {
 	seen := Seen{
-		Revisions: map[string]Revision{}, Clusters: map[int]*Cluster{}, Standing: map[string]reconcile.Standing{}, Versions: map[string]*corev1.Service{},
+		Revisions: map[string]Revision{}, Clusters: map[int]*Cluster{}, Standing: map[string]reconcile.Fixture{}, Versions: map[string]*corev1.Service{},
 	}
 	seen.Target, seen.TargetError = revisionOf(service)
 	for _, read := range []func(context.Context, *v1beta1.ClusterService, *Seen) error{
@@ -165,7 +164,7 @@ func (r *Reconciler) seePods(ctx context.Context, service *v1beta1.ClusterServic
 			cluster.addPod(&pods.Items[i])
 			known[pods.Items[i].UID] = true
 		}
-		if cluster.Stranded, cluster.StrandsIn, err = stranded.Among(ctx, r.Nodes, cluster.Pods, r.Clock.Now()); err != nil {
+		if cluster.Stranded, cluster.StrandsIn, err = reconcile.Stranded(ctx, r.Nodes, cluster.Pods, r.Clock.Now()); err != nil {
 			return err
 		}
 		if cluster.Head != nil {
@@ -232,7 +231,7 @@ func (r *Reconciler) seeStanding(ctx context.Context, service *v1beta1.ClusterSe
 			return fmt.Errorf("read %s %s: %w", kind, at.name, err)
 		}
 		if presence != reconcile.Absent {
-			seen.Standing[kind] = reconcile.Standing{Presence: presence, Object: at.empty}
+			seen.Standing[kind] = reconcile.Fixture{Presence: presence, Object: at.empty}
 		}
 	}
 	return nil
@@ -276,7 +275,7 @@ func (r *Reconciler) seeRoute(ctx context.Context, service *v1beta1.ClusterServi
 	case failed != nil:
 		return fmt.Errorf("read HTTPRoute %s: %w", service.Name, failed)
 	case presence != reconcile.Absent:
-		seen.Standing[kindRoute] = reconcile.Standing{Presence: presence, Object: &route}
+		seen.Standing[kindRoute] = reconcile.Fixture{Presence: presence, Object: &route}
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ type Plan struct {
 	Record    *Record
 	Finalizer bool
 	// Fixtures are objects of fixed names to make, mend or remove.
-	Fixtures []reconcile.Fixing
+	Fixtures []reconcile.FixtureChange
 	// Make is a cluster to create, Change those to bring to another spec, Discard those to
 	// delete.
 	Make    *v1beta1.ComputeCluster

@@ -17,7 +17,7 @@ import (
 
 // provision says what to create, change and delete, and what is wanted of heads. Plan explains the fields.
 type provision struct {
-	fixtures []reconcile.Fixing
+	fixtures []reconcile.FixtureChange
 	make     *v1beta1.ComputeCluster
 	change   []Change
 	discard  []*v1beta1.ComputeCluster

@@ -14,7 +14,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/services"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/stranded"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -225,7 +225,7 @@ func lastParting(s *state, cluster *Cluster) (leaving []*corev1.Pod, latest time
 func leftBehind(cluster *Cluster) []telemetry.Event {
 	var events []telemetry.Event
 	for _, pod := range cluster.Stranded {
-		command := reason.Command(stranded.OffCommand(pod.Spec.NodeName))
+		command := reason.Command(reconcile.OffCommand(pod.Spec.NodeName))
 		events = append(events, eventOf(reason.PodStranded.Of(pod.Name, cluster.Name, pod.Spec.NodeName, command), "LeaveBehind"))
 	}
 	return events

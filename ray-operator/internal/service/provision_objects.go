@@ -51,7 +51,7 @@ func (v *provisioner) fixObject(kind string, wanted client.Object) {
 
 // fixStanding chooses what to do about what stands where something is wanted; holds reports whether the
 // one is as the other.
-func (v *provisioner) fixStanding(kind string, standing reconcile.Standing, wanted client.Object, holds func(seen, wanted client.Object) bool) {
+func (v *provisioner) fixStanding(kind string, standing reconcile.Fixture, wanted client.Object, holds func(seen, wanted client.Object) bool) {
 	switch {
 	case wanted == nil:
 	case standing.Presence == reconcile.Foreign:
@@ -119,7 +119,7 @@ func (v *provisioner) removeVersionServices() {
 		case seenBackend(v.state, name) != nil && gatewayOf(v.service) != nil:
 			v.wakeIn(routeWait)
 		default:
-			v.fixtures = append(v.fixtures, reconcile.Fixing{Act: reconcile.Remove, Kind: kindVersion, Seen: v.seen.Versions[name]})
+			v.fixtures = append(v.fixtures, reconcile.FixtureChange{Act: reconcile.Remove, Kind: kindVersion, Seen: v.seen.Versions[name]})
 		}
 	}
 }
@@ -127,9 +127,9 @@ func (v *provisioner) removeVersionServices() {
 // fixVersionServices makes and mends the Services that the route names, which are there before it names them.
 func (v *provisioner) fixVersionServices() {
 	for _, made := range v.routing.doors {
-		var standing reconcile.Standing
+		var standing reconcile.Fixture
 		if found := v.seen.Versions[made.Name]; found != nil {
-			standing = reconcile.Standing{Presence: reconcile.Ours, Object: found}
+			standing = reconcile.Fixture{Presence: reconcile.Ours, Object: found}
 		}
 		v.fixStanding(kindVersion, standing, made, reconcile.Holds)
 	}

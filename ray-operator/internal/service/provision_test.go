@@ -170,7 +170,7 @@ func TestInquire_AsksTheDoorWhileItMatters(t *testing.T) {
 		s := serves(t)
 		door := desired.ServeService(s.service, desired.Ports{HTTP: 8000})
 		door.Spec.ClusterIP = "10.1.2.3"
-		s.seen.Standing[kindService] = reconcile.Standing{Presence: reconcile.Ours, Object: door}
+		s.seen.Standing[kindService] = reconcile.Fixture{Presence: reconcile.Ours, Object: door}
 		s.service.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionReady, Status: ready}}
 		asked := slices.ContainsFunc(s.decide().Wants[0].Probes, func(probe services.Probe) bool { return strings.HasPrefix(probe.Address, "10.1.2.3:") })
 		if asked != want {

@@ -54,7 +54,7 @@ func (s *situation) routes(active, candidate int32) *gatewayv1.HTTPRoute {
 	reconcile.Marked(route)
 	route.Generation = 3
 	route.Status.Parents = []gatewayv1.RouteParentStatus{told(route, "a", 3, metav1.ConditionTrue, metav1.ConditionTrue)}
-	s.seen.Standing[kindRoute] = reconcile.Standing{Presence: reconcile.Ours, Object: route}
+	s.seen.Standing[kindRoute] = reconcile.Fixture{Presence: reconcile.Ours, Object: route}
 	return route
 }
 
@@ -93,7 +93,7 @@ func TestWhatAGatewaySays(t *testing.T) {
 		"nothing yet":        {says(), "GatewayPending", false},
 		"no such kind":       {func(s *situation) { delete(s.seen.Standing, kindRoute); s.seen.RouteUnknown = true }, "GatewayAPIMissing", false},
 		"another's route": {func(s *situation) {
-			s.seen.Standing[kindRoute] = reconcile.Standing{Presence: reconcile.Foreign, Object: s.route()}
+			s.seen.Standing[kindRoute] = reconcile.Fixture{Presence: reconcile.Foreign, Object: s.route()}
 		}, "NameConflict", false},
 		"no route":                 {func(s *situation) { delete(s.seen.Standing, kindRoute) }, "GatewayPending", false},
 		"something of a listener":  {says(other), "GatewayPending", false},

@@ -16,7 +16,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/controlstore"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/stranded"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -220,7 +220,7 @@ func (t try) left(ctx context.Context) *outcome {
 	}
 	why := fmt.Sprintf("pod %s is not gone, and may still write to the Redis. It goes as soon as its node %s says so", pod.Name, pod.Spec.NodeName)
 	if pod.Spec.NodeName != "" {
-		why += ". If that node is permanently off, taint it: " + stranded.OffCommand(pod.Spec.NodeName)
+		why += ". If that node is permanently off, taint it: " + reconcile.OffCommand(pod.Spec.NodeName)
 	}
 	return &outcome{state: StateWaiting, why: why}
 }

@@ -282,7 +282,7 @@ func (w *World) refresh() { w.wake(w.trouble.deliver(w)) }
 func (w *World) wake(delivered []Event) {
 	for _, event := range delivered {
 		if gone, ok := event.Object.(*v1beta1.ComputeCluster); ok && event.Type == watch.Deleted {
-			w.clusters.Gone.Add(client.ObjectKeyFromObject(gone), gone.UID)
+			w.clusters.Deleted.Add(client.ObjectKeyFromObject(gone), gone.UID)
 		}
 		change := wake.Change{Old: event.Was, New: event.Object}
 		if event.Type == watch.Deleted {

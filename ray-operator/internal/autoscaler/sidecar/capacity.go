@@ -22,15 +22,15 @@ type capacity struct {
 	lacking int
 }
 
-// line is how many pods of a group wait for a machine, and since when the first does.
-type line struct {
+// backlog is how many pods of a group wait for a machine, and since when the first does.
+type backlog struct {
 	count int
 	since time.Time
 }
 
 // waiting are the lines of all groups. Pods on their way out are in none.
-func (s *sight) waiting() map[string]line {
-	lines := map[string]line{}
+func (s *sight) waiting() map[string]backlog {
+	lines := map[string]backlog{}
 	for uid, i := range s.pods {
 		pod := &s.Snapshot.Pods[i]
 		if _, joined := s.nodes[uid]; joined || pod.Stage != protocol.Waiting {
@@ -45,7 +45,7 @@ func (s *sight) waiting() map[string]line {
 	return lines
 }
 
-func (c *capacity) learn(ordered protocol.Group, l line, joined bool, now time.Time) {
+func (c *capacity) learn(ordered protocol.Group, l backlog, joined bool, now time.Time) {
 	switch timeout := ordered.CapacityTimeout; {
 	case timeout <= 0 || ordered.Suspended:
 		*c = capacity{}

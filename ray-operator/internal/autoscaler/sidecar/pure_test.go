@@ -211,7 +211,7 @@ func TestCapacityDoubles(t *testing.T) {
 		since := now
 		for !c.passed(now) {
 			now = now.Add(time.Second)
-			c.learn(group, line{2, since}, false, now)
+			c.learn(group, backlog{2, since}, false, now)
 		}
 		if waited := now.Sub(since); waited != time.Minute {
 			t.Errorf("passed over after %s", waited)
@@ -222,22 +222,22 @@ func TestCapacityDoubles(t *testing.T) {
 	if diff := cmp.Diff([]time.Duration{1 * time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 10 * time.Minute, 10 * time.Minute}, pauses); diff != "" {
 		t.Error(diff)
 	}
-	c.learn(group, line{}, true, now)
+	c.learn(group, backlog{}, true, now)
 	if c.failures != 0 || c.passed(now) {
 		t.Errorf("after a success %+v", c)
 	}
-	c.learn(group, line{1, start}, false, now.Add(59*time.Second))
+	c.learn(group, backlog{1, start}, false, now.Add(59*time.Second))
 	if c.passed(now.Add(59 * time.Second)) {
 		t.Error("passed over although one joined within the minute")
 	}
 	group.CapacityTimeout = 0
-	c.learn(group, line{1, start}, false, now.Add(time.Hour))
+	c.learn(group, backlog{1, start}, false, now.Add(time.Hour))
 	if c.passed(now.Add(time.Hour)) {
 		t.Error("passed over without a timeout")
 	}
 	for _, long := range []time.Duration{time.Hour, 365 * 24 * time.Hour} {
 		c = capacity{failures: 62}
-		c.learn(protocol.Group{CapacityTimeout: long}, line{1, start}, false, start.Add(long))
+		c.learn(protocol.Group{CapacityTimeout: long}, backlog{1, start}, false, start.Add(long))
 		if got := c.until.Sub(c.from); got != long {
 			t.Errorf("of %s passed over for %s", long, got)
 		}

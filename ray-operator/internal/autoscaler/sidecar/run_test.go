@@ -22,19 +22,19 @@ import (
 
 const secret = "the-cluster's-token"
 
-// process is the whole autoscaler, on ports of its own, with a head that wants the token.
-type process struct {
+// runningSidecar is the whole autoscaler, on ports of its own, with a head that wants the token.
+type runningSidecar struct {
 	head            *fakehead.Head
 	listen, metrics string
 	end             func() error
 }
 
-func run(t *testing.T) process {
+func run(t *testing.T) runningSidecar {
 	t.Helper()
 	return runOn(t, free(t), free(t), io.Discard)
 }
 
-func runOn(t *testing.T, listen, metrics string, log io.Writer) process {
+func runOn(t *testing.T, listen, metrics string, log io.Writer) runningSidecar {
 	t.Helper()
 	head := guarded(t)
 	return runWith(t, head, Config{
@@ -56,9 +56,9 @@ func guarded(t *testing.T) *fakehead.Head {
 	return head
 }
 
-func runWith(t *testing.T, head *fakehead.Head, cfg Config) process {
+func runWith(t *testing.T, head *fakehead.Head, cfg Config) runningSidecar {
 	t.Helper()
-	p := process{head: head, listen: cfg.Listen, metrics: cfg.Metrics}
+	p := runningSidecar{head: head, listen: cfg.Listen, metrics: cfg.Metrics}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- Run(ctx, cfg) }()
@@ -93,7 +93,7 @@ func eventually(t *testing.T, check func() error) {
 }
 
 // connect is an operator that has the autoscaler's ear.
-func (p process) connect(t *testing.T) *protocoltest.Operator {
+func (p runningSidecar) connect(t *testing.T) *protocoltest.Operator {
 	t.Helper()
 	var operator *protocoltest.Operator
 	eventually(t, func() (err error) {
@@ -104,7 +104,7 @@ func (p process) connect(t *testing.T) *protocoltest.Operator {
 	return operator
 }
 
-func (p process) get(t *testing.T, path string) string {
+func (p runningSidecar) get(t *testing.T, path string) string {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+p.metrics+path, http.NoBody)
 	if err != nil {

@@ -27,7 +27,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/autoscaler/protocol/server"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/port"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/process"
 )
 
 // Config is what the process is told.
@@ -55,11 +55,11 @@ const (
 
 // Run listens to the operator and makes rounds until its context ends.
 func Run(ctx context.Context, cfg Config) error {
-	stream, err := port.Open(ctx, cfg.Listen, cfg.Clock, cfg.Log)
+	stream, err := process.Listen(ctx, cfg.Listen, cfg.Clock, cfg.Log)
 	if err != nil {
 		return fmt.Errorf("listen for the operator: %w", err)
 	}
-	web, err := port.Open(ctx, cfg.Metrics, cfg.Clock, cfg.Log)
+	web, err := process.Listen(ctx, cfg.Metrics, cfg.Clock, cfg.Log)
 	if err != nil {
 		_ = stream.Close() // the failure is another
 		return fmt.Errorf("listen for who reads metrics: %w", err)

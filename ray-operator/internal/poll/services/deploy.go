@@ -43,7 +43,7 @@ func stays(application headclient.Application) bool {
 // deploy deploys the first part that needs it and may be sent, and reports whether the head
 // took one. That it refuses one is an answer and no failure, and concerns that part alone: the
 // next one follows.
-func (l *lookout) deploy(ctx context.Context, wanted map[types.NamespacedName]*Config, serving headclient.Serving) (bool, error) {
+func (l *poller) deploy(ctx context.Context, wanted map[types.NamespacedName]*Config, serving headclient.Serving) (bool, error) {
 	sure := serving.Running || l.silent >= believed
 	for _, service := range inOrder(wanted) {
 		now, config, known := l.watch.clock.Now(), wanted[service], l.parts[service]
@@ -67,7 +67,7 @@ func (l *lookout) deploy(ctx context.Context, wanted map[types.NamespacedName]*C
 
 // send sends a whole configuration, in which the part of one service is new, if there is
 // anything to send.
-func (l *lookout) send(ctx context.Context, service types.NamespacedName, config *Config, document json.RawMessage) (bool, error) {
+func (l *poller) send(ctx context.Context, service types.NamespacedName, config *Config, document json.RawMessage) (bool, error) {
 	known, now := l.parts[service], l.watch.clock.Now()
 	again, former := known.took(config), known.accepted
 	if again || known.sent != config.Digest { // not each time that it fails

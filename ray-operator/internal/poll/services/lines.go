@@ -18,8 +18,8 @@ const (
 	tries = 3
 )
 
-// line is the last line of a log.
-type line struct {
+// logLine is the last line of a log.
+type logLine struct {
 	log  headclient.Log
 	text string
 	// tried is how often it was tried; done: it was read, or never will be.
@@ -30,8 +30,8 @@ type line struct {
 // lastLines are the last lines of the logs of the replicas that failed last, by application.
 // A log is read once. One that cannot be read is no failure of the head: a replica's log may
 // lie on a node that is gone.
-func (l *lookout) lastLines(ctx context.Context, parts map[types.NamespacedName]*Config, serving headclient.Serving) map[string]string {
-	lines, texts, left := map[string]line{}, map[string]string{}, reads
+func (l *poller) lastLines(ctx context.Context, parts map[types.NamespacedName]*Config, serving headclient.Serving) map[string]string {
+	lines, texts, left := map[string]logLine{}, map[string]string{}, reads
 	for _, name := range oursFirst(parts, serving.Applications) {
 		log := failed(serving.Applications[name])
 		if log == (headclient.Log{}) {
@@ -55,7 +55,7 @@ func (l *lookout) lastLines(ctx context.Context, parts map[types.NamespacedName]
 }
 
 // read tries to read a line.
-func (l *lookout) read(ctx context.Context, line *line) {
+func (l *poller) read(ctx context.Context, line *logLine) {
 	text, err := l.head.LastLine(ctx, line.log)
 	line.tried++
 	if err == nil || answers(err) || line.tried >= tries {

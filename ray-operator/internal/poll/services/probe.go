@@ -26,7 +26,7 @@ const (
 const IdlePath = "/-/healthz"
 
 // askProxies asks proxies, turn after turn until its context ends. A head that does not answer delays none of it.
-func (l *lookout) askProxies(ctx context.Context, news <-chan struct{}) {
+func (l *poller) askProxies(ctx context.Context, news <-chan struct{}) {
 	next := map[Probe]time.Time{} // when each is asked next
 	before := map[Probe]Reply{}
 	var free time.Time
@@ -68,7 +68,7 @@ func restOf(probe Probe, reply Reply, now time.Time) time.Time {
 
 // publishReplies gives each service the replies of the proxies that it asks for. They are told together with what their
 // head said.
-func (l *lookout) publishReplies(replies map[Probe]Reply) {
+func (l *poller) publishReplies(replies map[Probe]Reply) {
 	l.failing.Store(failing(replies))
 	l.Amend(func(_ key, want Want, answer Answer) Answer {
 		answer.Probes = make(map[Probe]Reply, len(want.Probes))
@@ -82,7 +82,7 @@ func (l *lookout) publishReplies(replies map[Probe]Reply) {
 }
 
 // probe asks proxies, and gives their replies, counted on from those before.
-func (l *lookout) probe(ctx context.Context, probes []Probe, before map[Probe]Reply) map[Probe]Reply {
+func (l *poller) probe(ctx context.Context, probes []Probe, before map[Probe]Reply) map[Probe]Reply {
 	failures := make([]error, len(probes))
 	slots := make(chan struct{}, atOnce)
 	var asked sync.WaitGroup

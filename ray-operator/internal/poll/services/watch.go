@@ -39,7 +39,7 @@ func New(dial Dialer, ask Asker, clock clock.Clock) *Watch {
 	w := &Watch{dial: dial, ask: ask, clock: clock}
 	w.Set = poll.New(poll.Rules[key, place, Want, Answer]{
 		Loops: func(at *endpoint) []poll.Loop {
-			l := &lookout{endpoint: at, watch: w}
+			l := &poller{endpoint: at, watch: w}
 			return []poll.Loop{l.run, l.askProxies}
 		},
 		Owner:   func(of key) types.NamespacedName { return of.service },

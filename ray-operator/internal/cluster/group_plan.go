@@ -91,7 +91,7 @@ func fillSlots(p *planner, m *members, slots []int, broken []scale.Slot) {
 		slots = slots[:room]
 		p.wakeIn(fillAgain)
 	}
-	filling := Filling{Group: m.group.Name, Event: eventOfScaling(p.situation, m.group, p.Sizes[m.group.Name])}
+	filling := GroupCreation{Group: m.group.Name, Event: eventOfScaling(p.situation, m.group, p.Sizes[m.group.Name])}
 	for _, slot := range slots {
 		claims, going := missingClaims(p.situation, m.group, slot)
 		if going {
@@ -108,7 +108,7 @@ func fillSlots(p *planner, m *members, slots []int, broken []scale.Slot) {
 }
 
 // roomLeft returns how many workers this pass builds beside those that it has planned.
-func roomLeft(planned []Filling) int {
+func roomLeft(planned []GroupCreation) int {
 	room := maxFilled
 	for _, filling := range planned {
 		room -= len(filling.Pods)

@@ -1,10 +1,4 @@
-// Package port opens ports in pods whose other containers run the code of users.
-//
-// In: an address, a clock and a log. Out: a listener, as soon as nobody else has the port.
-//
-// It must never give up because a port is taken: while the process was away, the code of users could take it. A process
-// that ended would wait for longer each time before the kubelet starts it again, and for minutes in the end.
-package port
+package process
 
 import (
 	"context"
@@ -20,8 +14,8 @@ import (
 // again is how often a port is tried that somebody else has.
 const again = 500 * time.Millisecond
 
-// Open listens at host:port, as soon as nobody else does.
-func Open(ctx context.Context, address string, clock clock.Clock, log *slog.Logger) (net.Listener, error) {
+// Listen listens at host:port, as soon as nobody else does.
+func Listen(ctx context.Context, address string, clock clock.Clock, log *slog.Logger) (net.Listener, error) {
 	for tries := 0; ; tries++ {
 		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 		if !errors.Is(err, syscall.EADDRINUSE) {

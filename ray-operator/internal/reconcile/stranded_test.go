@@ -1,4 +1,4 @@
-package stranded_test
+package reconcile_test
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/stranded"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 )
 
 // nodeNamed is a node whose kubelet answers, or not.
@@ -31,7 +31,7 @@ func podOn(node string, over time.Duration, now time.Time) *corev1.Pod {
 	return pod
 }
 
-func TestAmong_AreOverdueOnLostNodes(t *testing.T) {
+func TestStranded_AreOverdueOnLostNodes(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	nodes := fake.NewClientBuilder().WithObjects(
 		nodeNamed("well", corev1.ConditionTrue), nodeNamed("silent", corev1.ConditionUnknown), nodeNamed("ill", corev1.ConditionFalse),
@@ -57,7 +57,7 @@ func TestAmong_AreOverdueOnLostNodes(t *testing.T) {
 		"nodes may not be read":           {pods: []*corev1.Pod{podOn("well", 4*time.Minute, now)}, wait: time.Minute},
 		"nodes may not be read, for long": {pods: []*corev1.Pod{podOn("well", 5*time.Minute, now)}, want: []string{"well"}},
 	} {
-		found, wait, err := stranded.Among(t.Context(), c.nodes, c.pods, now)
+		found, wait, err := reconcile.Stranded(t.Context(), c.nodes, c.pods, now)
 		var have []string
 		for _, pod := range found {
 			have = append(have, pod.Name)
@@ -68,8 +68,8 @@ func TestAmong_AreOverdueOnLostNodes(t *testing.T) {
 	}
 }
 
-// TestAmong_NeedsToKnowTheNode: one that cannot be read just now strands nothing.
-func TestAmong_NeedsToKnowTheNode(t *testing.T) {
+// TestStranded_NeedsToKnowTheNode: one that cannot be read just now strands nothing.
+func TestStranded_NeedsToKnowTheNode(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	away := errors.New("away")
 	nodes := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
@@ -77,7 +77,7 @@ func TestAmong_NeedsToKnowTheNode(t *testing.T) {
 			return away
 		},
 	}).Build()
-	if found, _, err := stranded.Among(t.Context(), nodes, []*corev1.Pod{podOn("a", time.Hour, now)}, now); !errors.Is(err, away) || found != nil {
+	if found, _, err := reconcile.Stranded(t.Context(), nodes, []*corev1.Pod{podOn("a", time.Hour, now)}, now); !errors.Is(err, away) || found != nil {
 		t.Errorf("%v, %v", found, err)
 	}
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scale"
 )
 
-// Held is what the record keeps of a group that is or was scaled: the replicas of its spec
+// RecordedSize is what the record keeps of a group that is or was scaled: the replicas of its spec
 // at the time, below zero where it gave none, and once autoscaling is off, the size that it
 // keeps until they are edited.
-type Held []int32
+type RecordedSize []int32
 
 // size returns the size that is kept, false while autoscaling is on.
-func (h Held) size() (int, bool) {
+func (h RecordedSize) size() (int, bool) {
 	if len(h) < 2 {
 		return 0, false
 	}
@@ -62,7 +62,7 @@ type Size struct {
 
 // measureGroups plans the size of each group, and what the record keeps of them.
 func measureGroups(p *planner) {
-	p.Sizes, p.Scaled, p.Roll = map[string]Size{}, map[string]Held{}, Roll{}
+	p.Sizes, p.Scaled, p.Roll = map[string]Size{}, map[string]RecordedSize{}, Roll{}
 	b := p.basis()
 	for i := range p.cluster.Spec.WorkerGroups {
 		group := &p.cluster.Spec.WorkerGroups[i]
@@ -129,7 +129,7 @@ func sizeOf(b basis, group *v1beta1.WorkerGroup) (size Size, wake time.Duration)
 }
 
 // heldOf returns what the record must keep of a group, nil for nothing.
-func heldOf(b basis, group *v1beta1.WorkerGroup, size Size) Held {
+func heldOf(b basis, group *v1beta1.WorkerGroup, size Size) RecordedSize {
 	replicas := recordReplicas(group.Replicas)
 	held, known := b.seen.Record.Scaled[group.Name]
 	_, off := held.size()
@@ -137,22 +137,22 @@ func heldOf(b basis, group *v1beta1.WorkerGroup, size Size) Held {
 	case size.Begins:
 		return nil
 	case isAutoscaled(b.cluster):
-		return Held{replicas}
+		return RecordedSize{replicas}
 	case !known || held[0] != replicas:
 		return nil
-	case off || b.Session != b.seen.Record.recordedTurn().Session: // sizes of a new session are not those of the moment
+	case off || b.Session != b.seen.Record.recordedIncarnation().Session: // sizes of a new session are not those of the moment
 		return held
 	case ptr.Deref(group.Suspend, false) || ptr.Deref(b.cluster.Spec.Suspend, false) || b.seen.Record.Suspended.Cause != "":
 		return nil
 	default:
-		return Held{replicas, int32(size.Replicas)}
+		return RecordedSize{replicas, int32(size.Replicas)}
 	}
 }
 
 // recordFacts plans to record what must be kept of groups, rules and the idle policy, where the record differs and a new
 // head's does not come anyway.
 func recordFacts(p *planner) {
-	same := maps.EqualFunc(p.Scaled, p.seen.Record.Scaled, slices.Equal[Held]) && p.Roll == p.seen.Record.Roll &&
+	same := maps.EqualFunc(p.Scaled, p.seen.Record.Scaled, slices.Equal[RecordedSize]) && p.Roll == p.seen.Record.Roll &&
 		slices.Equal(p.Accepted, p.seen.Record.Accepted) && p.Policy == p.seen.Record.Policy
 	switch {
 	case p.Record != nil:

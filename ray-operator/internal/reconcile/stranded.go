@@ -1,10 +1,4 @@
-// Package stranded finds terminating pods that nothing may wait for any more, because their nodes
-// do not answer. The API server keeps such a pod until its node says that it ended, which may be never.
-//
-// In: pods, a reader of nodes, the time. Out: those pods, and when there may be more.
-//
-// It must never take a pod for stranded whose kubelet answers, or write anything.
-package stranded
+package reconcile
 
 import (
 	"context"
@@ -13,8 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 )
 
 const (
@@ -25,10 +17,11 @@ const (
 	overdueUnseen = 5 * time.Minute
 )
 
-// Among returns those of some pods that nothing may wait for any more: terminating for longer than they may, on a node
-// that does not answer or is gone. It also returns after how long another one may be, 0 where none is terminating. The
-// reader of nodes is nil where nodes may not be read.
-func Among(ctx context.Context, nodes client.Reader, pods []*corev1.Pod, now time.Time) ([]*corev1.Pod, time.Duration, error) {
+// Stranded returns those of some pods that nothing may wait for any more: terminating for longer than they may, on a node
+// that does not answer or is gone. The API server keeps such a pod until its node says that it ended, which may be never. It
+// also returns after how long another one may be, 0 where none is terminating. The reader of nodes is nil where nodes may
+// not be read.
+func Stranded(ctx context.Context, nodes client.Reader, pods []*corev1.Pod, now time.Time) ([]*corev1.Pod, time.Duration, error) {
 	var stranded []*corev1.Pod
 	var wait time.Duration
 	for _, pod := range pods {
@@ -40,7 +33,7 @@ func Among(ctx context.Context, nodes client.Reader, pods []*corev1.Pod, now tim
 			patience = overdue
 		}
 		if left := pod.DeletionTimestamp.Add(patience).Sub(now); left > 0 {
-			wait = reconcile.Soonest(wait, left)
+			wait = Soonest(wait, left)
 			continue
 		}
 		lost, err := isLost(ctx, nodes, pod.Spec.NodeName)
@@ -50,7 +43,7 @@ func Among(ctx context.Context, nodes client.Reader, pods []*corev1.Pod, now tim
 		case lost:
 			stranded = append(stranded, pod)
 		default: // its kubelet answers, and may not for long
-			wait = reconcile.Soonest(wait, overdue)
+			wait = Soonest(wait, overdue)
 		}
 	}
 	return stranded, wait, nil
@@ -68,7 +61,7 @@ func isLost(ctx context.Context, nodes client.Reader, name string) (bool, error)
 		}
 		return false, fmt.Errorf("read node %s: %w", name, err)
 	}
-	ready := reconcile.NodeReady(&node)
+	ready := NodeReady(&node)
 	return ready != nil && ready.Status != corev1.ConditionTrue, nil
 }
 

@@ -42,7 +42,7 @@ func TestDecide_KeepsWithinMaxNodes(t *testing.T) {
 		for _, worker := range seen.Pods[1:] {
 			worker.Annotations[v1beta1.AnnotationIntent] = "v9-later"
 		}
-		seen.Record.Scaled["gpu"] = cluster.Held{0}
+		seen.Record.Scaled["gpu"] = cluster.RecordedSize{0}
 		seen.Scaler = cluster.Scaler{Heard: true, Connected: true, Decision: protocol.Decision{
 			Targets: []protocol.Target{{Group: "cpu", Replicas: int(test.cpu)}, {Group: "gpu", Replicas: int(test.gpu)}},
 		}}
@@ -79,7 +79,7 @@ func newGroup(of *v1beta1.ComputeCluster, seen *cluster.Seen) {
 func withMinimum(of *v1beta1.ComputeCluster, seen *cluster.Seen) {
 	three := int32(3)
 	of.Spec.WorkerGroups[1].MinReplicas, of.Spec.WorkerGroups[1].Replicas = &three, &three
-	seen.Record.Scaled["gpu"] = cluster.Held{3}
+	seen.Record.Scaled["gpu"] = cluster.RecordedSize{3}
 }
 
 func givenBack(_ *v1beta1.ComputeCluster, seen *cluster.Seen) {

@@ -25,8 +25,8 @@ const (
 	kept = 15 * time.Second
 )
 
-// lookout manages Serve on one cluster. Only what its two loops tell each other is shared.
-type lookout struct {
+// poller manages Serve on one cluster. Only what its two loops tell each other is shared.
+type poller struct {
 	*endpoint
 	watch *Watch
 	// pressing reports that Serve is about to change, and failing that a proxy does not answer as it should.
@@ -42,11 +42,11 @@ type lookout struct {
 	free time.Time
 	life
 	// lines are the last lines that were read, by application.
-	lines map[string]line
+	lines map[string]logLine
 }
 
 // run takes turn after turn until its context ends.
-func (l *lookout) run(ctx context.Context, news <-chan struct{}) {
+func (l *poller) run(ctx context.Context, news <-chan struct{}) {
 	defer l.hangUp(ctx)
 	var pause time.Duration
 	if !slices.ContainsFunc(slices.Collect(maps.Values(l.wanted().Parts)), func(part *Config) bool { return !part.Taken }) {
@@ -69,7 +69,7 @@ func (l *lookout) run(ctx context.Context, news <-chan struct{}) {
 }
 
 // publish gives each service what was heard, with what came of its part and the last replies of its proxies.
-func (l *lookout) publish(pressing bool) {
+func (l *poller) publish(pressing bool) {
 	if before := l.pressing.Swap(pressing); pressing && !before {
 		l.Rouse()
 	}
@@ -82,7 +82,7 @@ func (l *lookout) publish(pressing bool) {
 
 // wait waits for the next turn: until the pause is over, or until something new is wanted
 // and those who are asked had their rest. It is false when the context has ended.
-func (l *lookout) wait(ctx context.Context, pause time.Duration, news <-chan struct{}, free time.Time) bool {
+func (l *poller) wait(ctx context.Context, pause time.Duration, news <-chan struct{}, free time.Time) bool {
 	for {
 		said, err := l.Pause(ctx, pause, news)
 		if err != nil || !said {
@@ -93,7 +93,7 @@ func (l *lookout) wait(ctx context.Context, pause time.Duration, news <-chan str
 }
 
 // wanted returns what all services want of the head.
-func (l *lookout) wanted() Wants {
+func (l *poller) wanted() Wants {
 	services := map[types.NamespacedName]Want{}
 	for of, want := range l.Wants() {
 		services[of.service] = want
@@ -102,7 +102,7 @@ func (l *lookout) wanted() Wants {
 }
 
 // pause is how long to wait before the next turn, and whether that is because Serve is about to change.
-func (l *lookout) pause(want Wants, answer Answer) (time.Duration, bool) {
+func (l *poller) pause(want Wants, answer Answer) (time.Duration, bool) {
 	every, hurries := max(want.Every, shortest), false
 	switch {
 	case answer.Failure != "":
@@ -127,7 +127,7 @@ func mustClose(want Wants, answer Answer) bool {
 
 // underWay reports whether an application has yet to become what some service wants. One that
 // is missing because the head would not take it has not.
-func (l *lookout) underWay(parts map[types.NamespacedName]*Config, answer Answer) bool {
+func (l *poller) underWay(parts map[types.NamespacedName]*Config, answer Answer) bool {
 	for service, config := range parts {
 		refused := l.outcomes[service].RefusedDigest == config.Digest
 		for name := range config.Applications {
@@ -147,7 +147,7 @@ func (l *lookout) underWay(parts map[types.NamespacedName]*Config, answer Answer
 
 // turn asks once for all that must be known, and deploys what must be. What nobody
 // answered stays as it was.
-func (l *lookout) turn(ctx context.Context, want Wants) Answer {
+func (l *poller) turn(ctx context.Context, want Wants) Answer {
 	answer := l.answer
 	err := l.attend(ctx, want.Parts, &answer)
 	if err == nil {
@@ -170,7 +170,7 @@ func (l *lookout) turn(ctx context.Context, want Wants) Answer {
 
 // closeKept has connections closed that clients keep. A failure is no failure of the head: it
 // is tried again with the next turn.
-func (l *lookout) closeKept(ctx context.Context, closing headclient.Closing, answer *Answer) {
+func (l *poller) closeKept(ctx context.Context, closing headclient.Closing, answer *Answer) {
 	done, err := l.head.CloseKept(ctx, closing)
 	if err != nil {
 		log.FromContext(ctx).Info("cannot close kept connections", "cluster", l.Key.cluster, "why", err.Error())
@@ -183,7 +183,7 @@ func (l *lookout) closeKept(ctx context.Context, closing headclient.Closing, ans
 // attend looks what Serve does, and deploys what is wanted, one part after another. What was
 // deployed is told only together with what Serve says after it: before that it speaks of what
 // was there.
-func (l *lookout) attend(ctx context.Context, wanted map[types.NamespacedName]*Config, answer *Answer) error {
+func (l *poller) attend(ctx context.Context, wanted map[types.NamespacedName]*Config, answer *Answer) error {
 	silent := l.silent
 	l.silent = 0
 	if err := l.converse(ctx); err != nil {
@@ -215,7 +215,7 @@ func (l *lookout) attend(ctx context.Context, wanted map[types.NamespacedName]*C
 
 // look asks what Serve does. It gives the applications with their configurations, which are
 // left out of the answer.
-func (l *lookout) look(ctx context.Context, answer *Answer) (map[string]headclient.Application, error) {
+func (l *poller) look(ctx context.Context, answer *Answer) (map[string]headclient.Application, error) {
 	serving, err := l.head.Serving(ctx)
 	if err != nil {
 		l.heard(ctx, err)
@@ -234,7 +234,7 @@ func (l *lookout) look(ctx context.Context, answer *Answer) (map[string]headclie
 
 // converse ensures that there is a conversation with a head whose session is known. What
 // another session was told counts no more.
-func (l *lookout) converse(ctx context.Context) error {
+func (l *poller) converse(ctx context.Context) error {
 	if l.head != nil {
 		return nil
 	}
@@ -260,7 +260,7 @@ func (l *lookout) converse(ctx context.Context) error {
 
 // heard ends a conversation in which anything but a plain answer was heard: the next one
 // begins with the session.
-func (l *lookout) heard(ctx context.Context, err error) {
+func (l *poller) heard(ctx context.Context, err error) {
 	l.Token.Heard(err)
 	if !answers(err) {
 		l.hangUp(ctx)
@@ -277,7 +277,7 @@ func answers(err error) bool {
 	}
 }
 
-func (l *lookout) hangUp(ctx context.Context) {
+func (l *poller) hangUp(ctx context.Context) {
 	if l.head == nil {
 		return
 	}

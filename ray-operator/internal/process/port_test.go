@@ -1,4 +1,4 @@
-package port
+package process
 
 import (
 	"context"
@@ -35,7 +35,7 @@ func open(ctx context.Context, t *testing.T, address string) (*testclock.FakeClo
 	t.Helper()
 	clock, said, done := testclock.NewFakeClock(time.Unix(1e9, 0)), &strings.Builder{}, make(chan opened, 1)
 	go func() {
-		listener, err := Open(ctx, address, clock, slog.New(slog.NewTextHandler(said, nil)))
+		listener, err := Listen(ctx, address, clock, slog.New(slog.NewTextHandler(said, nil)))
 		done <- opened{listener, err}
 	}()
 	waits(t, clock)
@@ -50,7 +50,7 @@ func waits(t *testing.T, clock *testclock.FakeClock) {
 	}
 }
 
-func TestOpen_WaitsForItsPort(t *testing.T) {
+func TestListen_WaitsForItsPort(t *testing.T) {
 	other := occupy(t)
 	clock, said, done := open(t.Context(), t, other.Addr().String())
 	clock.Step(again)
@@ -71,7 +71,7 @@ func TestOpen_WaitsForItsPort(t *testing.T) {
 	}
 }
 
-func TestOpen_EndsWithItsContext(t *testing.T) {
+func TestListen_EndsWithItsContext(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	_, _, done := open(ctx, t, occupy(t).Addr().String())
 	stop()
@@ -80,8 +80,8 @@ func TestOpen_EndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestOpen_RefusesNoPort(t *testing.T) {
-	if _, err := Open(t.Context(), "127.0.0.1:70000", nil, nil); err == nil {
+func TestListen_RefusesNoPort(t *testing.T) {
+	if _, err := Listen(t.Context(), "127.0.0.1:70000", nil, nil); err == nil {
 		t.Error("it listens at a port that is none")
 	}
 }
