@@ -11,11 +11,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/polltest"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/turns"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -26,8 +25,8 @@ var demo = types.NamespacedName{Namespace: "team", Name: "demo"}
 // says, by their addresses.
 type bench struct {
 	*Watch
-	t     *testing.T
-	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
+	*polltest.Bench
+	t *testing.T
 
 	mu      sync.Mutex
 	answers map[string]Verdict
@@ -49,22 +48,12 @@ func run(t *testing.T, test func(t *testing.T, b *bench)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{t: t, answers: map[string]Verdict{}, hung: map[string]bool{}, address: "a"}
-		b.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 		b.Watch = New(b.visit, turns.New(48, 8), clock.RealClock{})
-		ctx, stop := context.WithCancel(t.Context())
 		var source Source = b.Watch
 		source.Forget(demo) // of what was never wanted
-		if err := b.Changes().Start(ctx, b.queue); err != nil {
-			t.Fatal(err)
-		}
-		ended := make(chan error)
-		go func() { ended <- b.Start(ctx) }()
+		b.Bench = polltest.Start(t, b.Watch)
 		test(t, b)
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-		b.queue.ShutDown()
+		b.End()
 	})
 }
 
@@ -131,23 +120,6 @@ func (b *bench) since() (asked, read int) {
 	return asked, read
 }
 
-// pass lets time pass.
-func (b *bench) pass(time time.Duration) {
-	b.t.Helper()
-	<-clock.RealClock{}.After(time)
-	synctest.Wait()
-}
-
-// woken is how many reconciles were woken since it was last called.
-func (b *bench) woken() int {
-	n := b.queue.Len()
-	for range n {
-		item, _ := b.queue.Get()
-		b.queue.Done(item)
-	}
-	return n
-}
-
 func serves() Verdict { return Verdict{Finding: reason.StoreServes.Of("x"), Admitted: true} }
 func away() Verdict   { return Verdict{Finding: reason.StoreUnreachable.Of("x", "y")} }
 
@@ -155,7 +127,7 @@ func away() Verdict   { return Verdict{Finding: reason.StoreUnreachable.Of("x", 
 func TestAsksAtOnceAndThenNowAndThen(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
 		b.answers["a"] = serves()
-		b.pass(time.Minute)
+		b.Pass(time.Minute)
 		if _, known := b.Last(demo, claim()); known {
 			t.Error("something is known that nobody asked for")
 		}
@@ -164,17 +136,17 @@ func TestAsksAtOnceAndThenNowAndThen(t *testing.T) {
 		if verdict, known := b.Last(demo, claim()); !known || verdict != serves() {
 			t.Errorf("at once: %v %+v", known, verdict)
 		}
-		b.pass(100 * time.Second)
+		b.Pass(100 * time.Second)
 		if asked, read := b.since(); asked < 10 || asked > 12 || read != 1 {
 			t.Errorf("asked %d times in 100 s, and read %d times where", asked, read)
 		}
-		if n := b.woken(); n != 1 {
+		if n := b.Wakes(); n != 1 {
 			t.Errorf("woken %d times", n)
 		}
 		b.Forget(demo)
 		b.Forget(demo)
 		b.since()
-		b.pass(time.Minute)
+		b.Pass(time.Minute)
 		if asked, _ := b.since(); asked != 0 {
 			t.Errorf("asked %d times after it was forgotten", asked)
 		}
@@ -190,18 +162,18 @@ func TestWatch_ConfirmsWhatServes(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
 		b.answers["a"] = serves()
 		b.Want(demo, b.target(func(target *Target) { target.Every = time.Second }))
-		b.pass(10*time.Minute + time.Second)
+		b.Pass(10*time.Minute + time.Second)
 		asked, _ := b.since()
 		if whole := asked - b.confirmed; whole != 10 && whole != 11 || b.confirmed < 500 {
 			t.Errorf("asked for everything %d times in ten minutes, and else %d times", whole, b.confirmed)
 		}
 		b.set(func() { b.answers["a"] = away() })
-		b.pass(3 * time.Second)
+		b.Pass(3 * time.Second)
 		if verdict, _ := b.Last(demo, claim()); verdict != away() || b.open != 0 {
 			t.Errorf("%+v, and %d visits go on", verdict, b.open)
 		}
 		b.set(func() { b.answers["a"] = serves() })
-		b.pass(time.Second)
+		b.Pass(time.Second)
 		b.Forget(demo)
 		synctest.Wait()
 		if b.open != 0 {
@@ -215,27 +187,27 @@ func TestAsksEachSecondWhileNotAdmitted(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
 		b.answers["a"] = away()
 		b.Want(demo, b.target(nil))
-		b.pass(10*time.Second + time.Millisecond)
+		b.Pass(10*time.Second + time.Millisecond)
 		if asked, read := b.since(); asked != 11 || read != 11 {
 			t.Errorf("asked %d times and read %d times", asked, read)
 		}
-		if n := b.woken(); n != 1 {
+		if n := b.Wakes(); n != 1 {
 			t.Errorf("woken %d times for the same", n)
 		}
 		b.set(func() { b.address, b.answers["b"] = "b", serves() })
-		b.pass(time.Second)
-		if verdict, _ := b.Last(demo, claim()); verdict != serves() || b.woken() != 1 {
+		b.Pass(time.Second)
+		if verdict, _ := b.Last(demo, claim()); verdict != serves() || b.Wakes() != 1 {
 			t.Errorf("%+v after the credentials were changed", verdict)
 		}
 		b.since()
 		b.set(func() { b.answers["b"] = away() })
-		b.pass(11 * time.Second)
-		if verdict, _ := b.Last(demo, claim()); verdict != away() || b.woken() != 1 {
+		b.Pass(11 * time.Second)
+		if verdict, _ := b.Last(demo, claim()); verdict != away() || b.Wakes() != 1 {
 			t.Errorf("%+v after it went", verdict)
 		}
 		b.set(func() { b.answers["b"] = Verdict{Finding: reason.StoreUnreachable.Of("x", "z")} })
-		b.pass(time.Second)
-		if b.woken() != 1 {
+		b.Pass(time.Second)
+		if b.Wakes() != 1 {
 			t.Error("another cause is no news")
 		}
 	})
@@ -265,7 +237,7 @@ func TestSameClaimAgain(t *testing.T) {
 			w.Server = func(context.Context) (Server, error) { return Server{Address: "c"}, nil }
 		}))
 		check("wanted otherwise")
-		b.pass(time.Minute)
+		b.Pass(time.Minute)
 		if asked, read := b.since(); asked != 0 || read != 0 {
 			t.Errorf("asked %d times, read %d times, where an hour was wanted", asked, read)
 		}
@@ -275,11 +247,11 @@ func TestSameClaimAgain(t *testing.T) {
 		if asked, read := b.since(); asked != 1 || read != 0 {
 			t.Errorf("asked %d times, read %d times, where a second was wanted", asked, read)
 		}
-		b.pass(time.Second)
+		b.Pass(time.Second)
 		check("while it is asked")
 		b.Want(demo, b.target(nil))
 		check("wanted again while it is asked")
-		if asked, _ := b.since(); asked != 0 || b.woken() != 1 {
+		if asked, _ := b.since(); asked != 0 || b.Wakes() != 1 {
 			t.Errorf("asked %d times while it is being asked", asked)
 		}
 	})
@@ -316,7 +288,7 @@ func TestNewClaim(t *testing.T) {
 		}
 		b.since()
 		b.set(func() { b.hung["a"] = false })
-		b.pass(time.Minute)
+		b.Pass(time.Minute)
 		b.mu.Lock()
 		for _, question := range b.asked {
 			if question.claim != next {
@@ -361,26 +333,26 @@ func TestServerCannotBeRead(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
 		b.err = errors.New("the API server is away")
 		b.Want(demo, b.target(nil))
-		b.pass(5 * time.Second)
-		if _, known := b.Last(demo, claim()); known || b.woken() != 0 {
+		b.Pass(5 * time.Second)
+		if _, known := b.Last(demo, claim()); known || b.Wakes() != 0 {
 			t.Error("something is known without anybody having been asked")
 		}
 		missing := reason.StoreSecretMissing.Of("the Secret x is not there")
 		b.set(func() { b.err = fault.Wrap(&fault.Terminal{Finding: missing}, "read") })
-		b.pass(time.Second)
-		if verdict, _ := b.Last(demo, claim()); verdict != (Verdict{Finding: missing}) || b.woken() != 1 {
+		b.Pass(time.Second)
+		if verdict, _ := b.Last(demo, claim()); verdict != (Verdict{Finding: missing}) || b.Wakes() != 1 {
 			t.Errorf("%+v", verdict)
 		}
 		if asked, read := b.since(); asked != 0 || read < 6 {
 			t.Errorf("asked %d times, read %d times", asked, read)
 		}
 		b.set(func() { b.err, b.answers["a"] = errors.New("the API server is away"), serves() })
-		b.pass(time.Second)
-		if verdict, _ := b.Last(demo, claim()); verdict != (Verdict{Finding: missing}) || b.woken() != 0 {
+		b.Pass(time.Second)
+		if verdict, _ := b.Last(demo, claim()); verdict != (Verdict{Finding: missing}) || b.Wakes() != 0 {
 			t.Errorf("%+v", verdict)
 		}
 		b.set(func() { b.err = nil })
-		b.pass(time.Second)
+		b.Pass(time.Second)
 		if verdict, _ := b.Last(demo, claim()); verdict != serves() {
 			t.Errorf("%+v", verdict)
 		}
@@ -446,28 +418,28 @@ func TestAsksSeldomWhereAPersonMustAct(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
 		b.answers["a"] = Verdict{Finding: reason.StoreWrongPassword.Of("x", "y")}
 		b.Want(demo, b.target(nil))
-		b.pass(62 * time.Second)
+		b.Pass(62 * time.Second)
 		if asked, read := b.since(); asked != 7 || read != 7 {
 			t.Errorf("asked %d times and read %d times in the first minute", asked, read)
 		}
-		b.pass(5 * time.Minute)
+		b.Pass(5 * time.Minute)
 		if asked, _ := b.since(); asked != 10 {
 			t.Errorf("asked %d times in five minutes", asked)
 		}
-		b.pass(2 * time.Second)
+		b.Pass(2 * time.Second)
 		b.Want(demo, b.target(func(target *Target) { target.Generation = 2 }))
-		b.pass(100 * time.Millisecond)
+		b.Pass(100 * time.Millisecond)
 		if asked, _ := b.since(); asked != 1 {
 			t.Errorf("asked %d times for another spec", asked)
 		}
-		b.pass(8 * time.Second)
+		b.Pass(8 * time.Second)
 		if asked, _ := b.since(); asked != 3 { // after 1, 3 and 7 s, as for the first
 			t.Errorf("asked %d times in the 8 s after that", asked)
 		}
 		b.set(func() { b.answers["a"] = away() })
-		b.pass(10 * time.Second)
+		b.Pass(10 * time.Second)
 		b.since()
-		b.pass(10 * time.Second)
+		b.Pass(10 * time.Second)
 		if asked, _ := b.since(); asked < 9 || asked > 11 {
 			t.Errorf("asked %d times in 10 s of a store that may come back", asked)
 		}
@@ -479,7 +451,7 @@ func TestAsker_AsksSeldomForAnAuthorityThatIsMissing(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
 		b.answers["a"] = Verdict{Finding: reason.CAMissing.Of("demo-ca")}
 		b.Want(demo, b.target(nil))
-		b.pass(62 * time.Second)
+		b.Pass(62 * time.Second)
 		if asked, _ := b.since(); asked != 7 {
 			t.Errorf("asked %d times in the first minute", asked)
 		}

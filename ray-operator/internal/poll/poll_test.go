@@ -12,12 +12,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/polltest"
 )
 
 // want is what a test wants: an answer with this text. Another question replaces the one before.
@@ -34,9 +33,8 @@ type (
 // bench is a started Set whose endpoints repeat every 10 s what is wanted of them.
 type bench struct {
 	*set
-	t     *testing.T
-	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
-	end   func()
+	*polltest.Bench
+	t *testing.T
 
 	mu    sync.Mutex
 	turns map[string]int // by endpoint
@@ -58,7 +56,6 @@ func newBench(t *testing.T) *bench {
 		Outlives: func(_, after want, known string) bool { return after.question == "same as "+known },
 		HasNews:  func(before, after string) bool { return before != after },
 	}, clock.RealClock{})
-	b.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	return b
 }
 
@@ -85,21 +82,14 @@ func (b *bench) count(change func()) {
 }
 
 // start starts the Set, and play does so in a bubble of time for a test, which must leave no goroutine.
-func (b *bench) start() {
-	if err := b.Changes().Start(b.t.Context(), b.queue); err != nil {
-		b.t.Fatal(err)
+func (b *bench) start() { b.Bench = polltest.Start(b.t, b.set) }
+
+// end ends the Set, and asserts that no loop outlives it.
+func (b *bench) end() {
+	b.End()
+	if b.live != 0 {
+		b.t.Errorf("%d loops outlive the end", b.live)
 	}
-	ctx, stop := context.WithCancel(b.t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- b.Start(ctx) }()
-	b.end = sync.OnceFunc(func() {
-		stop()
-		if err := <-ended; err != nil || b.live != 0 {
-			b.t.Errorf("%v, %d loops outlive the end", err, b.live)
-		}
-		b.queue.ShutDown()
-	})
-	synctest.Wait()
 }
 
 func play(t *testing.T, test func(t *testing.T, b *bench)) {
@@ -111,19 +101,11 @@ func play(t *testing.T, test func(t *testing.T, b *bench)) {
 	})
 }
 
-// pass lets time go by.
-func pass(d time.Duration) {
-	<-time.After(d)
-	synctest.Wait()
-}
-
 // woken are the owners that were woken since it was last called, in order.
 func (b *bench) woken() []string {
 	names := []string{}
-	for range b.queue.Len() {
-		request, _ := b.queue.Get()
-		b.queue.Done(request)
-		names = append(names, request.Name)
+	for name, times := range b.Woken() {
+		names = append(names, slices.Repeat([]string{name}, times)...)
 	}
 	slices.Sort(names)
 	return names
@@ -153,19 +135,19 @@ func TestSet_KeepsPartsApart(t *testing.T) {
 		b.Want("a", "one", text("x"))
 		b.last("a", "")
 		b.Want("b", "one", text("y"))
-		pass(2 * time.Second)
+		polltest.Pass(2 * time.Second)
 		b.last("a", "x")
 		b.last("b", "y")
 		b.expect("the first answers", "a", "b")
 		b.Want("b", "one", text("z"))
-		pass(0)
+		polltest.Pass(0)
 		b.last("a", "x")
 		b.last("b", "z")
 		b.expect("news of one", "b")
 		b.Forget("b")
 		b.last("b", "")
 		turns := b.turns["one"]
-		pass(time.Minute)
+		polltest.Pass(time.Minute)
 		b.expect("nothing new")
 		if b.live != 1 || b.turns["one"] < turns+5 {
 			t.Errorf("%d loops for the other part, which had %d turns in a minute", b.live, b.turns["one"]-turns)
@@ -178,7 +160,7 @@ func TestSet_SameAgainChangesNothing(t *testing.T) {
 	play(t, func(t *testing.T, b *bench) {
 		for range 100 {
 			b.Want("a", "one", text("x"))
-			pass(500 * time.Millisecond)
+			polltest.Pass(500 * time.Millisecond)
 		}
 		if n := b.turns["one"]; n < 5 || n > 6 || b.news != 0 {
 			t.Errorf("%d turns in 50 s, with news %d times", n, b.news)
@@ -208,11 +190,11 @@ func TestSet_ReplacesAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(t *testing.T, b *bench) {
 				b.Want("a", "one", text("x"))
-				pass(2 * time.Second)
+				polltest.Pass(2 * time.Second)
 				b.woken()
 				b.Want("a", c.at, c.want)
 				b.last("a", c.known)
-				pass(2 * time.Second)
+				polltest.Pass(2 * time.Second)
 				b.last("a", "y")
 				b.expect("the next answer", "a")
 				if want := map[bool]int{true: 1, false: 2}[c.at == "one"]; b.live != 1 || len(b.open) != want {
@@ -230,17 +212,17 @@ func TestSet_StartsAndEnds(t *testing.T) {
 		b.Want("a", "one", text("x"))
 		b.Want("b", "two", text("y"))
 		b.Forget("b")
-		pass(time.Minute)
+		polltest.Pass(time.Minute)
 		if len(b.turns) > 0 {
 			t.Errorf("turns before the start: %v", b.turns)
 		}
 		b.start()
-		pass(2 * time.Second)
+		polltest.Pass(2 * time.Second)
 		b.last("a", "x")
 		b.end()
 		b.Want("a", "one", text("z"))
 		b.last("a", "")
-		pass(time.Minute)
+		polltest.Pass(time.Minute)
 		if diff := cmp.Diff(map[string]int{"one": 1}, b.turns); diff != "" {
 			t.Errorf("turns (- want, + have):\n%s", diff)
 		}
@@ -253,7 +235,7 @@ func TestSet_ForgetsAllThatMatch(t *testing.T) {
 		for key, at := range map[string]string{"a": "one", "b": "one", "c": "two"} {
 			b.Want(key, at, text(key))
 		}
-		pass(2 * time.Second)
+		polltest.Pass(2 * time.Second)
 		b.ForgetAll(func(key string) bool { return key > "a" })
 		synctest.Wait()
 		if b.live != 1 {
@@ -275,7 +257,7 @@ func TestEndpoint_AmendsAnswers(t *testing.T) {
 		b.last("a", "")
 		b.expect("amended before it was published")
 		b.says = func(_ string, w want, before string) string { return w.text + before }
-		pass(2 * time.Second)
+		polltest.Pass(2 * time.Second)
 		b.last("a", "x!")
 		b.expect("the first answer", "a")
 		e.Amend(func(_ string, _ want, before string) string { return before })
@@ -295,7 +277,7 @@ func TestPart_IsOwedAnAnswer(t *testing.T) {
 		b.Want("a", "one", text("x"))
 		part := b.open[0].Parts()[0]
 		began := time.Now()
-		pass(time.Minute)
+		polltest.Pass(time.Minute)
 		b.woken()
 		if said := part.Said(); !said.Equal(began) {
 			t.Errorf("said at %s, want %s", said, began)
@@ -356,11 +338,11 @@ func TestEndpoint_SpreadsFirstQuestions(t *testing.T) {
 		for i := range 2000 {
 			b.Want(string(rune('0'+i)), string(rune('0'+i)), text("x"))
 		}
-		pass(500 * time.Millisecond)
+		polltest.Pass(500 * time.Millisecond)
 		if n := len(b.turns); n > 1000 {
 			t.Errorf("%d of 2000 were asked in half a second", n)
 		}
-		pass(10 * time.Second)
+		polltest.Pass(10 * time.Second)
 		if n := len(b.turns); n != 2000 {
 			t.Errorf("%d of 2000 were asked in ten seconds", n)
 		}

@@ -20,38 +20,38 @@ func TestPace(t *testing.T) {
 		head := b.head("a:1")
 		head.pending = true
 		b.Want(name("a"), wanted("a", nil))
-		b.pass(time.Millisecond)
-		head.verbs()
+		b.Pass(time.Millisecond)
+		head.Verbs()
 		for _, c := range []struct {
 			pass        time.Duration
 			least, most int
 		}{
 			{time.Second, 3, 4}, {9 * time.Second, 20, 26}, {20 * time.Second, 8, 14}, {time.Minute, 19, 22},
 		} {
-			b.pass(c.pass)
-			if n := len(head.verbs()); n < c.least || n > c.most {
+			b.Pass(c.pass)
+			if n := len(head.Verbs()); n < c.least || n > c.most {
 				t.Errorf("asked %d times in %s", n, c.pass)
 			}
 		}
 		head.job("run-of-a", headclient.JobRunning)
-		b.pass(3 * time.Second)
-		head.verbs()
-		b.pass(time.Second)
-		if n := len(head.verbs()); n < 2 {
+		b.Pass(3 * time.Second)
+		head.Verbs()
+		b.Pass(time.Second)
+		if n := len(head.Verbs()); n < 2 {
 			t.Errorf("asked %d times in the seconds after a change", n)
 		}
-		b.pass(time.Minute)
-		head.verbs()
+		b.Pass(time.Minute)
+		head.Verbs()
 		for range 30 { // a head that plays with statuses does not set the pace
 			head.job("run-of-a", headclient.JobPending)
-			b.pass(time.Second)
+			b.Pass(time.Second)
 			head.job("run-of-a", headclient.JobRunning)
-			b.pass(time.Second)
+			b.Pass(time.Second)
 		}
-		if n := len(head.verbs()); n > 21 {
+		if n := len(head.Verbs()); n > 21 {
 			t.Errorf("asked %d times in a minute of statuses that go back and forth", n)
 		}
-		if n := head.dialed; n != 1 {
+		if n := head.Dialed; n != 1 {
 			t.Errorf("%d conversations", n)
 		}
 	})
@@ -61,18 +61,18 @@ func TestPace(t *testing.T) {
 func TestStartingHead(t *testing.T) {
 	play(t, func(t *testing.T, b *bench) {
 		head := b.head("a:1")
-		head.down = true
+		head.Down = true
 		b.Want(name("a"), wanted("a", func(w *Want) { w.ID = "" }))
-		b.pass(20 * time.Second)
-		if answer := b.last("a"); answer.Failure != headclient.Unavailable || !answer.At.IsZero() || answer.FailingSince.IsZero() || b.wakes()["a"] != 1 {
+		b.Pass(20 * time.Second)
+		if answer := b.last("a"); answer.Failure != headclient.Unavailable || !answer.At.IsZero() || answer.FailingSince.IsZero() || b.Woken()["a"] != 1 {
 			t.Errorf("%+v", answer)
 		}
-		if n := head.count(session); n < 39 || n > 41 {
+		if n := head.Count(session); n < 39 || n > 41 {
 			t.Errorf("asked %d times in 20 s", n)
 		}
-		head.set(func(h *scripted) { h.down = false })
-		b.pass(500 * time.Millisecond)
-		if answer := b.last("a"); answer.Failure != "" || answer.Session.Name != "s1" || b.wakes()["a"] != 1 {
+		head.set(func(h *scripted) { h.Down = false })
+		b.Pass(500 * time.Millisecond)
+		if answer := b.last("a"); answer.Failure != "" || answer.Session.Name != "s1" || b.Woken()["a"] != 1 {
 			t.Errorf("%+v", answer)
 		}
 	})
@@ -84,22 +84,22 @@ func TestHeadThatNeverAnswers(t *testing.T) {
 		change      func(*scripted)
 		least, most int // tries in the sixth minute
 	}{
-		"it refuses connections": {func(h *scripted) { h.down = true }, 11, 13},
-		"it hangs":               {func(h *scripted) { h.always[session] = fault{hung: true} }, 5, 7},
+		"it refuses connections": {func(h *scripted) { h.Down = true }, 11, 13},
+		"it hangs":               {func(h *scripted) { h.Always[session] = fault{Hung: true} }, 5, 7},
 	} {
 		t.Run(what, func(t *testing.T) {
 			play(t, func(t *testing.T, b *bench) {
 				head := b.head("a:1")
 				head.set(c.change)
 				b.Want(name("a"), wanted("a", nil))
-				b.pass(time.Minute)
-				if n := len(head.verbs()); what == "it hangs" && n != 8 {
+				b.Pass(time.Minute)
+				if n := len(head.Verbs()); what == "it hangs" && n != 8 {
 					t.Errorf("asked %d times in the first minute", n)
 				}
-				b.pass(4 * time.Minute)
-				head.verbs()
-				b.pass(time.Minute)
-				if n := len(head.verbs()); n < c.least || n > c.most {
+				b.Pass(4 * time.Minute)
+				head.Verbs()
+				b.Pass(time.Minute)
+				if n := len(head.Verbs()); n < c.least || n > c.most {
 					t.Errorf("asked %d times in the sixth minute", n)
 				}
 			})
@@ -112,12 +112,12 @@ func TestHeadThatNeverAnswers(t *testing.T) {
 func TestHeadFailsAgain(t *testing.T) {
 	play(t, func(t *testing.T, b *bench) {
 		head := failing(b)
-		head.set(func(h *scripted) { h.down = false })
-		b.pass(10 * time.Second)
-		head.verbs()
-		head.set(func(h *scripted) { h.life++; h.down = true })
-		b.pass(6 * time.Second)
-		if n := head.count(session); n < 3 {
+		head.set(func(h *scripted) { h.Down = false })
+		b.Pass(10 * time.Second)
+		head.Verbs()
+		head.set(func(h *scripted) { h.Life++; h.Down = true })
+		b.Pass(6 * time.Second)
+		if n := head.Count(session); n < 3 {
 			t.Errorf("asked who it is %d times in 6 s", n)
 		}
 	})
@@ -127,10 +127,10 @@ func TestHeadFailsAgain(t *testing.T) {
 func failing(b *bench) *scripted {
 	head := b.head("a:1")
 	b.Want(name("a"), wanted("a", nil))
-	b.pass(time.Second)
-	b.wakes()
-	head.set(func(h *scripted) { h.life++; h.down = true })
-	b.pass(time.Minute)
+	b.Pass(time.Second)
+	b.Woken()
+	head.set(func(h *scripted) { h.Life++; h.Down = true })
+	b.Pass(time.Minute)
 	return head
 }
 
@@ -145,12 +145,12 @@ func TestFailingHead(t *testing.T) {
 		if late := answer.FailingSince.Sub(answer.At); late < 0 || late > time.Second {
 			t.Errorf("it fails %s after its last answer", late)
 		}
-		if wakes := b.wakes(); wakes["a"] < 1 || wakes["a"] > 2 {
+		if wakes := b.Woken(); wakes["a"] < 1 || wakes["a"] > 2 {
 			t.Errorf("wakes: %v", wakes)
 		}
-		head.verbs()
-		b.pass(50 * time.Second)
-		if n := len(head.verbs()); n < 9 || n > 11 || len(b.wakes()) > 0 {
+		head.Verbs()
+		b.Pass(50 * time.Second)
+		if n := len(head.Verbs()); n < 9 || n > 11 || len(b.Woken()) > 0 {
 			t.Errorf("asked %d times in 50 s", n)
 		}
 	})
@@ -164,13 +164,13 @@ func TestFailureIsToldToAll(t *testing.T) {
 		for _, job := range []string{"a", "b"} {
 			b.Want(name(job), wanted(job, nil))
 		}
-		b.pass(time.Minute)
-		b.wakes()
-		head.set(func(h *scripted) { h.life++; h.always[session] = fault{hung: true} })
-		b.pass(5 * time.Second)
+		b.Pass(time.Minute)
+		b.Woken()
+		head.set(func(h *scripted) { h.Life++; h.Always[session] = fault{Hung: true} })
+		b.Pass(5 * time.Second)
 		b.Want(name("c"), wanted("c", nil))
-		b.pass(10 * time.Second)
-		wakes := b.wakes()
+		b.Pass(10 * time.Second)
+		wakes := b.Woken()
 		for _, job := range []string{"a", "b", "c"} {
 			if answer := b.last(job); answer.Failure != headclient.Timeout || wakes[job] == 0 {
 				t.Errorf("%s, %d wakes: %+v", job, wakes[job], answer)
@@ -182,12 +182,12 @@ func TestFailureIsToldToAll(t *testing.T) {
 // TestNobodyIsWokenForNothing: who it is that answers is told with the first answer.
 func TestNobodyIsWokenForNothing(t *testing.T) {
 	play(t, func(t *testing.T, b *bench) {
-		b.head("a:1").always[submit] = fault{late: time.Second}
+		b.head("a:1").Always[submit] = fault{Late: time.Second}
 		for _, job := range []string{"a", "b"} {
 			b.Want(name(job), wanted(job, nil))
 		}
-		b.pass(500 * time.Millisecond)
-		if wakes := b.wakes(); len(wakes) > 0 {
+		b.Pass(500 * time.Millisecond)
+		if wakes := b.Woken(); len(wakes) > 0 {
 			t.Errorf("wakes: %v", wakes)
 		}
 	})
@@ -198,15 +198,15 @@ func TestLostLinesAreTold(t *testing.T) {
 	play(t, func(t *testing.T, b *bench) {
 		head := b.head("a:1")
 		b.Want(name("a"), wanted("a", nil))
-		b.pass(time.Second)
-		head.set(func(h *scripted) { h.faults[tail] = []fault{{lost: true}}; h.always[session] = fault{hung: true} })
+		b.Pass(time.Second)
+		head.set(func(h *scripted) { h.Faults[tail] = []fault{{Lost: true}}; h.Always[session] = fault{Hung: true} })
 		head.job("run-of-a", headclient.JobSucceeded)
-		b.pass(8 * time.Second)
-		if wakes := b.wakes(); wakes["a"] == 0 || b.last("a").Tailed {
+		b.Pass(8 * time.Second)
+		if wakes := b.Woken(); wakes["a"] == 0 || b.last("a").Tailed {
 			t.Errorf("after the second try: %v, %+v", wakes, b.last("a"))
 		}
-		b.pass(6 * time.Second)
-		if wakes := b.wakes(); wakes["a"] != 1 || !b.last("a").LogLost {
+		b.Pass(6 * time.Second)
+		if wakes := b.Woken(); wakes["a"] != 1 || !b.last("a").LogLost {
 			t.Errorf("after the third: %v, %+v", wakes, b.last("a"))
 		}
 	})
@@ -217,27 +217,27 @@ func TestNewsForAFailingHead(t *testing.T) {
 	play(t, func(t *testing.T, b *bench) {
 		head := failing(b)
 		for job, change := range map[string]func(*Want){"a": func(w *Want) { w.Stop = true }, "b": nil} {
-			b.wakes()
-			head.verbs()
+			b.Woken()
+			head.Verbs()
 			b.Want(name(job), wanted(job, change))
-			b.pass(time.Millisecond)
-			if wakes := b.wakes(); len(head.verbs()) != 1 || !maps.Equal(wakes, map[string]int{job: 1}) || b.last(job).Failure != headclient.Unavailable {
+			b.Pass(time.Millisecond)
+			if wakes := b.Woken(); len(head.Verbs()) != 1 || !maps.Equal(wakes, map[string]int{job: 1}) || b.last(job).Failure != headclient.Unavailable {
 				t.Errorf("%s hears %+v: %v", job, b.last(job), wakes)
 			}
 		}
 		b.Want(name("b"), wanted("b", nil))
-		b.pass(time.Millisecond)
-		if verbs := head.verbs(); len(verbs) > 0 {
+		b.Pass(time.Millisecond)
+		if verbs := head.Verbs(); len(verbs) > 0 {
 			t.Errorf("for what is no news: %v", verbs)
 		}
-		head.set(func(h *scripted) { h.down = false })
-		b.pass(6 * time.Second)
+		head.set(func(h *scripted) { h.Down = false })
+		b.Pass(6 * time.Second)
 		for job, status := range map[string]headclient.JobStatus{"a": headclient.JobStopped, "b": headclient.JobRunning} {
 			if answer := b.last(job); answer.Failure != "" || answer.Err != nil || !answer.FailingSince.IsZero() || answer.Job.Status != status {
 				t.Errorf("%s: %+v", job, answer)
 			}
 		}
-		if diff := cmp.Diff(map[string]int{"a": 1, "b": 1}, b.wakes()); diff != "" {
+		if diff := cmp.Diff(map[string]int{"a": 1, "b": 1}, b.Woken()); diff != "" {
 			t.Error(diff)
 		}
 	})
@@ -249,17 +249,17 @@ func TestOneRunFails(t *testing.T) {
 		head := b.head("a:1")
 		b.Want(name("a"), wanted("a", nil))
 		b.Want(name("b"), wanted("b", func(w *Want) { w.ID = "bad" }))
-		b.pass(time.Second)
-		b.wakes()
+		b.Pass(time.Second)
+		b.Woken()
 		head.set(func(h *scripted) { h.garbled = "bad" })
-		b.pass(time.Minute)
+		b.Pass(time.Minute)
 		if bad := b.last("b"); bad.Failure != headclient.Protocol || time.Since(bad.FailingSince) < 50*time.Second {
 			t.Errorf("%+v", bad)
 		}
 		if good := b.last("a"); good.Failure != "" || time.Since(good.Asked) > 4*time.Second {
 			t.Errorf("%+v", good)
 		}
-		if wakes := b.wakes(); wakes["a"] > 0 || wakes["b"] != 1 {
+		if wakes := b.Woken(); wakes["a"] > 0 || wakes["b"] != 1 {
 			t.Errorf("wakes: %v", wakes)
 		}
 	})
@@ -272,8 +272,8 @@ func TestWakes(t *testing.T) {
 		for _, job := range []string{"a", "b"} {
 			b.Want(name(job), wanted(job, nil))
 		}
-		b.pass(time.Second)
-		if wakes := b.wakes(); wakes["a"] != 1 || wakes["b"] != 1 {
+		b.Pass(time.Second)
+		if wakes := b.Woken(); wakes["a"] != 1 || wakes["b"] != 1 {
 			t.Errorf("for the first answers: %v", wakes)
 		}
 		code := int32(3)
@@ -295,23 +295,23 @@ func TestWakes(t *testing.T) {
 				b.Want(name(job), wanted(job, nil))
 			}
 			head.set(change)
-			b.pass(10 * time.Second)
-			if wakes := b.wakes(); wakes["a"] != 1 || len(wakes) != 1 {
+			b.Pass(10 * time.Second)
+			if wakes := b.Woken(); wakes["a"] != 1 || len(wakes) != 1 {
 				t.Errorf("%s: %v", what, wakes)
 			}
 			head.set(func(h *scripted) {
 				h.jobs["run-of-a"] = headclient.Job{ID: "run-of-a", Status: headclient.JobRunning, Metadata: wanted("a", nil).Submission.Metadata}
 			})
-			b.pass(10 * time.Second)
-			b.wakes()
+			b.Pass(10 * time.Second)
+			b.Woken()
 		}
-		b.pass(5 * time.Minute)
-		if wakes := b.wakes(); len(wakes) > 0 {
+		b.Pass(5 * time.Minute)
+		if wakes := b.Woken(); len(wakes) > 0 {
 			t.Errorf("for nothing: %v", wakes)
 		}
 		head.replace("s2")
-		b.pass(10 * time.Second)
-		if wakes := b.wakes(); wakes["a"] == 0 || wakes["b"] == 0 || b.last("b").Session.Name != "s2" {
+		b.Pass(10 * time.Second)
+		if wakes := b.Woken(); wakes["a"] == 0 || wakes["b"] == 0 || b.last("b").Session.Name != "s2" {
 			t.Errorf("for another session: %v", wakes)
 		}
 	})
@@ -323,7 +323,7 @@ func TestLastIsOfWhatIsWanted(t *testing.T) {
 		head := b.head("a:1")
 		b.head("b:1")
 		b.Want(name("a"), wanted("a", nil))
-		b.pass(time.Second)
+		b.Pass(time.Second)
 		for head, id := range map[types.UID]string{"head-b:1": "run-of-a", "head-a:1": "another", "": ""} {
 			if answer, ok := b.Last(name("a"), head, id); ok {
 				t.Errorf("%s at %s: %+v", id, head, answer)
@@ -341,14 +341,14 @@ func TestLastIsOfWhatIsWanted(t *testing.T) {
 			if answer, ok := b.Last(name("a"), want.At.Head, want.ID); ok {
 				t.Errorf("%s: %+v", what, answer)
 			}
-			b.pass(time.Second)
+			b.Pass(time.Second)
 			if n := b.conversations(); b.last("a").At.IsZero() || n != 1 {
 				t.Errorf("%s: %+v, %d heads are asked", what, b.last("a"), n)
 			}
 			b.Want(name("a"), wanted("a", nil))
-			b.pass(time.Second)
+			b.Pass(time.Second)
 		}
-		if head.token != nil {
+		if head.Token != nil {
 			t.Error("a token is asked for without one")
 		}
 	})
@@ -363,11 +363,11 @@ func TestTokenIsReadOnce(t *testing.T) {
 			b.Want(name("a"), wanted("a", func(w *Want) {
 				w.At.Token = func(context.Context) (string, error) { read++; return says, err }
 			}))
-			b.pass(time.Second)
+			b.Pass(time.Second)
 		}
 		is := func(says string, times int) {
 			t.Helper()
-			if token, err := head.token(t.Context()); token != says || (err != nil) != (says == "") || read != times {
+			if token, err := head.Token(t.Context()); token != says || (err != nil) != (says == "") || read != times {
 				t.Errorf("%q, %v, read %d times; not %q, %d", token, err, read, says, times)
 			}
 		}
@@ -377,11 +377,11 @@ func TestTokenIsReadOnce(t *testing.T) {
 		is("first", 2)
 		want("second", nil)
 		is("first", 2)
-		head.set(func(h *scripted) { h.life++ })
-		b.pass(5 * time.Second)
+		head.set(func(h *scripted) { h.Life++ })
+		b.Pass(5 * time.Second)
 		is("first", 2) // the next conversation begins with it
-		head.set(func(h *scripted) { h.faults[session] = []fault{{err: failure(headclient.Unauthenticated)}}; h.life++ })
-		b.pass(10 * time.Second)
+		head.set(func(h *scripted) { h.Faults[session] = []fault{{Err: failure(headclient.Unauthenticated)}}; h.Life++ })
+		b.Pass(10 * time.Second)
 		is("second", 3)
 	})
 }
@@ -391,20 +391,20 @@ func TestHundredsOfRuns(t *testing.T) {
 	play(t, func(t *testing.T, b *bench) {
 		head := b.head("a:1")
 		for _, verb := range []verb{session, submit, look, tail} {
-			head.always[verb] = fault{late: 5 * time.Millisecond}
+			head.Always[verb] = fault{Late: 5 * time.Millisecond}
 		}
 		const runs = 500
 		for i := range runs {
 			b.Want(name(fmt.Sprint(i)), wanted(fmt.Sprint(i), nil))
 		}
-		b.pass(10 * time.Second)
+		b.Pass(10 * time.Second)
 		if n := len(head.begun); n != runs {
 			t.Errorf("%d begin in 10 s", n)
 		}
-		b.pass(2 * time.Minute)
-		head.verbs()
-		b.pass(100 * time.Second)
-		if n := len(head.verbs()); n < 4500 || n > 5200 {
+		b.Pass(2 * time.Minute)
+		head.Verbs()
+		b.Pass(100 * time.Second)
+		if n := len(head.Verbs()); n < 4500 || n > 5200 {
 			t.Errorf("asked %d times in 100 s", n)
 		}
 		head.set(func(h *scripted) {
@@ -413,15 +413,15 @@ func TestHundredsOfRuns(t *testing.T) {
 				h.jobs[id] = job
 			}
 		})
-		b.pass(20 * time.Second)
+		b.Pass(20 * time.Second)
 		for i := range runs {
 			if !b.last(fmt.Sprint(i)).Tailed {
 				t.Errorf("%d is not known to be over", i)
 			}
 		}
-		b.pass(time.Second)
-		if head.dialed != 1 || head.closed != 1 {
-			t.Errorf("%d conversations, %d closed though nothing is to be asked", head.dialed, head.closed)
+		b.Pass(time.Second)
+		if head.Dialed != 1 || head.Closed != 1 {
+			t.Errorf("%d conversations, %d closed though nothing is to be asked", head.Dialed, head.Closed)
 		}
 	})
 }
@@ -431,12 +431,12 @@ func hang(b *bench, hung map[verb]int) {
 	for verb, n := range hung {
 		for i := range n {
 			address := fmt.Sprintf("%s-%d:1", verb, i)
-			b.head(address).always[verb] = fault{hung: true}
+			b.head(address).Always[verb] = fault{Hung: true}
 			b.Want(name(address), wanted(address, func(w *Want) { w.At, w.Until = place(address), time.Now().Add(time.Hour) }))
 		}
 	}
-	b.pass(time.Minute)
-	for address := range b.heads {
+	b.Pass(time.Minute)
+	for address := range b.heads.All() {
 		if answer := b.last(address); answer.Failure != headclient.Timeout {
 			b.t.Errorf("%s: %+v", address, answer)
 		}
@@ -450,24 +450,24 @@ func moments(t *testing.T, hung map[verb]int, slow bool) (all []time.Duration) {
 		hang(b, hung)
 		start := time.Now()
 		head := b.head("a:1")
-		head.down = true
+		head.Down = true
 		if slow {
-			head.faults[submit] = []fault{{late: timeout + 2*time.Second}}
+			head.Faults[submit] = []fault{{Late: timeout + 2*time.Second}}
 		}
 		b.Want(name("a"), wanted("a", nil))
-		b.pass(1200 * time.Millisecond)
-		head.set(func(h *scripted) { h.down = false })
-		b.pass(20 * time.Second)
+		b.Pass(1200 * time.Millisecond)
+		head.set(func(h *scripted) { h.Down = false })
+		b.Pass(20 * time.Second)
 		head.job("run-of-a", headclient.JobSucceeded)
-		b.pass(5 * time.Second)
+		b.Pass(5 * time.Second)
 		if !b.last("a").Tailed {
 			t.Errorf("%+v", b.last("a"))
 		}
 		if n := len(b.quick); n > 1 {
 			t.Errorf("%d calls are under way where none should hang", n)
 		}
-		for _, call := range head.calls {
-			all = append(all, call.at.Sub(start))
+		for _, call := range head.Calls {
+			all = append(all, call.At.Sub(start))
 		}
 	})
 	return all

@@ -43,8 +43,8 @@ const forgotten verb = "forgotten"
 
 func steps() *rapid.Generator[[]step] {
 	faults := []fault{
-		{lost: true}, {unheard: true}, {hung: true}, {twice: true}, {err: failure(headclient.Protocol)},
-		{late: time.Second}, {late: timeout + time.Second}, {late: timeout + 8*time.Second},
+		{Lost: true}, {Unheard: true}, {Hung: true}, {Twice: true}, {Err: failure(headclient.Protocol)},
+		{Late: time.Second}, {Late: timeout + time.Second}, {Late: timeout + 8*time.Second},
 	}
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step {
 		return step{
@@ -101,7 +101,7 @@ type world struct {
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{bench: &bench{t: t, heads: map[string]*scripted{}}, heads: 1}
+	w := &world{bench: &bench{t: t}, heads: 1}
 	w.head = w.bench.head("a:1")
 	w.start()
 	for i := range 3 {
@@ -123,17 +123,17 @@ func (w *world) happen(s step) {
 	job := w.jobs[s.job]
 	switch s.what {
 	case befall:
-		w.head.set(func(h *scripted) { h.faults[s.verb] = append(h.faults[s.verb], s.fault) })
+		w.head.set(func(h *scripted) { h.Faults[s.verb] = append(h.Faults[s.verb], s.fault) })
 	case replace:
 		w.heads++
 		w.head.replace(fmt.Sprint("s", w.heads))
 	case restart:
-		w.head.set(func(h *scripted) { h.life++ })
+		w.head.set(func(h *scripted) { h.Life++ })
 	case succeed:
-		w.bench.end()
+		w.bench.End()
 		w.start()
 	case join:
-		w.former = append(w.former, w.bench.end)
+		w.former = append(w.former, w.bench.End)
 		w.start()
 	default:
 		w.decide(s.what, job)
@@ -157,7 +157,7 @@ func (w *world) decide(what event, job *attempt) {
 	case forget:
 		w.Forget(name(job.job))
 		synctest.Wait()
-		w.head.set(func(h *scripted) { h.calls = append(h.calls, call{by: w.number, verb: forgotten, id: job.id()}) })
+		w.head.set(func(h *scripted) { h.Calls = append(h.Calls, call{By: w.number, Verb: forgotten, ID: job.id()}) })
 	case accepted:
 		if answer, ok := w.Last(name(job.job), place("a:1").Head, job.id()); ok && !answer.Submitted.IsZero() {
 			job.accepted = true
@@ -170,13 +170,13 @@ func (w *world) settle() {
 	for _, end := range w.former {
 		end()
 	}
-	w.head.set(func(h *scripted) { clear(h.faults) })
+	w.head.set(func(h *scripted) { clear(h.Faults) })
 	for range 20 {
 		for _, job := range w.jobs {
 			job.permit(timeout)
 		}
 		w.say()
-		w.pass(3 * time.Second)
+		w.Pass(3 * time.Second)
 	}
 }
 
@@ -229,18 +229,18 @@ func (w *world) submissions(known map[string]*attempt) (problems []string) {
 		id string
 	}
 	unsure := map[who]bool{}
-	for _, call := range w.head.calls {
-		this := who{call.by, call.id}
-		switch call.verb {
+	for _, call := range w.head.Calls {
+		this := who{call.By, call.ID}
+		switch call.Verb {
 		case look, forgotten:
 			unsure[this] = false
 		case submit:
 			if unsure[this] {
-				problems = append(problems, call.id+" is submitted again before anyone looked")
+				problems = append(problems, call.ID+" is submitted again before anyone looked")
 			}
 			unsure[this] = true
-			if why := known[call.id].forbids(call); why != "" {
-				problems = append(problems, call.id+" is submitted "+why)
+			if why := known[call.ID].forbids(call); why != "" {
+				problems = append(problems, call.ID+" is submitted "+why)
 			}
 		}
 	}
@@ -249,10 +249,10 @@ func (w *world) submissions(known map[string]*attempt) (problems []string) {
 
 // forbids tells why a submission was not to be made.
 func (a *attempt) forbids(call call) string {
-	if a.stop && call.by >= a.stopper && call.at.After(a.stopped) {
+	if a.stop && call.By >= a.stopper && call.At.After(a.stopped) {
 		return "though it is to end"
 	}
-	if !slices.ContainsFunc(a.permits, func(p [2]time.Time) bool { return !call.at.Before(p[0]) && call.at.Before(p[1]) }) {
+	if !slices.ContainsFunc(a.permits, func(p [2]time.Time) bool { return !call.At.Before(p[0]) && call.At.Before(p[1]) }) {
 		return "without a permit"
 	}
 	return ""
@@ -269,7 +269,7 @@ func TestExactlyOnce(t *testing.T) {
 			w := newWorld(t)
 			w.say()
 			for _, step := range plan {
-				w.pass(step.after)
+				w.Pass(step.after)
 				w.happen(step)
 			}
 			w.settle()

@@ -42,22 +42,22 @@ func endings() map[string]ending {
 			status: "RESTING",
 		},
 		"though its output cannot be read": {
-			befalls: map[verb][]fault{tail: {{hung: true}}},
+			befalls: map[verb][]fault{tail: {{Hung: true}}},
 			want:    []verb{look, tail, session, look, stop, look, tail},
 			status:  headclient.JobStopped,
 		},
 		"though it is refused to read its output": {
-			befalls: map[verb][]fault{tail: {{err: failure(headclient.Refused)}}},
+			befalls: map[verb][]fault{tail: {{Err: failure(headclient.Refused)}}},
 			want:    []verb{look, tail, stop, look, tail},
 			status:  headclient.JobStopped,
 		},
 		"though the message is lost": {
-			befalls: map[verb][]fault{stop: {{lost: true}}},
+			befalls: map[verb][]fault{stop: {{Lost: true}}},
 			want:    []verb{look, tail, stop, session, look, stop, look, tail},
 			status:  headclient.JobStopped,
 		},
 		"though its output is gone with it": {
-			befalls: map[verb][]fault{tail: {{}, {err: failure(headclient.NotFound)}}},
+			befalls: map[verb][]fault{tail: {{}, {Err: failure(headclient.NotFound)}}},
 			want:    []verb{look, tail, stop, look, tail},
 			status:  headclient.JobStopped,
 		},
@@ -72,17 +72,17 @@ func TestStopped(t *testing.T) {
 				head := b.head("a:1")
 				head.output, head.pending = lines(100), c.pending
 				b.Want(name("a"), wanted("a", nil))
-				b.pass(time.Millisecond)
+				b.Pass(time.Millisecond)
 				if c.change != nil {
 					c.change(head)
 				}
 				for verb, faults := range c.befalls {
-					head.faults[verb] = slices.Clone(faults)
+					head.Faults[verb] = slices.Clone(faults)
 				}
-				head.verbs()
+				head.Verbs()
 				b.Want(name("a"), wanted("a", func(w *Want) { w.Stop = true }))
-				b.pass(20 * time.Second)
-				if got := withoutRepeatedLooks(head.verbs()); !slices.Equal(got[:min(len(got), len(c.want))], c.want) || c.status.Over() && len(got) > len(c.want) {
+				b.Pass(20 * time.Second)
+				if got := withoutRepeatedLooks(head.Verbs()); !slices.Equal(got[:min(len(got), len(c.want))], c.want) || c.status.Over() && len(got) > len(c.want) {
 					t.Errorf("calls: %v", got)
 				}
 				answer := b.last("a")
@@ -104,11 +104,11 @@ func TestStopWithoutLines(t *testing.T) {
 	play(t, func(t *testing.T, b *bench) {
 		head := b.head("a:1")
 		b.Want(name("a"), wanted("a", func(w *Want) { w.Lines = 0 }))
-		b.pass(time.Millisecond)
+		b.Pass(time.Millisecond)
 		b.Want(name("a"), wanted("a", func(w *Want) { w.Lines, w.Stop = 0, true }))
-		b.pass(10 * time.Second)
-		if answer := b.last("a"); answer.Job.Status != headclient.JobStopped || !answer.Tailed || answer.LogLost || head.count(tail) > 0 {
-			t.Errorf("%+v, read %d times", answer, head.count(tail))
+		b.Pass(10 * time.Second)
+		if answer := b.last("a"); answer.Job.Status != headclient.JobStopped || !answer.Tailed || answer.LogLost || head.Count(tail) > 0 {
+			t.Errorf("%+v, read %d times", answer, head.Count(tail))
 		}
 	})
 }
@@ -116,22 +116,22 @@ func TestStopWithoutLines(t *testing.T) {
 // TestStopWhileSubmitting: what is under way is awaited, and stopped if it got there.
 func TestStopWhileSubmitting(t *testing.T) {
 	for what, f := range map[string]fault{
-		"it is taken": {late: 2 * time.Second},
-		"late":        {late: timeout + 5*time.Second},
-		"unheard":     {unheard: true},
+		"it is taken": {Late: 2 * time.Second},
+		"late":        {Late: timeout + 5*time.Second},
+		"unheard":     {Unheard: true},
 	} {
 		t.Run(what, func(t *testing.T) {
 			play(t, func(t *testing.T, b *bench) {
 				head := b.head("a:1")
-				head.faults[submit] = []fault{f}
+				head.Faults[submit] = []fault{f}
 				b.Want(name("a"), wanted("a", nil))
-				b.pass(time.Millisecond)
+				b.Pass(time.Millisecond)
 				b.Want(name("a"), wanted("a", func(w *Want) { w.Stop = true }))
-				b.pass(20 * time.Second)
+				b.Pass(20 * time.Second)
 				if answer := b.last("a"); answer.Job.Status != headclient.JobStopped || !answer.Tailed {
 					t.Errorf("%+v", answer)
 				}
-				if n := head.count(submit); n != 1 {
+				if n := head.Count(submit); n != 1 {
 					t.Errorf("%d submissions", n)
 				}
 			})
@@ -147,26 +147,26 @@ func TestStopIsRepeated(t *testing.T) {
 				head := b.head("a:1")
 				head.dogged, head.pending = true, pending
 				b.Want(name("a"), wanted("a", nil))
-				b.pass(time.Second)
+				b.Pass(time.Second)
 				began := time.Now()
 				b.Want(name("a"), wanted("a", func(w *Want) { w.Stop = true }))
-				b.pass(50 * time.Second)
+				b.Pass(50 * time.Second)
 				var pauses []time.Duration
-				for _, call := range head.calls {
-					if call.verb == verb {
-						pauses = append(pauses, call.at.Sub(began))
-						began = call.at
+				for _, call := range head.Calls {
+					if call.Verb == verb {
+						pauses = append(pauses, call.At.Sub(began))
+						began = call.At
 					}
 				}
 				want := []time.Duration{0, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 10 * time.Second, 10 * time.Second, 10 * time.Second}
 				if diff := cmp.Diff(want, pauses); diff != "" {
 					t.Error(diff)
 				}
-				if n := head.count(tail); n > 1 || pending && n > 0 {
+				if n := head.Count(tail); n > 1 || pending && n > 0 {
 					t.Errorf("its output is read %d times", n)
 				}
 				head.set(func(h *scripted) { h.dogged = false })
-				b.pass(15 * time.Second)
+				b.Pass(15 * time.Second)
 				if answer := b.last("a"); !answer.Job.Status.Over() || !answer.Tailed {
 					t.Errorf("%+v", answer)
 				}
@@ -180,16 +180,16 @@ func TestStopOfTheUnknown(t *testing.T) {
 	play(t, func(t *testing.T, b *bench) {
 		b.head("a:1")
 		b.Want(name("a"), wanted("a", func(w *Want) { w.Submission = nil }))
-		b.pass(10 * time.Second)
-		b.wakes()
+		b.Pass(10 * time.Second)
+		b.Woken()
 		b.Want(name("a"), wanted("a", func(w *Want) { w.Submission, w.Stop = nil, true }))
 		said := time.Now()
-		b.pass(time.Second)
-		if answer := b.last("a"); answer.Known || answer.Asked.Before(said) || b.wakes()["a"] != 1 {
+		b.Pass(time.Second)
+		if answer := b.last("a"); answer.Known || answer.Asked.Before(said) || b.Woken()["a"] != 1 {
 			t.Errorf("%+v", answer)
 		}
-		b.pass(20 * time.Second)
-		if answer := b.last("a"); answer.Asked.Before(said.Add(15*time.Second)) || b.wakes()["a"] != 0 {
+		b.Pass(20 * time.Second)
+		if answer := b.last("a"); answer.Asked.Before(said.Add(15*time.Second)) || b.Woken()["a"] != 0 {
 			t.Errorf("%+v", answer)
 		}
 	})
@@ -215,26 +215,26 @@ func outputs() map[string]output {
 			right: func(a Answer) bool { return len(a.Tail.Lines) == 0 },
 		},
 		"at the third time": {
-			change: func(h *scripted) { h.faults[tail] = []fault{{hung: true}, {lost: true}} },
+			change: func(h *scripted) { h.Faults[tail] = []fault{{Hung: true}, {Lost: true}} },
 			tails:  3, right: func(a Answer) bool { return len(a.Tail.Lines) == 20 },
 		},
 		"never": {
-			change: func(h *scripted) { h.always[tail] = fault{hung: true} },
+			change: func(h *scripted) { h.Always[tail] = fault{Hung: true} },
 			tails:  3, right: func(a Answer) bool { return len(a.Tail.Lines) == 0 && a.LogLost && a.Failure == "" },
 		},
 		"refused": {
-			change: func(h *scripted) { h.always[tail] = fault{err: failure(headclient.Unsupported)} },
+			change: func(h *scripted) { h.Always[tail] = fault{Err: failure(headclient.Unsupported)} },
 			tails:  1, right: func(a Answer) bool { return a.LogLost },
 		},
 		"the head goes": {
 			change: func(h *scripted) {
-				h.faults[tail] = []fault{{lost: true}}
-				h.faults[session] = []fault{{lost: true}, {hung: true}}
+				h.Faults[tail] = []fault{{Lost: true}}
+				h.Faults[session] = []fault{{Lost: true}, {Hung: true}}
 			},
 			tails: 1, right: func(a Answer) bool { return a.LogLost },
 		},
 		"another head comes": {
-			change: func(h *scripted) { h.faults[tail] = []fault{{lost: true}}; h.session.Name = "s2" },
+			change: func(h *scripted) { h.Faults[tail] = []fault{{Lost: true}}; h.session.Name = "s2" },
 			tails:  1, right: func(a Answer) bool { return a.LogLost && a.Session.Name == "s2" && a.Known },
 		},
 	}
@@ -248,23 +248,23 @@ func TestLastLines(t *testing.T) {
 				head := b.head("a:1")
 				head.output = lines(100)
 				b.Want(name("a"), wanted("a", c.want))
-				b.pass(time.Second)
+				b.Pass(time.Second)
 				if c.change != nil {
 					head.set(func(h *scripted) { c.change(h) })
 				}
 				head.job("run-of-a", headclient.JobSucceeded)
-				b.pass(40 * time.Second)
+				b.Pass(40 * time.Second)
 				answer := b.last("a")
 				if !answer.Tailed || answer.LogLost && len(answer.Tail.Lines) > 0 || answer.Job.Status != headclient.JobSucceeded || !c.right(answer) {
 					t.Errorf("%+v", answer)
 				}
-				if n := head.count(tail); n != c.tails {
+				if n := head.Count(tail); n != c.tails {
 					t.Errorf("tried %d times", n)
 				}
-				head.verbs()
+				head.Verbs()
 				head.job("run-of-a", headclient.JobRunning) // an answer that is final stays
-				b.pass(time.Minute)
-				if verbs := head.verbs(); len(verbs) > 0 && answer.Session.Name == "s1" || b.last("a").Job.Status != headclient.JobSucceeded {
+				b.Pass(time.Minute)
+				if verbs := head.Verbs(); len(verbs) > 0 && answer.Session.Name == "s1" || b.last("a").Job.Status != headclient.JobSucceeded {
 					t.Errorf("when all is known: %v, %+v", verbs, b.last("a"))
 				}
 			})
@@ -278,10 +278,10 @@ func TestLinesReadBeforeTheStop(t *testing.T) {
 		head := b.head("a:1")
 		head.output = lines(5)
 		b.Want(name("a"), wanted("a", nil))
-		b.pass(time.Second)
-		head.faults[tail] = []fault{{}, {lost: true}, {lost: true}, {lost: true}}
+		b.Pass(time.Second)
+		head.Faults[tail] = []fault{{}, {Lost: true}, {Lost: true}, {Lost: true}}
 		b.Want(name("a"), wanted("a", func(w *Want) { w.Stop = true }))
-		b.pass(30 * time.Second)
+		b.Pass(30 * time.Second)
 		if answer := b.last("a"); !answer.Tailed || answer.LogLost || len(answer.Tail.Lines) != 5 || !answer.Tail.Truncated {
 			t.Errorf("%+v", answer)
 		}
@@ -293,19 +293,19 @@ func TestStop_GoesBeforeSubmissions(t *testing.T) {
 	play(t, func(t *testing.T, b *bench) {
 		head := b.head("a:1")
 		b.Want(name("a"), wanted("a", nil))
-		b.pass(time.Minute)
-		head.set(func(h *scripted) { h.always[submit] = fault{late: 3 * time.Second} })
-		head.verbs()
+		b.Pass(time.Minute)
+		head.set(func(h *scripted) { h.Always[submit] = fault{Late: 3 * time.Second} })
+		head.Verbs()
 		for _, job := range []string{"b", "c", "d", "e"} {
 			b.Want(name(job), wanted(job, nil))
 		}
-		b.pass(100 * time.Millisecond)
+		b.Pass(100 * time.Millisecond)
 		b.Want(name("a"), wanted("a", func(w *Want) { w.Stop = true }))
-		b.pass(3 * time.Second)
-		if verbs := head.verbs(); !slices.Contains(verbs, stop) || slices.Index(verbs, stop) > 6 {
+		b.Pass(3 * time.Second)
+		if verbs := head.Verbs(); !slices.Contains(verbs, stop) || slices.Index(verbs, stop) > 6 {
 			t.Errorf("beside submissions of 3 s it was stopped by %v", verbs)
 		}
-		b.pass(20 * time.Second)
+		b.Pass(20 * time.Second)
 		for _, job := range []string{"b", "c", "d", "e"} {
 			if b.last(job).Submitted.IsZero() {
 				t.Errorf("%s was not submitted", job)

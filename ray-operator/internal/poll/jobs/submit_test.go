@@ -21,35 +21,35 @@ func misfortunes() map[string]misfortune {
 	return map[string]misfortune{
 		"all is well": {want: []verb{session, submit, look}},
 		"the reply is lost after it was taken": {
-			befalls: map[verb][]fault{submit: {{unheard: true}}},
+			befalls: map[verb][]fault{submit: {{Unheard: true}}},
 			want:    []verb{session, submit, session, look},
 		},
 		"the submission is lost": {
-			befalls: map[verb][]fault{submit: {{lost: true}}},
+			befalls: map[verb][]fault{submit: {{Lost: true}}},
 			want:    []verb{session, submit, session, look, submit, look},
 		},
 		"the head hangs": {
-			befalls: map[verb][]fault{submit: {{hung: true}}},
+			befalls: map[verb][]fault{submit: {{Hung: true}}},
 			want:    []verb{session, submit, session, look, submit, look},
 		},
 		"it comes late, when it was given up": {
-			befalls: map[verb][]fault{submit: {{late: timeout + 2*time.Second}}},
+			befalls: map[verb][]fault{submit: {{Late: timeout + 2*time.Second}}},
 			want:    []verb{session, submit, session, look, submit, look},
 		},
 		"it comes while it is looked for": {
-			befalls: map[verb][]fault{submit: {{late: timeout + 700*time.Millisecond}}, look: {{late: time.Second}}},
+			befalls: map[verb][]fault{submit: {{Late: timeout + 700*time.Millisecond}}, look: {{Late: time.Second}}},
 			want:    []verb{session, submit, session, look},
 		},
 		"it comes twice": {
-			befalls: map[verb][]fault{submit: {{twice: true}}},
+			befalls: map[verb][]fault{submit: {{Twice: true}}},
 			want:    []verb{session, submit, look},
 		},
 		"the answer is nonsense": {
-			befalls: map[verb][]fault{submit: {{err: failure(headclient.Protocol)}}},
+			befalls: map[verb][]fault{submit: {{Err: failure(headclient.Protocol)}}},
 			want:    []verb{session, submit, session, look, submit, look},
 		},
 		"all is lost for a while": {
-			befalls: map[verb][]fault{session: {{lost: true}, {hung: true}}, submit: {{unheard: true}}, look: {{lost: true}, {unheard: true}}},
+			befalls: map[verb][]fault{session: {{Lost: true}, {Hung: true}}, submit: {{Unheard: true}}, look: {{Lost: true}, {Unheard: true}}},
 			want:    []verb{session, session, session, submit, session, look, session, look, session, look},
 		},
 		"it is there": {
@@ -72,13 +72,13 @@ func TestSubmittedOnce(t *testing.T) {
 					c.change(head)
 				}
 				for verb, faults := range c.befalls {
-					head.faults[verb] = slices.Clone(faults)
+					head.Faults[verb] = slices.Clone(faults)
 				}
 				b.Want(name("a"), wanted("a", nil))
-				b.pass(30 * time.Second)
+				b.Pass(30 * time.Second)
 				// The manages that only tell how often it is asked about.
 				want := append(slices.Clone(c.want), look)
-				if got := head.verbs(); !slices.Equal(withoutRepeatedLooks(got), withoutRepeatedLooks(want)) {
+				if got := head.Verbs(); !slices.Equal(withoutRepeatedLooks(got), withoutRepeatedLooks(want)) {
 					t.Errorf("calls: %v", got)
 				}
 				answer := b.last("a")
@@ -117,7 +117,7 @@ func obstacles() map[string]obstacle {
 		},
 		"the permit is over when the head answers": {
 			want:   func(w *Want) { w.Until = time.Now().Add(3 * time.Second) },
-			change: func(h *scripted) { h.always[session] = fault{late: 3 * time.Second} },
+			change: func(h *scripted) { h.Always[session] = fault{Late: 3 * time.Second} },
 			right:  unknown,
 		},
 		"it is to end": {
@@ -146,12 +146,12 @@ func TestNotSubmitted(t *testing.T) {
 					c.change(head)
 				}
 				b.Want(name("a"), wanted("a", c.want))
-				b.pass(30 * time.Second)
+				b.Pass(30 * time.Second)
 				if answer := b.last("a"); !c.right(answer) || answer.Failure != "" || answer.At.IsZero() {
 					t.Errorf("%+v", answer)
 				}
-				if n := head.count(submit) + head.count(stop) + head.count(kill); n > 0 || head.count(session) < 1 {
-					t.Errorf("calls: %v", head.verbs())
+				if n := head.Count(submit) + head.Count(stop) + head.Count(kill); n > 0 || head.Count(session) < 1 {
+					t.Errorf("calls: %v", head.Verbs())
 				}
 			})
 		})
@@ -164,17 +164,17 @@ func TestHeadReplacedBetweenSessionAndSubmission(t *testing.T) {
 	play(t, func(t *testing.T, b *bench) {
 		head := b.head("a:1")
 		b.Want(name("a"), wanted("a", func(w *Want) { w.ID = "" }))
-		b.pass(time.Second)
+		b.Pass(time.Second)
 		head.replace("s2")
 		b.Want(name("a"), wanted("a", nil))
-		b.pass(time.Minute)
+		b.Pass(time.Minute)
 		if answer := b.last("a"); answer.Session.Name != "s2" || answer.Known || !answer.Submitted.IsZero() {
 			t.Errorf("%+v", answer)
 		}
 		if len(head.begun) > 0 {
 			t.Errorf("runs: %v", head.begun)
 		}
-		if n := head.count(submit); n > 1 {
+		if n := head.Count(submit); n > 1 {
 			t.Errorf("%d submissions, of which only the first could break", n)
 		}
 	})
@@ -185,12 +185,12 @@ func TestPermitIsRenewed(t *testing.T) {
 	play(t, func(t *testing.T, b *bench) {
 		head := b.head("a:1")
 		b.Want(name("a"), wanted("a", func(w *Want) { w.Until = time.Time{} }))
-		b.pass(2 * time.Minute)
-		if n := head.count(submit); n > 0 {
+		b.Pass(2 * time.Minute)
+		if n := head.Count(submit); n > 0 {
 			t.Fatalf("%d submissions without a permit", n)
 		}
 		b.Want(name("a"), wanted("a", nil))
-		b.pass(time.Millisecond)
+		b.Pass(time.Millisecond)
 		if answer := b.last("a"); !answer.Known || answer.Submitted.IsZero() {
 			t.Errorf("%+v", answer)
 		}
@@ -202,11 +202,11 @@ func TestPermitAfterTheSubmission(t *testing.T) {
 	play(t, func(t *testing.T, b *bench) {
 		head := b.head("a:1")
 		b.Want(name("a"), wanted("a", nil))
-		b.pass(2 * time.Minute)
-		head.verbs()
+		b.Pass(2 * time.Minute)
+		head.Verbs()
 		b.Want(name("a"), wanted("a", nil))
-		b.pass(time.Millisecond)
-		if verbs := head.verbs(); len(verbs) > 0 {
+		b.Pass(time.Millisecond)
+		if verbs := head.Verbs(); len(verbs) > 0 {
 			t.Errorf("calls: %v", verbs)
 		}
 	})
@@ -218,10 +218,10 @@ func TestConversationGoesOn(t *testing.T) {
 		head := b.head("a:1")
 		for _, id := range []string{"", "first", "second"} {
 			b.Want(name("a"), wanted("a", func(w *Want) { w.ID, w.Submission.ID = id, id }))
-			b.pass(time.Second)
+			b.Pass(time.Second)
 		}
-		if head.dialed != 1 || head.count(submit) != 2 {
-			t.Errorf("%d conversations, calls: %v", head.dialed, head.verbs())
+		if head.Dialed != 1 || head.Count(submit) != 2 {
+			t.Errorf("%d conversations, calls: %v", head.Dialed, head.Verbs())
 		}
 	})
 }
@@ -230,7 +230,7 @@ func TestConversationGoesOn(t *testing.T) {
 // or until it was withdrawn, is not sent.
 func TestPermitIsLookedAtLast(t *testing.T) {
 	for what, then := range map[string]func(b *bench){
-		"over":      func(b *bench) { b.pass(2 * time.Minute) },
+		"over":      func(b *bench) { b.Pass(2 * time.Minute) },
 		"forgotten": func(b *bench) { b.Forget(name("a")) },
 		"to end":    func(b *bench) { b.Want(name("a"), wanted("a", func(w *Want) { w.Stop = true })) },
 		"withdrawn": func(b *bench) { b.Want(name("a"), wanted("a", func(w *Want) { w.Submission = nil })) },
@@ -238,22 +238,22 @@ func TestPermitIsLookedAtLast(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			play(t, func(t *testing.T, b *bench) {
 				head := b.head("a:1")
-				head.always[session] = fault{late: time.Second}
+				head.Always[session] = fault{Late: time.Second}
 				b.Want(name("a"), wanted("a", nil))
 				b.Want(name("b"), wanted("b", func(w *Want) { w.Submission = nil }))
-				b.pass(500 * time.Millisecond)
+				b.Pass(500 * time.Millisecond)
 				for range slots - 1 { // the call under way has the last one
 					b.quick <- struct{}{}
 				}
-				b.pass(time.Millisecond)
+				b.Pass(time.Millisecond)
 				go func() { b.quick <- struct{}{} }() // takes it when that ends, before the next call
-				b.pass(time.Second)
+				b.Pass(time.Second)
 				then(b)
 				for range slots {
 					<-b.quick
 				}
-				b.pass(30 * time.Second)
-				if n := head.count(submit); n > 0 {
+				b.Pass(30 * time.Second)
+				if n := head.Count(submit); n > 0 {
 					t.Errorf("%d submissions", n)
 				}
 				if what != "forgotten" && b.last("a").Asked.IsZero() {
@@ -273,13 +273,13 @@ func TestForeignRunIsLeftAlone(t *testing.T) {
 				head := b.head("a:1")
 				head.jobs["run-of-a"] = headclient.Job{ID: "run-of-a", Status: headclient.JobRunning, Metadata: map[string]string{MetadataPayload: "another"}}
 				b.Want(name("a"), wanted("a", func(w *Want) { w.Stop = what == "at the stop" }))
-				b.pass(time.Second)
+				b.Pass(time.Second)
 				if answer := b.last("a"); !answer.Foreign || !answer.Submitted.IsZero() || answer.Job.Status != headclient.JobRunning {
 					t.Errorf("%+v", answer)
 				}
 				b.Want(name("a"), wanted("a", func(w *Want) { w.Stop = true }))
-				b.pass(time.Minute)
-				if verbs := head.verbs(); !slices.Equal(verbs, found) {
+				b.Pass(time.Minute)
+				if verbs := head.Verbs(); !slices.Equal(verbs, found) {
 					t.Errorf("calls: %v", verbs)
 				}
 			})
@@ -293,13 +293,13 @@ func TestRefusalIsFinal(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			play(t, func(t *testing.T, b *bench) {
 				head := b.head("a:1")
-				head.always[submit] = fault{err: failure(kind)}
+				head.Always[submit] = fault{Err: failure(kind)}
 				b.Want(name("a"), wanted("a", nil))
-				b.pass(time.Minute)
+				b.Pass(time.Minute)
 				if answer := b.last("a"); answer.Refused != "because" || answer.Failure != "" || !answer.Submitted.IsZero() {
 					t.Errorf("%+v", answer)
 				}
-				if verbs := head.verbs(); !slices.Equal(verbs, []verb{session, submit}) {
+				if verbs := head.Verbs(); !slices.Equal(verbs, []verb{session, submit}) {
 					t.Errorf("calls: %v", verbs)
 				}
 			})
@@ -312,15 +312,15 @@ func TestLostInTheSameSession(t *testing.T) {
 	play(t, func(t *testing.T, b *bench) {
 		head := b.head("a:1")
 		b.Want(name("a"), wanted("a", nil))
-		b.pass(time.Second)
-		b.wakes()
+		b.Pass(time.Second)
+		b.Woken()
 		head.set(func(h *scripted) { clear(h.jobs) })
-		b.pass(5 * time.Second)
+		b.Pass(5 * time.Second)
 		answer := b.last("a")
-		if answer.Known || answer.Submitted.IsZero() || answer.Asked.IsZero() || b.wakes()["a"] != 1 {
+		if answer.Known || answer.Submitted.IsZero() || answer.Asked.IsZero() || b.Woken()["a"] != 1 {
 			t.Errorf("%+v", answer)
 		}
-		if n := head.count(submit); n != 1 {
+		if n := head.Count(submit); n != 1 {
 			t.Errorf("%d submissions", n)
 		}
 	})
@@ -331,14 +331,14 @@ func TestLostInTheSameSession(t *testing.T) {
 func TestUnknownBeforeItWasTaken(t *testing.T) {
 	play(t, func(t *testing.T, b *bench) {
 		head := b.head("a:1")
-		head.faults[submit] = []fault{{lost: true}}
-		head.faults[look] = []fault{{}, {lost: true}} // it looks before it tries again
+		head.Faults[submit] = []fault{{Lost: true}}
+		head.Faults[look] = []fault{{}, {Lost: true}} // it looks before it tries again
 		b.Want(name("a"), wanted("a", nil))
-		b.pass(600 * time.Millisecond)
+		b.Pass(600 * time.Millisecond)
 		if answer := b.last("a"); answer.Submitted.IsZero() || answer.Known || !answer.Asked.IsZero() || answer.Failure != headclient.Unavailable {
 			t.Errorf("%+v", answer)
 		}
-		b.pass(5 * time.Second)
+		b.Pass(5 * time.Second)
 		if answer := b.last("a"); !answer.Known || answer.Asked.IsZero() || answer.Failure != "" {
 			t.Errorf("%+v", answer)
 		}
@@ -349,15 +349,15 @@ func TestUnknownBeforeItWasTaken(t *testing.T) {
 func TestOperatorReplaced(t *testing.T) {
 	play(t, func(t *testing.T, b *bench) {
 		head := b.head("a:1")
-		head.faults[submit] = []fault{{hung: true}, {unheard: true}}
+		head.Faults[submit] = []fault{{Hung: true}, {Unheard: true}}
 		for range 3 {
 			b.Want(name("a"), wanted("a", nil))
-			b.pass(timeout / 2)
-			b.end()
+			b.Pass(timeout / 2)
+			b.End()
 			b.start()
 		}
 		b.Want(name("a"), wanted("a", nil))
-		b.pass(time.Second)
+		b.Pass(time.Second)
 		if answer := b.last("a"); answer.Submitted.IsZero() || !answer.Known {
 			t.Errorf("%+v", answer)
 		}
@@ -371,29 +371,29 @@ func TestOperatorReplaced(t *testing.T) {
 func TestForgottenDuringACall(t *testing.T) {
 	play(t, func(t *testing.T, b *bench) {
 		head := b.head("a:1")
-		head.always[submit] = fault{hung: true}
+		head.Always[submit] = fault{Hung: true}
 		b.Want(name("a"), wanted("a", nil))
-		b.pass(time.Second)
-		if head.underWay[1] != 1 {
-			t.Fatalf("%d calls are under way", head.underWay[1])
+		b.Pass(time.Second)
+		if head.UnderWay[1] != 1 {
+			t.Fatalf("%d calls are under way", head.UnderWay[1])
 		}
 		b.Forget(name("a"))
 		synctest.Wait()
-		if head.underWay[1] != 0 || head.closed != head.dialed {
-			t.Errorf("%d calls under way, %d of %d connections closed", head.underWay[1], head.closed, head.dialed)
+		if head.UnderWay[1] != 0 || head.Closed != head.Dialed {
+			t.Errorf("%d calls under way, %d of %d connections closed", head.UnderWay[1], head.Closed, head.Dialed)
 		}
 		if _, ok := b.Last(name("a"), place("a:1").Head, "run-of-a"); ok {
 			t.Error("something is known of it")
 		}
 		// Beside another run the call goes on, because the conversation is that one's too.
 		b.Want(name("a"), wanted("a", nil))
-		b.pass(time.Second)
+		b.Pass(time.Second)
 		b.Want(name("b"), wanted("b", nil))
 		b.Forget(name("a"))
-		b.wakes()
-		head.set(func(h *scripted) { delete(h.always, submit) })
-		b.pass(time.Minute)
-		if wakes := b.wakes(); wakes["a"] > 0 || wakes["b"] == 0 || b.last("b").Submitted.IsZero() {
+		b.Woken()
+		head.set(func(h *scripted) { delete(h.Always, submit) })
+		b.Pass(time.Minute)
+		if wakes := b.Woken(); wakes["a"] > 0 || wakes["b"] == 0 || b.last("b").Submitted.IsZero() {
 			t.Errorf("wakes: %v", wakes)
 		}
 	})
@@ -403,14 +403,14 @@ func TestForgottenDuringACall(t *testing.T) {
 func TestLeaderEnds(t *testing.T) {
 	play(t, func(t *testing.T, b *bench) {
 		head := b.head("a:1")
-		head.always[submit] = fault{hung: true}
+		head.Always[submit] = fault{Hung: true}
 		b.Want(name("a"), wanted("a", nil))
-		b.pass(time.Second)
-		b.end()
-		head.verbs()
+		b.Pass(time.Second)
+		b.End()
+		head.Verbs()
 		b.Want(name("b"), wanted("b", nil))
-		b.pass(time.Minute)
-		if verbs := head.verbs(); len(verbs) > 0 {
+		b.Pass(time.Minute)
+		if verbs := head.Verbs(); len(verbs) > 0 {
 			t.Errorf("after the end: %v", verbs)
 		}
 		b.Forget(name("b"))
@@ -421,10 +421,10 @@ func TestLeaderEnds(t *testing.T) {
 func TestBeforeTheStart(t *testing.T) {
 	play(t, func(t *testing.T, b *bench) {
 		head := b.head("a:1")
-		early := New(func(at Place) (Head, error) { return b.dialHead(at, 0) }, nil, b.clock)
+		early := New(b.dialBy(0), nil, b.clock)
 		early.Want(name("a"), wanted("a", nil))
-		b.pass(time.Minute)
-		if head.dialed > 0 {
+		b.Pass(time.Minute)
+		if head.Dialed > 0 {
 			t.Error("a watch that was not started asks")
 		}
 		early.Forget(name("a"))

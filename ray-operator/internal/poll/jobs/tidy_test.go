@@ -19,8 +19,8 @@ func (s *scripted) submitted(id string, status headclient.JobStatus, ago time.Du
 }
 
 func (s *scripted) known() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Lock()
+	defer s.Unlock()
 	return strings.Join(slices.Sorted(maps.Keys(s.jobs)), " ")
 }
 
@@ -32,7 +32,7 @@ func gone(_ context.Context, cluster types.NamespacedName, submission headclient
 // TestTidy_ForgetsWhatIsAbandoned: once it is over for ten minutes, while a run of any job is wanted.
 func TestTidy_ForgetsWhatIsAbandoned(t *testing.T) {
 	play(t, func(t *testing.T, b *bench) {
-		b.end()
+		b.End()
 		b.abandoned = gone
 		b.start()
 		head := b.head("a:1")
@@ -40,12 +40,12 @@ func TestTidy_ForgetsWhatIsAbandoned(t *testing.T) {
 		head.submitted("gone-now", headclient.JobSucceeded, 0)
 		head.submitted("gone-runs", headclient.JobRunning, time.Hour)
 		head.submitted("kept", headclient.JobStopped, time.Hour)
-		b.pass(time.Hour)
+		b.Pass(time.Hour)
 		if have := head.known(); have != "gone-long gone-now gone-runs kept" {
 			t.Errorf("a head of which nothing is wanted knows %s", have)
 		}
 		b.Want(name("a"), wanted("a", nil))
-		b.pass(30 * time.Minute)
+		b.Pass(30 * time.Minute)
 		if have := head.known(); have != "gone-runs kept run-of-a" {
 			t.Errorf("it knows %s", have)
 		}
@@ -57,18 +57,18 @@ func TestTidy_ForgetsWhatIsAbandoned(t *testing.T) {
 // and go; and one that hangs then still takes submissions.
 func TestTidy_IsSeldomAndDelaysNoRun(t *testing.T) {
 	play(t, func(t *testing.T, b *bench) {
-		b.end()
+		b.End()
 		b.abandoned = gone
 		b.start()
 		head := b.head("a:1")
 		for range 60 {
 			b.Want(name("a"), wanted("a", nil))
-			b.pass(time.Minute)
+			b.Pass(time.Minute)
 			b.Forget(name("a"))
-			b.pass(time.Second)
+			b.Pass(time.Second)
 		}
 		lists := 0
-		for _, verb := range head.verbs() {
+		for _, verb := range head.Verbs() {
 			if verb == listAll {
 				lists++
 			}

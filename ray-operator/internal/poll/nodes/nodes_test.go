@@ -17,7 +17,7 @@ import (
 func TestNobodyIsAskedUnlessWanted(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
 		head := b.head("a:1")
-		b.pass(time.Minute)
+		b.Pass(time.Minute)
 		if n := head.count(asked); n != 0 {
 			t.Errorf("asked %d times", n)
 		}
@@ -27,7 +27,7 @@ func TestNobodyIsAskedUnlessWanted(t *testing.T) {
 		b.Want(cluster, target(nil))
 		b.Forget(cluster)
 		b.Forget(cluster)
-		b.pass(time.Minute)
+		b.Pass(time.Minute)
 		if n := head.count(asked); n > 1 {
 			t.Errorf("asked %d times after it was forgotten", n)
 		}
@@ -38,7 +38,7 @@ func TestHeadIsAskedAgainAndAgain(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
 		head := b.head("a:1", worker(1, headclient.Idle))
 		b.Want(cluster, target(nil))
-		b.pass(2 * time.Second)
+		b.Pass(2 * time.Second)
 		first := b.last()
 		if first.Failure != "" || len(first.Nodes) != 1 || first.Nodes["pod-1"].State != headclient.Idle || !first.Use.At.IsZero() {
 			t.Errorf("%+v", first)
@@ -46,7 +46,7 @@ func TestHeadIsAskedAgainAndAgain(t *testing.T) {
 		if _, ok := b.Last(cluster, "another head"); ok {
 			t.Error("another head's UID gets the answer")
 		}
-		b.pass(100 * time.Second)
+		b.Pass(100 * time.Second)
 		if n := head.count(asked); n < 9 || n > 13 {
 			t.Errorf("asked %d times in 102 s instead of each 10 s", n)
 		}
@@ -64,7 +64,7 @@ func TestConnectionIsNotKeptForLong(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
 		head := b.head("a:1", worker(1, headclient.Idle))
 		b.Want(cluster, target(func(w *Target) { w.Every = time.Minute }))
-		b.pass(5 * time.Minute)
+		b.Pass(5 * time.Minute)
 		dialed, closed := head.count(func(s *scripted) int { return s.dialed }), head.count(func(s *scripted) int { return s.closed })
 		if dialed < 4 || dialed != closed {
 			t.Errorf("%d connections, %d closed", dialed, closed)
@@ -77,16 +77,16 @@ func TestWakesOnlyForNews(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
 		head := b.head("a:1", worker(1, headclient.Idle), worker(2, headclient.Running))
 		b.Want(cluster, target(nil))
-		b.pass(2 * time.Second)
+		b.Pass(2 * time.Second)
 		if n := b.wakes(); n != 1 {
 			t.Errorf("%d wakes for the first answer", n)
 		}
 		for range 20 {
 			b.Want(cluster, target(nil))
 			head.node(0, headclient.Running)
-			b.pass(11 * time.Second)
+			b.Pass(11 * time.Second)
 			head.node(0, headclient.Idle)
-			b.pass(11 * time.Second)
+			b.Pass(11 * time.Second)
 		}
 		if n := b.wakes(); n != 0 {
 			t.Errorf("%d wakes without news", n)
@@ -99,7 +99,7 @@ func TestWakesOnlyForNews(t *testing.T) {
 			"another node goes": func(s *scripted) { s.state.Nodes[1].State = headclient.Dead },
 		} {
 			head.set(change)
-			b.pass(12 * time.Second)
+			b.Pass(12 * time.Second)
 			if n := b.wakes(); n != 1 {
 				t.Errorf("%s: %d wakes", name, n)
 			}
@@ -107,7 +107,7 @@ func TestWakesOnlyForNews(t *testing.T) {
 				s.err = nil
 				s.state.Nodes = []headclient.Node{worker(1, headclient.Idle), worker(2, headclient.Running)}
 			})
-			b.pass(32 * time.Second)
+			b.Pass(32 * time.Second)
 			b.wakes()
 		}
 	})
@@ -122,20 +122,20 @@ func TestNodeIsToldToLeaveUntilItDoes(t *testing.T) {
 			w.Drains = []Drain{{Pod: "pod-1", Reason: headclient.Preemption, Deadline: deadline}, {Pod: "never-joined", Reason: headclient.Preemption}}
 		})
 		b.Want(cluster, wanted)
-		b.pass(10 * time.Millisecond)
+		b.Pass(10 * time.Millisecond)
 		if n := head.count(drained); n != 1 {
 			t.Errorf("told %d times at once", n)
 		}
-		b.pass(5 * time.Second)
+		b.Pass(5 * time.Second)
 		if n := head.count(drained); n < 15 {
 			t.Errorf("a head that does not seem to hear is told %d times in 5 s", n)
 		}
 		head.set(func(s *scripted) { s.stays = false })
-		b.pass(2 * time.Second)
+		b.Pass(2 * time.Second)
 		told := head.count(drained)
 		b.wakes()
 		before := head.count(asked)
-		b.pass(30 * time.Second)
+		b.Pass(30 * time.Second)
 		if n := head.count(drained); n != told {
 			t.Errorf("a node that drains is told %d times more", n-told)
 		}
@@ -146,12 +146,12 @@ func TestNodeIsToldToLeaveUntilItDoes(t *testing.T) {
 			t.Errorf("it is %s", state)
 		}
 		head.node(0, headclient.Dead)
-		b.pass(2 * time.Second)
+		b.Pass(2 * time.Second)
 		if answer := b.last(); answer.Nodes["pod-1"].State != headclient.Dead || b.wakes() != 1 {
 			t.Errorf("its death is not told: %+v", answer.Nodes)
 		}
 		before = head.count(asked)
-		b.pass(100 * time.Second)
+		b.Pass(100 * time.Second)
 		if n := head.count(asked) - before; n > 13 {
 			t.Errorf("asked %d times in 100 s, though all that should leave has left", n)
 		}
@@ -163,11 +163,11 @@ func TestNewsIsActedOnAtOnce(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
 		head := b.head("a:1", worker(1, headclient.Idle))
 		b.Want(cluster, target(func(w *Target) { w.Every = time.Hour }))
-		b.pass(time.Minute)
+		b.Pass(time.Minute)
 		b.Want(cluster, target(func(w *Target) {
 			w.Every, w.Drains = time.Hour, []Drain{{Pod: "pod-1", Reason: headclient.IdleTermination}}
 		}))
-		b.pass(time.Millisecond)
+		b.Pass(time.Millisecond)
 		if n := head.count(drained); n != 1 {
 			t.Errorf("told %d times", n)
 		}
@@ -181,7 +181,7 @@ func TestRefusalIsKept(t *testing.T) {
 		b.Want(cluster, target(func(w *Target) {
 			w.Drains = []Drain{{Pod: "pod-1", Reason: headclient.IdleTermination}}
 		}))
-		b.pass(10 * time.Second)
+		b.Pass(10 * time.Second)
 		if node := b.last().Nodes["pod-1"]; node.Refused != "no longer idle" || b.wakes() != 1 {
 			t.Errorf("%+v", node)
 		}
@@ -189,7 +189,7 @@ func TestRefusalIsKept(t *testing.T) {
 			t.Errorf("asked to leave %d times in 10 s", n)
 		}
 		head.set(func(s *scripted) { s.refuse = "" })
-		b.pass(2 * time.Second)
+		b.Pass(2 * time.Second)
 		if node := b.last().Nodes["pod-1"]; node.Refused != "" || node.State != headclient.Draining {
 			t.Errorf("%+v", node)
 		}
@@ -201,12 +201,12 @@ func TestFailedDrainIsAFailureOfTheHead(t *testing.T) {
 		head := b.head("a:1", worker(1, headclient.Running))
 		head.drainErr = &headclient.Error{Kind: headclient.Timeout, Err: context.DeadlineExceeded}
 		b.Want(cluster, target(func(w *Target) { w.Drains = []Drain{{Pod: "pod-1", Reason: headclient.Preemption}} }))
-		b.pass(time.Second)
+		b.Pass(time.Second)
 		if answer := b.last(); answer.Failure != headclient.Timeout || answer.Nodes["pod-1"].State != headclient.Running {
 			t.Errorf("%+v", answer)
 		}
 		head.set(func(s *scripted) { s.drainErr = nil })
-		b.pass(30 * time.Second)
+		b.Pass(30 * time.Second)
 		if answer := b.last(); answer.Failure != "" || answer.Nodes["pod-1"].State != headclient.Draining {
 			t.Errorf("%+v", answer)
 		}
@@ -218,12 +218,12 @@ func TestNodeIsResizedUntilItIs(t *testing.T) {
 		head := b.head("a:1", worker(1, headclient.Running), worker(2, headclient.Dead))
 		two := map[string]float64{"CPU": 2}
 		b.Want(cluster, target(func(w *Target) { w.Resizes = []Resize{{Pod: "pod-1", Resources: two}, {Pod: "pod-2", Resources: two}} }))
-		b.pass(30 * time.Second)
+		b.Pass(30 * time.Second)
 		if n := head.count(resized); n != 1 || b.last().Nodes["pod-1"].Total["CPU"] != 2 {
 			t.Errorf("resized %d times: %+v", n, b.last().Nodes)
 		}
 		head.set(func(s *scripted) { s.refuse, s.state.Nodes[0].Total = "unit", map[string]float64{"CPU": 1, "GPU": 1} })
-		b.pass(30 * time.Second)
+		b.Pass(30 * time.Second)
 		if node := b.last().Nodes["pod-1"]; node.Refused == "" || node.Total["CPU"] != 1 || len(node.Total) != 1 {
 			t.Errorf("%+v", node)
 		}
@@ -235,23 +235,23 @@ func TestNoAnswerIsNotAnEmptyOne(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
 		head := b.head("a:1", worker(1, headclient.Idle))
 		b.Want(cluster, target(func(w *Target) { w.Activity = true }))
-		b.pass(2 * time.Second)
+		b.Pass(2 * time.Second)
 		good := b.last()
 		b.wakes()
 		refused := &headclient.Error{Kind: headclient.Unauthenticated, Err: errors.New("no")}
 		head.set(func(s *scripted) { s.err = refused })
-		b.pass(11 * time.Second)
+		b.Pass(11 * time.Second)
 		want := good
 		want.Failure, want.Err, want.FailingSince = headclient.Unauthenticated, refused, b.last().FailingSince
 		if diff := cmp.Diff(want, b.last(), cmpopts.EquateErrors()); diff != "" || want.FailingSince.Before(good.At) || b.wakes() != 1 {
 			t.Errorf("since %s: %s", want.FailingSince, diff)
 		}
-		b.pass(10 * time.Minute)
+		b.Pass(10 * time.Minute)
 		if diff := cmp.Diff(want, b.last(), cmpopts.EquateErrors()); diff != "" || b.wakes() != 0 {
 			t.Errorf("while it fails: %s", diff)
 		}
 		head.set(func(s *scripted) { s.err = nil })
-		b.pass(40 * time.Second)
+		b.Pass(40 * time.Second)
 		if well := b.last(); well.Failure != "" || well.Err != nil || !well.FailingSince.IsZero() || b.wakes() != 1 {
 			t.Errorf("%+v", well)
 		}
@@ -263,12 +263,12 @@ func TestFailingHeadIsAskedLessOften(t *testing.T) {
 		head := b.head("a:1")
 		head.err = &headclient.Error{Kind: headclient.Unavailable, Err: errors.New("no")}
 		b.Want(cluster, target(func(w *Target) { w.Every = time.Second }))
-		b.pass(10 * time.Second)
+		b.Pass(10 * time.Second)
 		if n := head.count(asked); n < 3 || n > 6 {
 			t.Errorf("asked %d times in the first 10 s", n)
 		}
 		before := head.count(asked)
-		b.pass(10 * time.Minute)
+		b.Pass(10 * time.Minute)
 		if n := head.count(asked) - before; n < 18 || n > 30 {
 			t.Errorf("asked %d times in the 10 min after", n)
 		}
@@ -281,7 +281,7 @@ func TestFailingHeadIsAskedLessOften(t *testing.T) {
 func TestNobodyThere(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
 		b.Want(cluster, target(nil))
-		b.pass(2 * time.Second)
+		b.Pass(2 * time.Second)
 		if answer := b.last(); answer.Failure != headclient.Unavailable || !answer.At.IsZero() {
 			t.Errorf("%+v", answer)
 		}
@@ -298,12 +298,12 @@ func TestHungHeadsDelayNobody(t *testing.T) {
 		}
 		head := b.head("a:1", worker(1, headclient.Idle))
 		b.Want(cluster, target(func(w *Target) { w.Every = time.Second }))
-		b.pass(100 * time.Second)
+		b.Pass(100 * time.Second)
 		if n := head.count(asked); n < 95 {
 			t.Errorf("asked %d times in 100 s instead of each second", n)
 		}
 		b.Want(cluster, target(func(w *Target) { w.Drains = []Drain{{Pod: "pod-1", Reason: headclient.Preemption}} }))
-		b.pass(time.Millisecond)
+		b.Pass(time.Millisecond)
 		if head.count(drained) != 1 {
 			t.Error("a drain was held up")
 		}
@@ -315,9 +315,9 @@ func TestForgettingEndsACallUnderWay(t *testing.T) {
 		head := b.head("a:1")
 		head.hung = true
 		b.Want(cluster, target(nil))
-		b.pass(2 * time.Second)
+		b.Pass(2 * time.Second)
 		b.Forget(cluster)
-		b.pass(time.Millisecond)
+		b.Pass(time.Millisecond)
 		if n := head.count(func(s *scripted) int { return s.closed }); n != 1 {
 			t.Errorf("%d connections were closed", n)
 		}
@@ -330,14 +330,14 @@ func TestAnotherHeadStartsAnew(t *testing.T) {
 		b.head("a:1", worker(1, headclient.Idle))
 		next := b.head("b:1", worker(2, headclient.Idle))
 		b.Want(cluster, target(nil))
-		b.pass(2 * time.Second)
+		b.Pass(2 * time.Second)
 		b.Want(cluster, target(func(w *Target) { w.Head, w.Address = "next", "b:1" }))
 		for _, head := range []types.UID{"head", "next"} {
 			if answer, ok := b.Last(cluster, head); ok {
 				t.Errorf("%s is said to have answered %+v", head, answer)
 			}
 		}
-		b.pass(2 * time.Second)
+		b.Pass(2 * time.Second)
 		answer, ok := b.Last(cluster, "next")
 		if _, listed := answer.Nodes["pod-2"]; !ok || !listed || len(answer.Nodes) != 1 {
 			t.Errorf("%+v, %v", answer, ok)
@@ -348,7 +348,7 @@ func TestAnotherHeadStartsAnew(t *testing.T) {
 		if _, ok := b.Last(cluster, "next"); ok {
 			t.Error("a head that was asked without a token is taken for one that asks for it")
 		}
-		b.pass(2 * time.Second)
+		b.Pass(2 * time.Second)
 		if next.token == nil {
 			t.Error("its token is not asked for")
 		}
@@ -369,20 +369,20 @@ func TestToken_IsReadOnceForAHead(t *testing.T) {
 				t.Errorf("%s: the token was read %d times, want %d", when, reads, want)
 			}
 		}
-		b.pass(time.Hour)
+		b.Pass(time.Hour)
 		is("at rest", 1)
 		fails := func(kind headclient.Kind) {
 			head.set(func(s *scripted) { s.err = &headclient.Error{Kind: kind, Act: "ask", Err: context.Canceled} })
 		}
 		fails(headclient.Unavailable)
-		b.pass(10 * time.Minute)
+		b.Pass(10 * time.Minute)
 		is("while the head is away", 1)
 		fails(headclient.Unauthenticated)
-		b.pass(time.Minute)
+		b.Pass(time.Minute)
 		head.set(func(s *scripted) { s.err = nil })
-		b.pass(time.Minute)
+		b.Pass(time.Minute)
 		again := reads
-		b.pass(time.Hour)
+		b.Pass(time.Hour)
 		is("at rest again", again)
 		if answer, ok := b.Last(cluster, "head"); !ok || answer.Failure != "" || again < 2 {
 			t.Errorf("once the token was refused it was read %d times: %+v", again, answer)
@@ -394,11 +394,11 @@ func TestNothingRunsAfterTheEnd(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
 		head := b.head("a:1")
 		b.Want(cluster, target(nil))
-		b.pass(2 * time.Second)
-		b.end()
+		b.Pass(2 * time.Second)
+		b.End()
 		before := head.count(asked)
 		b.Want(cluster, target(nil))
-		b.pass(time.Minute)
+		b.Pass(time.Minute)
 		if n := head.count(asked); n != before {
 			t.Errorf("asked %d times after the end", n-before)
 		}

@@ -2,17 +2,17 @@ package nodes
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/polltest"
 )
 
 var cluster = types.NamespacedName{Namespace: "team", Name: "demo"}
@@ -122,78 +122,51 @@ func worker(n byte, state headclient.NodeState) headclient.Node {
 	return headclient.Node{ID: headclient.NodeID{n}, Instance: "pod-" + string('0'+rune(n)), State: state}
 }
 
+// Problems implements polltest.Head.
+func (s *scripted) Problems() []string {
+	if s.dialed == s.closed {
+		return nil
+	}
+	return []string{fmt.Sprintf("%d connections, %d closed", s.dialed, s.closed)}
+}
+
 // bench is a running Watch over scripted heads by their addresses.
 type bench struct {
 	*Watch
+	*polltest.Bench
 	t     *testing.T
-	heads map[string]*scripted
-	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
-	end   func()
+	heads polltest.Heads[*scripted]
 }
 
 // run runs a test in a bubble of time with a started Watch, and holds it to leave no
 // goroutine and no connection.
 func run(t *testing.T, test func(t *testing.T, b *bench)) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &bench{t: t, heads: map[string]*scripted{}}
+		b := &bench{t: t}
 		b.Watch = New(func(address string, token headclient.Token, _ headclient.Trust) (Head, error) {
-			head := b.heads[address]
-			if head == nil {
-				return nil, &headclient.Error{Kind: headclient.Unavailable, Act: "dial", Err: context.Canceled}
+			head, err := b.heads.At(address)
+			if err != nil {
+				return nil, err
 			}
 			head.set(func(s *scripted) { s.dialed++; s.token = token })
 			return head, nil
 		}, clock.RealClock{})
-		b.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-		if err := b.Changes().Start(t.Context(), b.queue); err != nil {
-			t.Fatal(err)
-		}
-		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan struct{})
-		go func() {
-			defer close(ended)
-			if err := b.Start(ctx); err != nil {
-				t.Error(err)
-			}
-		}()
-		b.end = sync.OnceFunc(func() { stop(); <-ended })
-		synctest.Wait()
+		b.Bench = polltest.Start(t, b.Watch)
 		test(t, b)
-		b.end()
-		b.queue.ShutDown()
-		for address, head := range b.heads {
-			if head.dialed != head.closed {
-				t.Errorf("%s: %d connections, %d closed", address, head.dialed, head.closed)
-			}
+		b.End()
+		for _, problem := range b.heads.Problems() {
+			t.Error(problem)
 		}
 	})
 }
 
 // head adds a head with nodes at an address.
 func (b *bench) head(address string, nodes ...headclient.Node) *scripted {
-	b.heads[address] = &scripted{state: headclient.State{Nodes: nodes}}
-	return b.heads[address]
+	return b.heads.Put(address, &scripted{state: headclient.State{Nodes: nodes}})
 }
 
-// pass lets time go by.
-func (b *bench) pass(d time.Duration) {
-	timer := time.NewTimer(d)
-	<-timer.C
-	synctest.Wait()
-}
-
-// wakes counts the wakes since it was last asked.
-func (b *bench) wakes() int {
-	n := b.queue.Len()
-	for range n {
-		request, _ := b.queue.Get()
-		b.queue.Done(request)
-		if request.NamespacedName != cluster {
-			b.t.Errorf("%s was woken", request)
-		}
-	}
-	return n
-}
+// wakes counts the wakes of the cluster since it was last asked. No other object may have been woken.
+func (b *bench) wakes() int { return b.WokenOnly(b.t, cluster.Name) }
 
 // last is what is known of the cluster's head.
 func (b *bench) last() Answer {

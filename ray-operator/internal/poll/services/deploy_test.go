@@ -48,13 +48,13 @@ func TestWhenToDeploy(t *testing.T) {
 		"taken, to go and still there":     {config: changed(config("d1"), func(c *Config) { c.Taken, c.Drop = true, []string{"a"} }), there: []headclient.Application{ours, theirs}, puts: 1, names: []string{"theirs"}, taken: "d1"},
 		"taken, to go and going":           {config: changed(config("d1"), func(c *Config) { c.Taken, c.Drop = true, []string{"a"} }), there: []headclient.Application{but(ours, deleting), theirs}, names: []string{"theirs"}},
 		"taken, to go, came otherwise":     {config: changed(config("d1"), func(c *Config) { c.Taken, c.Drop = true, []string{"a"} }), there: []headclient.Application{but(ours, imperative)}, names: []string{"a"}},
-		"no reply to the first":            {config: config("d1", "a"), change: func(s *scripted) { s.faults[deploy] = []fault{{unheard: true}} }, there: []headclient.Application{theirs}, puts: 2, names: []string{"a", "theirs"}, taken: "d1"},
-		"the first does not arrive":        {config: config("d1", "a"), change: func(s *scripted) { s.faults[deploy] = []fault{{lost: true}, {hung: true}} }, there: []headclient.Application{theirs}, puts: 1, names: []string{"a", "theirs"}, taken: "d1"},
-		"the head is sorry for a moment":   {config: config("d1", "a"), change: func(s *scripted) { s.faults[deploy] = []fault{{err: failure(headclient.Unsupported)}} }, there: []headclient.Application{theirs}, puts: 1, names: []string{"a", "theirs"}, taken: "d1"},
-		"it is not known what came of it":  {config: config("d1", "a"), change: func(s *scripted) { s.faults[serving] = []fault{{}, {lost: true}} }, there: []headclient.Application{theirs}, puts: 1, names: []string{"a", "theirs"}, taken: "d1"},
-		"the head does not say who it is":  {config: config("d1", "a"), change: func(s *scripted) { s.always[session] = fault{err: failure(headclient.Unsupported)} }, there: []headclient.Application{theirs}, names: []string{"theirs"}},
-		"nobody knows what Serve does":     {config: config("d1", "a"), change: func(s *scripted) { s.always[serving] = fault{err: failure(headclient.Protocol)} }, there: []headclient.Application{theirs}, names: []string{"theirs"}},
-		"the controller is not found once": {config: config("d1", "a"), change: func(s *scripted) { s.faults[serving] = []fault{{blind: true}, {blind: true}} }, there: []headclient.Application{theirs}, puts: 1, names: []string{"a", "theirs"}, taken: "d1"},
+		"no reply to the first":            {config: config("d1", "a"), change: func(s *scripted) { s.Faults[deploy] = []fault{{Unheard: true}} }, there: []headclient.Application{theirs}, puts: 2, names: []string{"a", "theirs"}, taken: "d1"},
+		"the first does not arrive":        {config: config("d1", "a"), change: func(s *scripted) { s.Faults[deploy] = []fault{{Lost: true}, {Hung: true}} }, there: []headclient.Application{theirs}, puts: 1, names: []string{"a", "theirs"}, taken: "d1"},
+		"the head is sorry for a moment":   {config: config("d1", "a"), change: func(s *scripted) { s.Faults[deploy] = []fault{{Err: failure(headclient.Unsupported)}} }, there: []headclient.Application{theirs}, puts: 1, names: []string{"a", "theirs"}, taken: "d1"},
+		"it is not known what came of it":  {config: config("d1", "a"), change: func(s *scripted) { s.Faults[serving] = []fault{{}, {Lost: true}} }, there: []headclient.Application{theirs}, puts: 1, names: []string{"a", "theirs"}, taken: "d1"},
+		"the head does not say who it is":  {config: config("d1", "a"), change: func(s *scripted) { s.Always[session] = fault{Err: failure(headclient.Unsupported)} }, there: []headclient.Application{theirs}, names: []string{"theirs"}},
+		"nobody knows what Serve does":     {config: config("d1", "a"), change: func(s *scripted) { s.Always[serving] = fault{Err: failure(headclient.Protocol)} }, there: []headclient.Application{theirs}, names: []string{"theirs"}},
+		"the controller is not found once": {config: config("d1", "a"), change: func(s *scripted) { s.Faults[serving] = []fault{{Blind: true}, {Blind: true}} }, there: []headclient.Application{theirs}, puts: 1, names: []string{"a", "theirs"}, taken: "d1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(t *testing.T, b *bench) {
@@ -66,7 +66,7 @@ func TestWhenToDeploy(t *testing.T) {
 					head.set(c.change)
 				}
 				b.Want(cluster, wanted(c.config))
-				b.pass(time.Minute)
+				b.Pass(time.Minute)
 				if diff := cmp.Diff(c.names, head.names()); diff != "" || len(head.puts) != c.puts {
 					t.Errorf("deployed %q: %s", head.puts, diff)
 				}
@@ -90,20 +90,20 @@ func TestEmptyAnswerProvesNothing(t *testing.T) {
 		"taken":                   {config: changed(config("d1", "a"), taken), reads: 3},
 		"alone":                   {config: changed(config("d1", "a"), alone), reads: 1},
 		"alone, and taken":        {config: changed(changed(config("d1", "a"), alone), taken), reads: 3},
-		"a failure between":       {config: config("d1", "a"), faults: []fault{{}, {}, {lost: true}}, reads: 5},
-		"and not without a cause": {config: config("d1", "a"), faults: []fault{{}, {err: failure(headclient.Protocol)}}, reads: 4},
+		"a failure between":       {config: config("d1", "a"), faults: []fault{{}, {}, {Lost: true}}, reads: 5},
+		"and not without a cause": {config: config("d1", "a"), faults: []fault{{}, {Err: failure(headclient.Protocol)}}, reads: 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(t *testing.T, b *bench) {
 				head := b.head("a:1")
-				head.faults[serving] = c.faults
+				head.Faults[serving] = c.faults
 				b.Want(cluster, wanted(c.config))
 				reads, puts := head.asked()
 				for ; reads < c.reads; reads, puts = head.asked() {
 					if puts > 0 {
 						t.Fatalf("deployed after %d reads", reads)
 					}
-					b.pass(50 * time.Millisecond)
+					b.Pass(50 * time.Millisecond)
 				}
 				if puts != 1 {
 					t.Errorf("not deployed after %d reads", reads)
@@ -117,14 +117,14 @@ func TestEmptyAnswerProvesNothing(t *testing.T) {
 func TestEmptyAnswersAreCountedAnew(t *testing.T) {
 	play(t, func(t *testing.T, b *bench) {
 		head := b.head("a:1")
-		head.faults[serving] = []fault{{}, {}, {}, {}, {blind: true}, {blind: true}} // the fourth is after it
+		head.Faults[serving] = []fault{{}, {}, {}, {}, {Blind: true}, {Blind: true}} // the fourth is after it
 		b.Want(cluster, wanted(config("d1", "a")))
 		for _, puts := head.asked(); puts == 0; _, puts = head.asked() {
-			b.pass(50 * time.Millisecond)
+			b.Pass(50 * time.Millisecond)
 		}
 		head.add(application("theirs", string(ask("theirs"))))
 		head.set(func(s *scripted) { delete(s.apps, "a") })
-		b.pass(20 * time.Second)
+		b.Pass(20 * time.Second)
 		if diff := cmp.Diff([]string{"a", "theirs"}, head.names()); diff != "" || len(head.puts) != 2 {
 			t.Errorf("deployed %q: %s", head.puts, diff)
 		}
@@ -136,17 +136,17 @@ func TestTakenIsToldWithWhatCameOfIt(t *testing.T) {
 	play(t, func(t *testing.T, b *bench) {
 		head := b.head("a:1")
 		b.Want(cluster, wanted(changed(config("d1", "a"), alone)))
-		b.pass(time.Second)
+		b.Pass(time.Second)
 		if answer := b.last(); answer.Taken != "d1" || answer.Serving.Applications["a"].State != headclient.ApplicationRunning {
 			t.Errorf("%+v", answer)
 		}
-		head.set(func(s *scripted) { s.faults[serving] = []fault{{}, {lost: true}} })
+		head.set(func(s *scripted) { s.Faults[serving] = []fault{{}, {Lost: true}} })
 		b.Want(cluster, wanted(config("d2", "a", "b")))
-		b.pass(500 * time.Millisecond)
+		b.Pass(500 * time.Millisecond)
 		if answer := b.last(); answer.Taken != "d1" || len(answer.Serving.Applications) != 1 || answer.Failure != headclient.Unavailable {
 			t.Errorf("after what came of it was not heard: %+v", answer)
 		}
-		b.pass(5 * time.Second)
+		b.Pass(5 * time.Second)
 		if answer := b.last(); answer.Taken != "d2" || len(answer.Serving.Applications) != 2 || len(head.puts) != 2 {
 			t.Errorf("%+v", answer)
 		}
@@ -160,24 +160,24 @@ func TestNothingCountsInAnotherSession(t *testing.T) {
 		head := b.head("a:1")
 		head.add(application("a", string(ask("a"))))
 		b.Want(cluster, wanted(changed(config("d1", "a"), taken)))
-		b.pass(20 * time.Second)
+		b.Pass(20 * time.Second)
 		if len(head.puts) != 0 {
 			t.Errorf("deployed %q", head.puts)
 		}
 		head.replace("s2")
 		head.add(application("a", `{"name":"a"}`)) // as it may come from a store
-		b.pass(20 * time.Second)
+		b.Pass(20 * time.Second)
 		if len(head.puts) != 1 || b.last().Taken != "d1" {
 			t.Errorf("deployed %q: %+v", head.puts, b.last())
 		}
 		b.Want(cluster, wanted(config("d2", "a")))
-		head.set(func(s *scripted) { s.faults[deploy] = []fault{{err: failure(headclient.Refused)}} })
-		b.pass(20 * time.Second)
+		head.set(func(s *scripted) { s.Faults[deploy] = []fault{{Err: failure(headclient.Refused)}} })
+		b.Pass(20 * time.Second)
 		if answer := b.last(); answer.RefusedDigest != "d2" || answer.Refused != "because" || answer.Taken != "" && answer.Taken != "d1" {
 			t.Errorf("%+v", answer)
 		}
 		head.replace("s3")
-		b.pass(20 * time.Second)
+		b.Pass(20 * time.Second)
 		if answer := b.last(); answer.Taken != "d2" || answer.Refused != "" || answer.RefusedDigest != "" {
 			t.Errorf("%+v", answer)
 		}
@@ -189,11 +189,11 @@ func TestSameSessionGoesOn(t *testing.T) {
 	play(t, func(t *testing.T, b *bench) {
 		head := b.head("a:1")
 		b.Want(cluster, wanted(config("d1", "a")))
-		b.pass(20 * time.Second)
-		head.set(func(s *scripted) { s.life++ })
-		b.pass(20 * time.Second)
-		if answer := b.last(); len(head.puts) != 1 || answer.Taken != "d1" || answer.Failure != "" || head.dialed != 2 {
-			t.Errorf("deployed %q over %d connections: %+v", head.puts, head.dialed, answer)
+		b.Pass(20 * time.Second)
+		head.set(func(s *scripted) { s.Life++ })
+		b.Pass(20 * time.Second)
+		if answer := b.last(); len(head.puts) != 1 || answer.Taken != "d1" || answer.Failure != "" || head.Dialed != 2 {
+			t.Errorf("deployed %q over %d connections: %+v", head.puts, head.Dialed, answer)
 		}
 	})
 }
@@ -204,14 +204,14 @@ func TestRefusedIsNotSentAgain(t *testing.T) {
 		play(t, func(t *testing.T, b *bench) {
 			head := b.head("a:1")
 			head.add(application("theirs", string(ask("theirs"))))
-			head.always[deploy] = fault{err: failure(kind)}
+			head.Always[deploy] = fault{Err: failure(kind)}
 			b.Want(cluster, wanted(config("d1", "a")))
-			b.pass(time.Minute)
+			b.Pass(time.Minute)
 			if answer := b.last(); head.counts()[deploy] != 1 || answer.RefusedDigest != "d1" || answer.Refused != "because" || answer.Failure != "" {
 				t.Errorf("%+v", answer)
 			}
-			if b.wakes() != 1 || head.dialed != 1 {
-				t.Errorf("%d connections", head.dialed)
+			if b.Wakes() != 1 || head.Dialed != 1 {
+				t.Errorf("%d connections", head.Dialed)
 			}
 		})
 	}
@@ -222,22 +222,22 @@ func TestRefusalEnds(t *testing.T) {
 	play(t, func(t *testing.T, b *bench) {
 		head := b.head("a:1")
 		head.add(application("theirs", string(ask("theirs"))))
-		head.always[deploy] = fault{err: failure(headclient.Refused)}
+		head.Always[deploy] = fault{Err: failure(headclient.Refused)}
 		for _, digest := range []string{"d1", "d2", "d1"} {
 			b.Want(cluster, wanted(config(digest, "a")))
-			b.pass(10 * time.Second)
+			b.Pass(10 * time.Second)
 			if answer := b.last(); head.counts()[deploy] != 1 || answer.RefusedDigest != digest {
 				t.Errorf("%s: %+v", digest, answer)
 			}
 		}
 		b.Want(cluster, wanted(nil))
-		b.pass(10 * time.Second)
+		b.Pass(10 * time.Second)
 		if answer := b.last(); answer.Refused != "" || answer.RefusedDigest != "" {
 			t.Errorf("%+v", answer)
 		}
-		head.set(func(s *scripted) { clear(s.always) })
+		head.set(func(s *scripted) { clear(s.Always) })
 		b.Want(cluster, wanted(config("d1", "a")))
-		b.pass(10 * time.Second)
+		b.Pass(10 * time.Second)
 		if answer := b.last(); answer.Taken != "d1" || answer.Refused != "" {
 			t.Errorf("%+v", answer)
 		}
@@ -251,23 +251,23 @@ func TestForeignWins(t *testing.T) {
 		head := b.head("a:1")
 		head.add(application("theirs", `{"name":"theirs","route_prefix":"/a"}`))
 		b.Want(cluster, wanted(config("d1", "a")))
-		b.pass(20 * time.Second)
+		b.Pass(20 * time.Second)
 		const why = `application "theirs" of somebody else has the route /a`
 		if answer := b.last(); answer.Refused != why || answer.RefusedDigest != "d1" || len(head.puts) != 0 || answer.Failure != "" {
 			t.Errorf("%+v", answer)
 		}
 		head.set(func(s *scripted) { delete(s.apps, "theirs") })
-		b.pass(6 * time.Second)
+		b.Pass(6 * time.Second)
 		if answer := b.last(); answer.Refused != "" || answer.RefusedDigest != "" || answer.Taken != "d1" {
 			t.Errorf("%+v", answer)
 		}
 		head.add(but(application("a", string(ask("a"))), imperative)) // somebody takes its name
-		b.pass(12 * time.Second)
+		b.Pass(12 * time.Second)
 		if answer := b.last(); answer.Refused == "" || len(head.puts) != 1 {
 			t.Errorf("%+v", answer)
 		}
 		head.add(application("a", string(ask("a"))))
-		b.pass(6 * time.Second)
+		b.Pass(6 * time.Second)
 		if answer := b.last(); answer.Refused != "" || len(head.puts) != 1 {
 			t.Errorf("%+v", answer)
 		}
@@ -281,14 +281,14 @@ func TestBackAndForth(t *testing.T) {
 		head.add(application("a", string(ask("a"))))
 		first := changed(config("d1", "a"), taken)
 		b.Want(cluster, wanted(first))
-		b.pass(10 * time.Second)
+		b.Pass(10 * time.Second)
 		for range 2 { // after the record's word, and after its own
-			head.set(func(s *scripted) { s.always[deploy] = fault{unheard: true} })
+			head.set(func(s *scripted) { s.Always[deploy] = fault{Unheard: true} })
 			b.Want(cluster, wanted(&Config{Digest: "d2", Applications: map[string]json.RawMessage{"a": json.RawMessage(`{"name":"a","args":{"v":2}}`)}}))
-			b.pass(10 * time.Second)
-			head.set(func(s *scripted) { clear(s.always) })
+			b.Pass(10 * time.Second)
+			head.set(func(s *scripted) { clear(s.Always) })
 			b.Want(cluster, wanted(first))
-			b.pass(10 * time.Second)
+			b.Pass(10 * time.Second)
 			if now := string(head.apps["a"].Deployed); now != string(ask("a")) || b.last().Taken != "d1" {
 				t.Errorf("%s: %+v", now, b.last())
 			}
@@ -302,19 +302,19 @@ func TestWhatIsTakenAwayComesBack(t *testing.T) {
 		head := b.head("a:1")
 		head.add(application("theirs", string(ask("theirs"))))
 		b.Want(cluster, wanted(config("d1", "a")))
-		b.pass(10 * time.Second)
+		b.Pass(10 * time.Second)
 		for range 6 { // now and then it is there again at once
 			head.set(func(s *scripted) { delete(s.apps, "a") })
-			b.pass(6 * time.Second)
+			b.Pass(6 * time.Second)
 			if _, there := head.apps["a"]; !there {
 				t.Error("it did not come back")
 			}
-			b.pass(6 * time.Second)
+			b.Pass(6 * time.Second)
 		}
 		head.set(func(s *scripted) {
 			s.puts, s.more = nil, func(said *headclient.Serving) { delete(said.Applications, "a") }
 		})
-		b.pass(10 * time.Minute)
+		b.Pass(10 * time.Minute)
 		if n := len(head.puts); n < 15 || n > 30 {
 			t.Errorf("deployed %d times in 10 min", n)
 		}
@@ -326,14 +326,14 @@ func TestReplaced_ComesBack(t *testing.T) {
 	play(t, func(t *testing.T, b *bench) {
 		head := b.head("a:1")
 		b.Want(cluster, wanted(config("d1", "a")))
-		b.pass(time.Minute)
+		b.Pass(time.Minute)
 		replace := func(s *scripted) { s.apps["a"] = application("a", `{"name":"a","args":{"v":"theirs"}}`) }
 		head.set(replace)
-		b.pass(5 * time.Second)
+		b.Pass(5 * time.Second)
 		if now := string(head.apps["a"].Deployed); now != string(ask("a")) || len(head.puts) != 2 {
 			t.Fatalf("%s after %d deployments", now, len(head.puts))
 		}
-		b.pass(10 * time.Minute)
+		b.Pass(10 * time.Minute)
 		if len(head.puts) != 2 {
 			t.Errorf("what is unchanged was deployed %d times more", len(head.puts)-2)
 		}
@@ -344,7 +344,7 @@ func TestReplaced_ComesBack(t *testing.T) {
 				said.Applications["a"] = one
 			}
 		})
-		b.pass(10 * time.Minute)
+		b.Pass(10 * time.Minute)
 		if n := len(head.puts); n < 15 || n > 21 {
 			t.Errorf("deployed %d times in 10 min", n)
 		}
@@ -382,7 +382,7 @@ func TestRefusal_IsOfOneService(t *testing.T) {
 					b.Want(cluster, of(map[types.NamespacedName]*Config{good: ours, wrong: theirs}))
 				}
 				hold := func(when, digest, refused string, apps ...string) {
-					b.pass(20 * time.Second)
+					b.Pass(20 * time.Second)
 					well, ill := b.lastOf(good), b.lastOf(wrong)
 					if well.Taken != digest || well.Refused != "" || ill.RefusedDigest != refused {
 						t.Errorf("%s: %+v, %+v", when, well.Outcome, ill.Outcome)
@@ -413,16 +413,16 @@ func TestParts_GoOneByOne(t *testing.T) {
 	play(t, func(t *testing.T, b *bench) {
 		head := b.head("a:1")
 		b.Want(cluster, both(config("a1", "a"), config("b1", "b")))
-		b.pass(10 * time.Second)
+		b.Pass(10 * time.Second)
 		if len(head.puts) != 2 || b.lastOf(us).Taken != "a1" || b.lastOf(other).Taken != "b1" {
 			t.Fatalf("deployed %q", head.puts)
 		}
 		b.Want(cluster, both(config("a2", "a", "c"), config("b2", "b", "d")))
-		b.pass(10 * time.Second)
+		b.Pass(10 * time.Second)
 		if len(head.puts) != 4 || strings.Contains(head.puts[2], `"d"`) || !strings.Contains(head.puts[3], `"d"`) {
 			t.Errorf("deployed %q", head.puts[2:])
 		}
-		b.pass(time.Minute)
+		b.Pass(time.Minute)
 		if len(head.puts) != 4 {
 			t.Errorf("deployed again: %q", head.puts[4:])
 		}
@@ -454,18 +454,18 @@ func TestNeighbour_KeepsItsNameAndRoute(t *testing.T) {
 			play(t, func(t *testing.T, b *bench) {
 				b.head("a:1")
 				b.Want(cluster, both(route("a1", "a", "/a"), route("b1", "b", "/b")))
-				b.pass(10 * time.Second)
+				b.Pass(10 * time.Second)
 				b.Want(cluster, both(route("a1", "a", "/a"), c.clash))
-				b.pass(3 * time.Second)
+				b.Pass(3 * time.Second)
 				if answer := b.lastOf(other); answer.Refused != "" {
 					t.Errorf("told at once: %s", answer.Refused)
 				}
-				b.pass(10 * time.Second)
+				b.Pass(10 * time.Second)
 				if answer := b.lastOf(other); answer.Refused != c.why || b.last().Refused != "" {
 					t.Errorf("%s: %+v", c.why, answer.Outcome)
 				}
 				b.Want(cluster, both(c.freed, c.clash))
-				b.pass(10 * time.Second)
+				b.Pass(10 * time.Second)
 				if answer := b.lastOf(other); answer.Taken != "b2" || answer.Refused != "" || b.last().Taken != "a2" {
 					t.Errorf("%+v", answer.Outcome)
 				}

@@ -66,17 +66,17 @@ func TestLastLines(t *testing.T) {
 		if diff := cmp.Diff(map[string]string{"z": "end of z", "t0": "end of t0", "t1": "end of t1"}, b.last().LastLines); diff != "" {
 			t.Error(diff)
 		}
-		b.pass(time.Minute)
+		b.Pass(time.Minute)
 		if diff := cmp.Diff(want, b.last().LastLines); diff != "" || head.counts()[read] != 6 {
 			t.Error(diff)
 		}
-		b.wakes()
+		b.Wakes()
 		head.set(func(s *scripted) { s.lines[logOf("z2")] = "another end" })
 		head.add(ailing("z", "z2"), application("t0", string(ask("t0"))))
-		b.pass(6 * time.Second)
+		b.Pass(6 * time.Second)
 		want["z"] = "another end"
 		delete(want, "t0")
-		if diff := cmp.Diff(want, b.last().LastLines); diff != "" || head.counts()[read] != 1 || b.wakes() != 1 {
+		if diff := cmp.Diff(want, b.last().LastLines); diff != "" || head.counts()[read] != 1 || b.Wakes() != 1 {
 			t.Error(diff)
 		}
 	})
@@ -88,20 +88,20 @@ func TestLogThatCannotBeRead(t *testing.T) {
 		fault fault
 		tried int
 	}{
-		"there is none": {fault{err: failure(headclient.NotFound)}, 1},
-		"it hangs":      {fault{hung: true}, tries},
-		"it breaks":     {fault{lost: true}, tries},
+		"there is none": {fault{Err: failure(headclient.NotFound)}, 1},
+		"it hangs":      {fault{Hung: true}, tries},
+		"it breaks":     {fault{Lost: true}, tries},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(t *testing.T, b *bench) {
 				head := b.head("a:1")
 				head.add(ailing("a", "x"), ailing("b", "x"))
-				head.always[read] = c.fault
+				head.Always[read] = c.fault
 				b.Want(cluster, wanted(nil))
-				b.pass(2 * time.Minute)
+				b.Pass(2 * time.Minute)
 				answer := b.last()
-				if c.fault.err != nil && head.dialed != 1 {
-					t.Errorf("%d connections", head.dialed)
+				if c.fault.Err != nil && head.Dialed != 1 {
+					t.Errorf("%d connections", head.Dialed)
 				}
 				if n := head.counts()[read]; n != 2*c.tried || len(answer.LastLines) > 0 || answer.Failure != "" || time.Since(answer.At) > 6*time.Second {
 					t.Errorf("tried %d times: %+v", n, answer)

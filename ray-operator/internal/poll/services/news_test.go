@@ -113,26 +113,26 @@ func TestWakes(t *testing.T) {
 		head := b.head("a:1")
 		head.add(application("theirs", string(ask("theirs"))))
 		b.Want(cluster, wanted(nil))
-		b.pass(2 * time.Second)
-		if n := b.wakes(); n != 1 {
+		b.Pass(2 * time.Second)
+		if n := b.Wakes(); n != 1 {
 			t.Errorf("%d wakes for the first answer", n)
 		}
-		b.pass(time.Minute)
-		if n := b.wakes(); n != 0 {
+		b.Pass(time.Minute)
+		if n := b.Wakes(); n != 0 {
 			t.Errorf("%d wakes without news", n)
 		}
 		head.add(application("a", string(ask("a"))))
-		b.pass(6 * time.Second)
-		if n := b.wakes(); n != 1 {
+		b.Pass(6 * time.Second)
+		if n := b.Wakes(); n != 1 {
 			t.Errorf("%d wakes for an application that came", n)
 		}
-		head.set(func(s *scripted) { s.always[serving] = fault{hung: true} })
-		b.pass(12 * time.Second)
-		if n := b.wakes(); n != 1 {
+		head.set(func(s *scripted) { s.Always[serving] = fault{Hung: true} })
+		b.Pass(12 * time.Second)
+		if n := b.Wakes(); n != 1 {
 			t.Errorf("%d wakes for a failure", n)
 		}
-		b.pass(time.Minute)
-		if n := b.wakes(); n != 0 {
+		b.Pass(time.Minute)
+		if n := b.Wakes(); n != 0 {
 			t.Errorf("%d wakes for more of the same", n)
 		}
 	})

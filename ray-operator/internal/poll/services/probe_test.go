@@ -38,14 +38,14 @@ func TestProxiesAreAsked(t *testing.T) {
 		b.head("a:1").add(application("a", string(ask("a"))))
 		p, q := Probe{Pod: "p", Address: "p", Path: IdlePath}, Probe{Pod: "q", Address: "q", Path: IdlePath}
 		b.Want(cluster, wanted(config("d1", "a"), p, q))
-		b.pass(30 * time.Second)
+		b.Pass(30 * time.Second)
 		if n := b.proxies.asked["p"+IdlePath]; n < 6 || n > 8 || b.last().Probes[p].Times != n || b.last().Probes[q].Times != n {
 			t.Errorf("asked %d times in 30 s: %+v", n, b.last().Probes)
 		}
-		b.wakes()
+		b.Wakes()
 		b.Want(cluster, wanted(config("d1", "a"), q))
-		b.pass(2 * time.Second)
-		if replies := b.last().Probes; len(replies) != 1 || !replies[q].OK || b.wakes() != 0 {
+		b.Pass(2 * time.Second)
+		if replies := b.last().Probes; len(replies) != 1 || !replies[q].OK || b.Wakes() != 0 {
 			t.Errorf("%+v", replies)
 		}
 	})
@@ -62,16 +62,16 @@ func TestProxies_OfUsersCodeAreAskedLess(t *testing.T) {
 		want := wanted(config("d1", "a"), probes...)
 		want.Every = 3 * time.Second
 		b.Want(cluster, want)
-		b.pass(time.Minute)
+		b.Pass(time.Minute)
 		b.proxies.set(func(p *proxies) { clear(p.asked); p.most = 0 })
-		b.pass(5 * time.Minute)
+		b.Pass(5 * time.Minute)
 		if n := b.proxies.asked["p0/model"]; n < 20 || n > 45 {
 			t.Errorf("asked %d times in five minutes", n)
 		}
 		want.Every = time.Second // an upgrade
 		b.Want(cluster, want)
 		b.proxies.set(func(p *proxies) { clear(p.asked) })
-		b.pass(time.Minute)
+		b.Pass(time.Minute)
 		if n := b.proxies.asked["p0/model"]; n < 50 {
 			t.Errorf("asked %d times in a minute of an upgrade", n)
 		}
@@ -85,13 +85,13 @@ func TestProxies_AreAskedWhileTheHeadHangs(t *testing.T) {
 		head.add(application("a", string(ask("a"))))
 		p := Probe{Pod: "p", Address: "p", Path: IdlePath}
 		b.Want(cluster, wanted(config("d1", "a"), p))
-		b.pass(30 * time.Second)
-		head.set(func(h *scripted) { h.always[deploy] = fault{hung: true} })
+		b.Pass(30 * time.Second)
+		head.set(func(h *scripted) { h.Always[deploy] = fault{Hung: true} })
 		b.proxies.set(func(p *proxies) { p.errors["p"] = failure(headclient.Refused) })
-		b.wakes()
+		b.Wakes()
 		b.Want(cluster, wanted(config("d2", "a"), p))
-		b.pass(2 * time.Second)
-		if reply := b.last().Probes[p]; reply.OK || b.wakes() == 0 {
+		b.Pass(2 * time.Second)
+		if reply := b.last().Probes[p]; reply.OK || b.Wakes() == 0 {
 			t.Errorf("a proxy that fails is seen as %+v", reply)
 		}
 	})
@@ -103,17 +103,17 @@ func TestProxyThatFails(t *testing.T) {
 		b.head("a:1").add(application("a", string(ask("a"))))
 		p, q := Probe{Pod: "p", Address: "p", Path: IdlePath}, Probe{Pod: "q", Address: "q", Path: IdlePath}
 		b.Want(cluster, wanted(config("d1", "a"), p, q))
-		b.pass(30 * time.Second)
-		b.wakes()
+		b.Pass(30 * time.Second)
+		b.Wakes()
 		b.proxies.set(func(p *proxies) { p.errors["p"] = failure(headclient.Refused) })
-		b.pass(6 * time.Second)
-		if reply := b.last().Probes[p]; reply.OK || reply.Why != "because" || !b.last().Probes[q].OK || b.wakes() != 1 {
+		b.Pass(6 * time.Second)
+		if reply := b.last().Probes[p]; reply.OK || reply.Why != "because" || !b.last().Probes[q].OK || b.Wakes() != 1 {
 			t.Errorf("%+v", b.last().Probes)
 		}
-		b.pass(5 * time.Second) // now each second
-		b.wakes()
-		b.pass(10 * time.Second)
-		if reply := b.last().Probes[p]; reply.Times < 14 || b.wakes() != 0 {
+		b.Pass(5 * time.Second) // now each second
+		b.Wakes()
+		b.Pass(10 * time.Second)
+		if reply := b.last().Probes[p]; reply.Times < 14 || b.Wakes() != 0 {
 			t.Errorf("%+v", reply)
 		}
 	})
@@ -131,7 +131,7 @@ func TestManyProxiesThatHang(t *testing.T) {
 			b.proxies.hung[address] = true
 		}
 		b.Want(cluster, wanted(config("d1", "a"), probes...))
-		b.pass(2*patience + 100*time.Millisecond)
+		b.Pass(2*patience + 100*time.Millisecond)
 		if b.proxies.most != atOnce {
 			t.Errorf("%d were asked at a time", b.proxies.most)
 		}
@@ -149,10 +149,10 @@ func TestManyProxiesThatHang(t *testing.T) {
 // TestProxiesAreAskedWhenTheHeadFails: they may serve without it.
 func TestProxiesAreAskedWhenTheHeadFails(t *testing.T) {
 	play(t, func(t *testing.T, b *bench) {
-		b.head("a:1").always[session] = fault{err: failure(headclient.Unavailable)}
+		b.head("a:1").Always[session] = fault{Err: failure(headclient.Unavailable)}
 		probe := Probe{Address: "p"}
 		b.Want(cluster, wanted(nil, probe))
-		b.pass(20 * time.Second)
+		b.Pass(20 * time.Second)
 		if answer := b.last(); !answer.Probes[probe].OK || answer.Probes[probe].Times < 3 || answer.Failure == "" {
 			t.Errorf("%+v", answer)
 		}

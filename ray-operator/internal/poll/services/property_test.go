@@ -41,8 +41,8 @@ const (
 
 func steps() *rapid.Generator[[]step] {
 	faults := []fault{
-		{lost: true}, {unheard: true}, {hung: true}, {err: failure(headclient.Protocol)},
-		{err: failure(headclient.Unsupported)}, {blind: true}, {blind: true},
+		{Lost: true}, {Unheard: true}, {Hung: true}, {Err: failure(headclient.Protocol)},
+		{Err: failure(headclient.Unsupported)}, {Blind: true}, {Blind: true},
 	}
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step {
 		return step{
@@ -109,14 +109,14 @@ func (w *world) happen(s step) {
 	theirs := func(name string) string { return "t" + name }
 	switch s.what {
 	case befall:
-		w.head.set(func(h *scripted) { h.faults[s.verb] = append(h.faults[s.verb], s.fault) })
+		w.head.set(func(h *scripted) { h.Faults[s.verb] = append(h.Faults[s.verb], s.fault) })
 	case replace:
 		w.head.replace(fmt.Sprint("s", len(w.head.times)))
 		clear(w.theirs)
 	case restart:
-		w.head.set(func(h *scripted) { h.life++ })
+		w.head.set(func(h *scripted) { h.Life++ })
 	case succeed:
-		w.bench.end()
+		w.bench.End()
 		w.start()
 	case come:
 		for _, name := range s.which {
@@ -142,10 +142,10 @@ func (w *world) happen(s step) {
 
 // settle ends all faults, and gives what is wanted the time it takes.
 func (w *world) settle() {
-	w.head.set(func(h *scripted) { clear(h.faults) })
+	w.head.set(func(h *scripted) { clear(h.Faults) })
 	for range 10 {
 		w.say(false)
-		w.pass(10 * time.Second)
+		w.Pass(10 * time.Second)
 	}
 }
 
@@ -187,7 +187,7 @@ func TestOursAndTheirs(t *testing.T) {
 			w := newWorld(t)
 			w.say(false)
 			for _, step := range plan {
-				w.pass(step.after)
+				w.Pass(step.after)
 				w.happen(step)
 			}
 			w.settle()

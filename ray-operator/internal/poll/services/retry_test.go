@@ -72,16 +72,16 @@ func TestFailedDeployment_IsSentAgain(t *testing.T) {
 		}
 		head.set(func(s *scripted) { s.more = fail })
 		b.Want(cluster, wanted(changed(config("d1", "a"), retried, alone)))
-		b.pass(20 * time.Second)
+		b.Pass(20 * time.Second)
 		if at := b.last().RetryAt; len(head.puts) != 1 || at.IsZero() || time.Until(at) > firstRetry {
 			t.Errorf("deployed %d times, and next at %s", len(head.puts), at)
 		}
-		b.pass(20 * time.Second)
+		b.Pass(20 * time.Second)
 		if len(head.puts) != 2 || b.last().Taken != "d1" {
 			t.Errorf("deployed %d times: %+v", len(head.puts), b.last().Outcome)
 		}
 		head.set(func(s *scripted) { s.more = nil })
-		b.pass(10 * time.Minute)
+		b.Pass(10 * time.Minute)
 		if at := b.last().RetryAt; len(head.puts) != 2 || !at.IsZero() {
 			t.Errorf("deployed %d times, and next at %s", len(head.puts), at)
 		}

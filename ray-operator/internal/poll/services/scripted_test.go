@@ -8,17 +8,15 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/polltest"
 )
 
 var cluster = types.NamespacedName{Namespace: "team", Name: "demo"}
@@ -34,117 +32,50 @@ const (
 	closing verb = "CloseKept"
 )
 
-// fault is what befalls a call.
-type fault struct {
-	// lost: the call does not reach the head; unheard: its reply does not reach us; hung:
-	// neither, after the timeout.
-	lost, unheard, hung bool
-	// blind: the head cannot find its controller just then. It never says that there is none
-	// more than twice in a row because of it.
-	blind bool
-	// err is the head's answer, without doing anything.
-	err error
-}
+type fault = polltest.Fault
 
-// scripted is a head that answers as a test says, does what Serve does, and holds those who
-// call to the rules of a conversation.
+// scripted is a head that answers as a test says, and does what Serve does. One that is blind never says more than twice in a
+// row that it has no Serve.
 type scripted struct {
-	mu      sync.Mutex
+	polltest.Script[verb]
 	session string
-	life    int
 	running bool
 	apps    map[string]headclient.Application
 	more    func(*headclient.Serving) // changes what is said
 	lines   map[headclient.Log]string
-	faults  map[verb][]fault // of the next calls
-	always  map[verb]fault
 
-	refuses string // what a configuration must not have in it
-	silent  int    // how often in a row it said that it has no Serve
-	calls   []verb
+	refuses string                     // what a configuration must not have in it
+	silent  int                        // how often in a row it said that it has no Serve
 	times   []time.Time                // of reads of what Serve does
 	puts    []string                   // documents that reached the head
 	showed  map[string]json.RawMessage // what others had when it was last read
-	dialed  int
-	closed  int
-	token   headclient.Token
-	broken  []string // rules that were
-	closes  []string // IDs for which connections were to be closed
+	closes  []string                   // IDs for which connections were to be closed
 }
 
 func newHead() *scripted {
-	return &scripted{
-		session: "s1", apps: map[string]headclient.Application{}, faults: map[verb][]fault{}, always: map[verb]fault{},
-		lines: map[headclient.Log]string{},
+	head := &scripted{
+		Script: polltest.NewScript[verb](answers), session: "s1", apps: map[string]headclient.Application{}, lines: map[headclient.Log]string{},
 	}
+	head.ReadsToken = true
+	return head
 }
 
-func failure(kind headclient.Kind) error {
-	return &headclient.Error{Kind: kind, Act: "ask", Err: errors.New("because")}
-}
+func failure(kind headclient.Kind) error { return polltest.Failure(kind) }
 
 // talk is a conversation with a scripted head.
 type talk struct {
+	*polltest.Talk[verb]
 	head *scripted
-	life int
-	over bool
-	met  bool
 }
 
-// do brings a call to the head, with what befalls it.
+// do brings a call to the head.
 func (c *talk) do(ctx context.Context, verb verb, process func(f fault) error) error {
-	h := c.head
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	f := c.enter(verb)
-	if h.token != nil {
-		if _, err := h.token(ctx); err != nil {
-			return err
-		}
-	}
-	switch {
-	case f.hung:
-		limited, stop := context.WithTimeout(ctx, headclient.DefaultTimeout)
-		defer stop()
-		h.mu.Unlock()
-		<-limited.Done()
-		h.mu.Lock()
-		c.over = true
-		return failure(headclient.Timeout)
-	case f.lost, c.life != h.life:
-		c.over = true
-		return failure(headclient.Unavailable)
-	case f.err != nil:
-		c.over = c.over || !answers(f.err)
-		return f.err
-	}
-	err := process(f)
-	if f.unheard {
-		c.over = true
-		return failure(headclient.Unavailable)
-	}
-	return err
-}
-
-func (c *talk) enter(verb verb) fault {
-	h := c.head
-	h.calls = append(h.calls, verb)
-	if c.over {
-		h.broken = append(h.broken, string(verb)+" in a conversation that is over")
-	}
-	if !c.met && verb != session {
-		h.broken = append(h.broken, string(verb)+" before the session is known")
-	}
-	if next := h.faults[verb]; len(next) > 0 {
-		h.faults[verb] = next[1:]
-		return next[0]
-	}
-	return h.always[verb]
+	return c.Do(ctx, verb, "", process)
 }
 
 func (c *talk) Session(ctx context.Context) (who headclient.Session, err error) {
 	err = c.do(ctx, session, func(fault) error {
-		who, c.met = headclient.Session{Name: c.head.session, Version: "2.60.0"}, true
+		who = headclient.Session{Name: c.head.session, Version: "2.60.0"}
 		return nil
 	})
 	return who, err
@@ -155,7 +86,7 @@ func (c *talk) Serving(ctx context.Context) (said headclient.Serving, err error)
 		h := c.head
 		h.times = append(h.times, time.Now())
 		h.showed = map[string]json.RawMessage{}
-		if h.silent++; !h.running || f.blind && h.silent < believed {
+		if h.silent++; !h.running || f.Blind && h.silent < believed {
 			return nil
 		}
 		h.silent = 0
@@ -188,7 +119,7 @@ func (c *talk) Deploy(ctx context.Context, config json.RawMessage) error {
 		}
 		for name, shown := range h.showed {
 			if theirs(name) && string(asked[name]) != string(shown) {
-				h.broken = append(h.broken, fmt.Sprintf("%s was shown, and %q deployed", name, asked[name]))
+				h.Break("%s was shown, and %q deployed", name, asked[name])
 			}
 		}
 		h.running = true
@@ -221,14 +152,6 @@ func (c *talk) LastLine(ctx context.Context, log headclient.Log) (text string, e
 		return nil
 	})
 	return text, err
-}
-
-func (c *talk) Close() error {
-	c.head.mu.Lock()
-	defer c.head.mu.Unlock()
-	c.over = true
-	c.head.closed++
-	return nil
 }
 
 // theirs reports whether an application is not ours, by its name.
@@ -266,8 +189,8 @@ func named(config json.RawMessage) (map[string]json.RawMessage, error) {
 
 // set changes the head.
 func (s *scripted) set(change func(*scripted)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Lock()
+	defer s.Unlock()
 	change(s)
 }
 
@@ -284,27 +207,24 @@ func (s *scripted) add(apps ...headclient.Application) {
 // replace puts another head in its place, which knows nothing.
 func (s *scripted) replace(name string) {
 	s.set(func(s *scripted) {
-		s.life++
+		s.Life++
 		s.session, s.running, s.apps = name, false, map[string]headclient.Application{}
 	})
 }
 
 // asked is how often the head was read and deployed to.
 func (s *scripted) asked() (reads, puts int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Lock()
+	defer s.Unlock()
 	return len(s.times), len(s.puts)
 }
 
 // counts are how many calls of each sort came since they were last asked for.
 func (s *scripted) counts() map[verb]int {
 	counts := map[verb]int{}
-	s.set(func(s *scripted) {
-		for _, call := range s.calls {
-			counts[call]++
-		}
-		s.calls = nil
-	})
+	for _, call := range s.Verbs() {
+		counts[call]++
+	}
 	return counts
 }
 
@@ -317,12 +237,10 @@ func (s *scripted) names() (names []string) {
 // bench is a running Watch over scripted heads by their addresses.
 type bench struct {
 	*Watch
+	*polltest.Bench
 	t       *testing.T
-	lock    sync.Mutex // of heads
-	heads   map[string]*scripted
+	heads   polltest.Heads[*scripted]
 	proxies proxies
-	queue   workqueue.TypedRateLimitingInterface[reconcile.Request]
-	end     func()
 }
 
 // play runs a test in a bubble of time with a started Watch, and holds it to leave no
@@ -339,57 +257,25 @@ func play(t *testing.T, test func(t *testing.T, b *bench)) {
 }
 
 func newBench(t *testing.T) *bench {
-	return &bench{t: t, heads: map[string]*scripted{}, proxies: proxies{errors: map[string]error{}, hung: map[string]bool{}, asked: map[string]int{}}}
+	return &bench{t: t, proxies: proxies{errors: map[string]error{}, hung: map[string]bool{}, asked: map[string]int{}}}
 }
 
 // close ends the Watch, and tells what is left of it and which rules were broken.
-func (b *bench) close() (problems []string) {
-	b.end()
-	for address, head := range b.heads {
-		if head.dialed != head.closed {
-			problems = append(problems, fmt.Sprintf("%s: %d connections, %d closed", address, head.dialed, head.closed))
-		}
-		for _, rule := range head.broken {
-			problems = append(problems, address+": "+rule)
-		}
-	}
-	return problems
+func (b *bench) close() []string {
+	b.End()
+	return b.heads.Problems()
 }
 
 // start starts a Watch that knows nothing: an operator that has just come.
 func (b *bench) start() {
 	b.Watch = New(func(at Place) (Head, error) {
-		b.lock.Lock()
-		head := b.heads[at.Address]
-		b.lock.Unlock()
-		if head == nil {
-			return nil, failure(headclient.Unavailable)
+		head, err := b.heads.At(at.Address)
+		if err != nil {
+			return nil, err
 		}
-		head.mu.Lock()
-		defer head.mu.Unlock()
-		head.dialed++
-		head.token = at.Token
-		return &talk{head: head, life: head.life}, nil
+		return &talk{head.Dial(0, at.Token), head}, nil
 	}, b.proxies.ask, clock.RealClock{})
-	b.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-	queue, watch := b.queue, b.Watch
-	ctx, stop := context.WithCancel(b.t.Context())
-	if err := b.Changes().Start(ctx, queue); err != nil {
-		b.t.Fatal(err)
-	}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		if err := watch.Start(ctx); err != nil {
-			b.t.Error(err)
-		}
-	}()
-	b.end = sync.OnceFunc(func() {
-		stop()
-		<-ended
-		queue.ShutDown()
-	})
-	synctest.Wait()
+	b.Bench = polltest.Start(b.t, b.Watch)
 }
 
 func service(name string) types.NamespacedName {
@@ -397,28 +283,7 @@ func service(name string) types.NamespacedName {
 }
 
 // head adds a head at an address.
-func (b *bench) head(address string) *scripted {
-	b.lock.Lock()
-	defer b.lock.Unlock()
-	b.heads[address] = newHead()
-	return b.heads[address]
-}
-
-// pass lets time go by.
-func (b *bench) pass(d time.Duration) {
-	<-time.After(d)
-	synctest.Wait()
-}
-
-// wakes counts the services that were woken since they were last asked for.
-func (b *bench) wakes() int {
-	n := b.queue.Len()
-	for range n {
-		request, _ := b.queue.Get()
-		b.queue.Done(request)
-	}
-	return n
-}
+func (b *bench) head(address string) *scripted { return b.heads.Put(address, newHead()) }
 
 // Want says what services want of a cluster, in place of all that was said of it.
 func (b *bench) Want(cluster types.NamespacedName, all wishes) {
@@ -448,7 +313,7 @@ func (b *bench) first() {
 		if _, ok := b.Last(cluster, "head"); ok {
 			return
 		}
-		b.pass(20 * time.Millisecond)
+		b.Pass(20 * time.Millisecond)
 	}
 	b.t.Fatal("nothing was heard")
 }

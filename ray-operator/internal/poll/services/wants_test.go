@@ -91,15 +91,15 @@ func TestWatch_KeepsHeadsApart(t *testing.T) {
 		b.Watch.Want(cluster, us, want)
 		theirs := Want{At: Place{Head: "next", Address: "b:1"}, Config: config("e1", "b"), Every: want.Every}
 		b.Watch.Want(cluster, other, theirs)
-		b.pass(10 * time.Second)
+		b.Pass(10 * time.Second)
 		for range 20 { // each says the same again, in turn
 			b.Watch.Want(cluster, us, want)
 			b.Watch.Want(cluster, other, theirs)
-			b.pass(time.Second)
+			b.Pass(time.Second)
 		}
 		answer, heard := b.Watch.Last(cluster, other, "next")
-		if !heard || answer.Taken != "e1" || b.last().Taken != "d1" || former.dialed != 1 || next.dialed != 1 {
-			t.Errorf("%+v, %+v over %d and %d connections", b.last().Outcome, answer.Outcome, former.dialed, next.dialed)
+		if !heard || answer.Taken != "e1" || b.last().Taken != "d1" || former.Dialed != 1 || next.Dialed != 1 {
+			t.Errorf("%+v, %+v over %d and %d connections", b.last().Outcome, answer.Outcome, former.Dialed, next.Dialed)
 		}
 		if diff := cmp.Diff([][]string{{"a"}, {"b"}}, [][]string{former.names(), next.names()}); diff != "" {
 			t.Errorf("applications of the heads (- want, + have):\n%s", diff)
@@ -116,7 +116,7 @@ func TestWatch_ForgetsAService(t *testing.T) {
 			b.Watch.Want(of, us, wanted(nil).Want)
 			b.Watch.Want(of, other, wanted(nil).Want)
 		}
-		b.pass(2 * time.Second)
+		b.Pass(2 * time.Second)
 		b.Watch.Forget(us, second)
 		for of, want := range map[key]bool{{cluster, us}: false, {second, us}: true, {cluster, other}: true, {second, other}: true} {
 			if _, heard := b.Watch.Last(of.cluster, of.service, "head"); heard != want {
@@ -131,14 +131,14 @@ func TestWatch_WakesOnlyWhoseNewsItIs(t *testing.T) {
 	play(t, func(t *testing.T, b *bench) {
 		b.head("a:1").set(refusing(`"bad":1`))
 		b.Want(cluster, both(config("a1", "a"), config("b1", "b")))
-		b.pass(10 * time.Second)
-		b.wakes()
+		b.Pass(10 * time.Second)
+		b.Wakes()
 		bad := changed(config("b2"), func(c *Config) {
 			c.Applications["b"] = json.RawMessage(`{"name":"b","route_prefix":"/b","bad":1}`)
 		})
 		b.Want(cluster, both(config("a1", "a"), bad))
-		b.pass(10 * time.Second)
-		if b.lastOf(other).RefusedDigest != "b2" || b.last().Refused != "" || b.wakes() != 1 {
+		b.Pass(10 * time.Second)
+		if b.lastOf(other).RefusedDigest != "b2" || b.last().Refused != "" || b.Wakes() != 1 {
 			t.Errorf("%+v, %+v", b.last().Outcome, b.lastOf(other).Outcome)
 		}
 		next := wanted(nil).Want

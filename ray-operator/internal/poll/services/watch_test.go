@@ -15,7 +15,7 @@ import (
 func TestNobodyIsAskedUnlessWanted(t *testing.T) {
 	play(t, func(t *testing.T, b *bench) {
 		head := b.head("a:1")
-		b.pass(time.Minute)
+		b.Pass(time.Minute)
 		if counts := head.counts(); len(counts) > 0 {
 			t.Errorf("asked: %v", counts)
 		}
@@ -25,7 +25,7 @@ func TestNobodyIsAskedUnlessWanted(t *testing.T) {
 		b.Want(cluster, wanted(nil))
 		b.Forget(cluster)
 		b.Forget(cluster)
-		b.pass(time.Minute)
+		b.Pass(time.Minute)
 		if n := head.counts()[serving]; n > 1 {
 			t.Errorf("asked %d times after it was forgotten", n)
 		}
@@ -40,9 +40,9 @@ func TestNobodyIsAskedUnlessWanted(t *testing.T) {
 func TestWantedBeforeTheStart(t *testing.T) {
 	play(t, func(t *testing.T, b *bench) {
 		head := b.head("a:1")
-		b.end()
+		b.End()
 		b.Want(cluster, wanted(nil))
-		b.pass(time.Minute)
+		b.Pass(time.Minute)
 		if counts := head.counts(); len(counts) > 0 {
 			t.Errorf("asked after the end: %v", counts)
 		}
@@ -51,7 +51,7 @@ func TestWantedBeforeTheStart(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- early.Start(ctx) }()
-		b.pass(2 * time.Second)
+		b.Pass(2 * time.Second)
 		if n := head.counts()[serving]; n != 1 {
 			t.Errorf("asked %d times after the start", n)
 		}
@@ -67,7 +67,7 @@ func TestHeadIsAskedAgainAndAgain(t *testing.T) {
 		head := b.head("a:1")
 		head.add(application("theirs", string(ask("theirs"))))
 		b.Want(cluster, wanted(nil))
-		b.pass(2 * time.Second)
+		b.Pass(2 * time.Second)
 		first := b.last()
 		want := application("theirs", string(ask("theirs")))
 		want.Deployed = nil // which is not kept
@@ -77,15 +77,15 @@ func TestHeadIsAskedAgainAndAgain(t *testing.T) {
 		if _, ok := b.Last(cluster, "another head"); ok {
 			t.Error("another head's UID gets the answer")
 		}
-		b.pass(50 * time.Second)
+		b.Pass(50 * time.Second)
 		if counts := head.counts(); counts[serving] < 10 || counts[serving] > 12 || counts[session] != 1 || counts[deploy] != 0 {
 			t.Errorf("asked in 52 s instead of each 5 s: %v", counts)
 		}
 		if again := b.last(); !again.At.After(first.At) {
 			t.Errorf("the answer is still of %s", again.At)
 		}
-		if head.dialed != 1 || head.token != nil {
-			t.Errorf("%d connections for one head without a token, with one: %v", head.dialed, head.token != nil)
+		if head.Dialed != 1 || head.Token != nil {
+			t.Errorf("%d connections for one head without a token, with one: %v", head.Dialed, head.Token != nil)
 		}
 	})
 }
@@ -97,9 +97,9 @@ func TestConnectionIsNotKeptForLong(t *testing.T) {
 		want := wanted(nil)
 		want.Every = time.Minute
 		b.Want(cluster, want)
-		b.pass(5 * time.Minute)
-		if head.dialed < 4 || head.dialed != head.closed {
-			t.Errorf("%d connections, %d closed", head.dialed, head.closed)
+		b.Pass(5 * time.Minute)
+		if head.Dialed < 4 || head.Dialed != head.Closed {
+			t.Errorf("%d connections, %d closed", head.Dialed, head.Closed)
 		}
 	})
 }
@@ -109,7 +109,7 @@ func TestAnotherHead(t *testing.T) {
 	play(t, func(t *testing.T, b *bench) {
 		former, head := b.head("a:1"), b.head("b:1")
 		b.Want(cluster, wanted(config("d1", "a")))
-		b.pass(10 * time.Second)
+		b.Pass(10 * time.Second)
 		want := wanted(config("d1", "a"))
 		want.At = Place{Head: "next", Address: "b:1", Token: func(context.Context) (string, error) { return "secret", nil }}
 		b.Want(cluster, want)
@@ -117,12 +117,12 @@ func TestAnotherHead(t *testing.T) {
 			t.Error("the former head's answer is taken for the next one's")
 		}
 		former.counts()
-		b.pass(10 * time.Second)
+		b.Pass(10 * time.Second)
 		if counts := former.counts(); len(counts) > 0 {
 			t.Errorf("the former is still asked: %v", counts)
 		}
-		if answer, ok := b.Last(cluster, "next"); !ok || answer.Taken != "d1" || head.token == nil {
-			t.Errorf("%+v, %v, with a token: %v", answer, ok, head.token != nil)
+		if answer, ok := b.Last(cluster, "next"); !ok || answer.Taken != "d1" || head.Token == nil {
+			t.Errorf("%+v, %v, with a token: %v", answer, ok, head.Token != nil)
 		}
 	})
 }
@@ -133,14 +133,14 @@ func TestTokenFromNowOn(t *testing.T) {
 		head := b.head("a:1")
 		want := wanted(nil)
 		b.Want(cluster, want)
-		b.pass(2 * time.Second)
+		b.Pass(2 * time.Second)
 		for range 2 { // another function may be the same token
 			want.At.Token = func(context.Context) (string, error) { return "secret", nil }
 			b.Want(cluster, want)
-			b.pass(2 * time.Second)
+			b.Pass(2 * time.Second)
 		}
-		if head.token == nil || head.dialed != 2 {
-			t.Errorf("%d connections, the last with a token: %v", head.dialed, head.token != nil)
+		if head.Token == nil || head.Dialed != 2 {
+			t.Errorf("%d connections, the last with a token: %v", head.Dialed, head.Token != nil)
 		}
 	})
 }
@@ -151,17 +151,17 @@ func TestToken_IsReadOnceForAHead(t *testing.T) {
 		head, want, reads := b.head("a:1"), wanted(nil), 0
 		want.At.Token = func(context.Context) (string, error) { reads++; return "secret", nil }
 		b.Want(cluster, want)
-		b.pass(time.Hour)
+		b.Pass(time.Hour)
 		head.set(down)
-		b.pass(10 * time.Minute)
+		b.Pass(10 * time.Minute)
 		if reads != 1 || b.last().Failure == "" {
 			t.Errorf("the token was read %d times: %+v", reads, b.last())
 		}
 		head.set(func(s *scripted) {
-			clear(s.always)
-			s.faults[session] = []fault{{err: failure(headclient.Unauthenticated)}}
+			clear(s.Always)
+			s.Faults[session] = []fault{{Err: failure(headclient.Unauthenticated)}}
 		})
-		b.pass(time.Hour)
+		b.Pass(time.Hour)
 		if reads != 2 || b.last().Failure != "" {
 			t.Errorf("once it was refused the token was read %d times: %+v", reads, b.last())
 		}
@@ -174,14 +174,14 @@ func TestBackOffBeginsAnew(t *testing.T) {
 		head := b.head("a:1")
 		head.set(down)
 		b.Want(cluster, wanted(nil))
-		b.pass(time.Minute)
-		head.set(func(s *scripted) { clear(s.always) })
-		b.pass(10 * time.Second)
-		head.set(func(s *scripted) { s.faults[serving] = []fault{{lost: true}} })
+		b.Pass(time.Minute)
+		head.set(func(s *scripted) { clear(s.Always) })
+		b.Pass(10 * time.Second)
+		head.set(func(s *scripted) { s.Faults[serving] = []fault{{Lost: true}} })
 		for b.last().Failure == "" {
-			b.pass(50 * time.Millisecond)
+			b.Pass(50 * time.Millisecond)
 		}
-		b.pass(1200 * time.Millisecond)
+		b.Pass(1200 * time.Millisecond)
 		if answer := b.last(); answer.Failure != "" {
 			t.Errorf("%+v", answer)
 		}
@@ -192,12 +192,12 @@ func TestBackOffBeginsAnew(t *testing.T) {
 func TestHungHeadDelaysNobody(t *testing.T) {
 	play(t, func(t *testing.T, b *bench) {
 		for _, address := range []string{"b:1", "c:1"} {
-			b.head(address).always[session] = fault{hung: true}
+			b.head(address).Always[session] = fault{Hung: true}
 			b.Want(types.NamespacedName{Name: address}, wishes{Want: Want{At: Place{Head: "head", Address: address}, Every: time.Second}})
 		}
 		head := b.head("a:1")
 		b.Want(cluster, wanted(nil))
-		b.pass(21 * time.Second)
+		b.Pass(21 * time.Second)
 		if n := head.counts()[serving]; n < 4 {
 			t.Errorf("asked %d times in 21 s", n)
 		}
@@ -214,12 +214,12 @@ func TestFailure(t *testing.T) {
 		head := b.head("a:1")
 		head.add(application("theirs", string(ask("theirs"))))
 		b.Want(cluster, wanted(nil))
-		b.pass(2 * time.Second)
+		b.Pass(2 * time.Second)
 		before := b.last()
 		began := time.Now()
 		for _, fails := range []error{failure(headclient.Unavailable), failure(headclient.Protocol), failure(headclient.Unsupported)} {
-			head.set(func(s *scripted) { s.always[serving] = fault{err: fails} })
-			b.pass(20 * time.Second)
+			head.set(func(s *scripted) { s.Always[serving] = fault{Err: fails} })
+			b.Pass(20 * time.Second)
 			answer := b.last()
 			if answer.Failure != headclient.KindOf(fails) || !errors.Is(answer.Err, fails) || answer.At != before.At || len(answer.Serving.Applications) != 1 {
 				t.Errorf("%v: %+v", fails, answer)
@@ -228,8 +228,8 @@ func TestFailure(t *testing.T) {
 				t.Errorf("%v: since %s, not about %s", fails, since, began)
 			}
 		}
-		head.set(func(s *scripted) { clear(s.always) })
-		b.pass(6 * time.Second)
+		head.set(func(s *scripted) { clear(s.Always) })
+		b.Pass(6 * time.Second)
 		if answer := b.last(); answer.Failure != "" || answer.Err != nil || !answer.FailingSince.IsZero() || !answer.At.After(began) {
 			t.Errorf("%+v", answer)
 		}
@@ -240,12 +240,12 @@ func TestFailure(t *testing.T) {
 func TestNobodyIsThere(t *testing.T) {
 	play(t, func(t *testing.T, b *bench) {
 		b.Want(cluster, wanted(config("d1", "a")))
-		b.pass(10 * time.Second)
+		b.Pass(10 * time.Second)
 		if answer := b.last(); answer.Failure != headclient.Unavailable || !answer.At.IsZero() {
 			t.Errorf("%+v", answer)
 		}
 		b.head("a:1").add(application("theirs", string(ask("theirs"))))
-		b.pass(6 * time.Second)
+		b.Pass(6 * time.Second)
 		if answer := b.last(); answer.Failure != "" || answer.Taken != "d1" {
 			t.Errorf("%+v", answer)
 		}
@@ -254,9 +254,9 @@ func TestNobodyIsThere(t *testing.T) {
 
 // What befalls a head for as long as a test takes.
 
-func down(s *scripted) { s.always[serving] = fault{err: failure(headclient.Unavailable)} }
+func down(s *scripted) { s.Always[serving] = fault{Err: failure(headclient.Unavailable)} }
 
-func refuse(s *scripted) { s.always[deploy] = fault{err: failure(headclient.Refused)} }
+func refuse(s *scripted) { s.Always[deploy] = fault{Err: failure(headclient.Refused)} }
 
 // linger: an application that takes its time to go.
 func linger(s *scripted) {
@@ -317,7 +317,7 @@ func TestPace(t *testing.T) {
 				want := wanted(c.config, c.probes...)
 				want.Every = c.every
 				b.Want(cluster, want)
-				b.pass(10 * time.Minute)
+				b.Pass(10 * time.Minute)
 				if n := head.counts()[serving]; n < c.least || n > c.most {
 					t.Errorf("asked %d times in 10 min, not %d to %d", n, c.least, c.most)
 				}
@@ -333,20 +333,20 @@ func TestNewsIsSeenSoon(t *testing.T) {
 		want := wanted(nil)
 		want.Every = time.Minute
 		b.Want(cluster, want)
-		b.pass(5 * time.Second)
+		b.Pass(5 * time.Second)
 		head.counts()
 		want.parts = map[types.NamespacedName]*Config{us: changed(config("d1", "a"), alone)}
 		b.Want(cluster, want)
-		b.pass(0)
+		b.Pass(0)
 		if counts := head.counts(); counts[deploy] != 1 {
 			t.Errorf("it was not deployed at once: %v", counts)
 		}
-		b.pass(10 * time.Second)
+		b.Pass(10 * time.Second)
 		head.set(func(s *scripted) { s.times = nil })
 		for i := range 200 {
 			want.Probes = []Probe{{Address: "p", Path: string(rune('a' + i%2))}}
 			b.Want(cluster, want)
-			b.pass(50 * time.Millisecond)
+			b.Pass(50 * time.Millisecond)
 		}
 		if n := len(head.times); n < 9 || n > 11 {
 			t.Errorf("asked %d times in 10 s of news", n)
@@ -358,10 +358,10 @@ func TestNewsIsSeenSoon(t *testing.T) {
 		}
 		want.Every = time.Minute
 		b.Want(cluster, want)
-		b.pass(3 * time.Second)
+		b.Pass(3 * time.Second)
 		head.counts()
 		b.Want(cluster, want) // the same again
-		b.pass(20 * time.Second)
+		b.Pass(20 * time.Second)
 		if counts := head.counts(); len(counts) > 0 {
 			t.Errorf("for what is no news: %v", counts)
 		}
@@ -375,14 +375,14 @@ func TestAnswerIsNotChanged(t *testing.T) {
 		head.add(application("theirs", string(ask("theirs"))))
 		probe := Probe{Address: "p"}
 		b.Want(cluster, wanted(nil, probe))
-		b.pass(2 * time.Second)
+		b.Pass(2 * time.Second)
 		given := b.last()
 		if !given.Probes[probe].OK || given.Probes[probe].Times != 1 {
 			t.Errorf("%+v", given)
 		}
 		head.add(application("a", string(ask("a"))))
 		b.proxies.set(func(p *proxies) { p.errors["p"] = failure(headclient.Refused) })
-		b.pass(20 * time.Second)
+		b.Pass(20 * time.Second)
 		if len(given.Serving.Applications) != 1 || !given.Probes[probe].OK || given.Probes[probe].Times != 1 {
 			t.Errorf("what was given out has changed: %+v", given)
 		}

@@ -12,15 +12,14 @@ import (
 
 	"google.golang.org/grpc/test/bufconn"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/autoscaler/decision"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/autoscaler/protocol"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/autoscaler/protocol/client"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/autoscaler/protocol/protocoltest"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/polltest"
 )
 
 var cluster = types.NamespacedName{Namespace: "team", Name: "demo"}
@@ -28,9 +27,8 @@ var cluster = types.NamespacedName{Namespace: "team", Name: "demo"}
 // bench is a running Link over scripted autoscalers by their addresses, in a bubble of time.
 type bench struct {
 	*client.Link
-	t     *testing.T
-	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
-	stop  func()
+	*polltest.Bench
+	t *testing.T
 
 	mu        sync.Mutex
 	listeners map[string]*bufconn.Listener
@@ -44,22 +42,9 @@ func run(t *testing.T, test func(t *testing.T, b *bench)) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{t: t, listeners: map[string]*bufconn.Listener{}}
 		b.Link = client.New(clock.RealClock{}, b.dial, b.permit)
-		b.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-		if err := b.Changes().Start(t.Context(), b.queue); err != nil {
-			t.Fatal(err)
-		}
-		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan struct{})
-		go func() {
-			defer close(ended)
-			if err := b.Start(ctx); err != nil {
-				t.Error(err)
-			}
-		}()
-		b.stop = sync.OnceFunc(func() { stop(); <-ended })
+		b.Bench = polltest.Start(t, b.Link)
 		test(t, b)
-		b.stop()
-		b.queue.ShutDown()
+		b.End()
 	})
 }
 
@@ -159,25 +144,8 @@ func (w *wireline) Close() error {
 	return w.Conn.Close()
 }
 
-// pass lets time go by.
-func pass(d time.Duration) {
-	timer := time.NewTimer(d)
-	<-timer.C
-	synctest.Wait()
-}
-
-// wakes counts the wakes since it was last asked.
-func (b *bench) wakes() int {
-	n := b.queue.Len()
-	for range n {
-		request, _ := b.queue.Get()
-		b.queue.Done(request)
-		if request.NamespacedName != cluster {
-			b.t.Errorf("%s was woken", request)
-		}
-	}
-	return n
-}
+// wakes counts the wakes of the cluster since it was last asked. No other object may have been woken.
+func (b *bench) wakes() int { return b.WokenOnly(b.t, cluster.Name) }
 
 // last is what is known of the cluster's autoscaler.
 func (b *bench) last() client.Answer {
@@ -197,7 +165,7 @@ func (b *bench) await(what string, limit time.Duration, so func(client.Answer) b
 		if waited >= limit {
 			b.t.Fatalf("not within %s: %s: %+v", limit, what, b.last())
 		}
-		pass(step)
+		polltest.Pass(step)
 	}
 }
 

@@ -13,28 +13,29 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/autoscaler/protocol"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/autoscaler/protocol/client"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/polltest"
 )
 
 func TestSnapshotsAreGivenForAChange(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
 		sidecar := b.sidecar("a:1")
 		b.Want(cluster, target(1))
-		pass(time.Second)
+		polltest.Pass(time.Second)
 		if got, ok := sidecar.Snapshot(); !ok || cmp.Diff(snapshot(1), got) != "" {
 			t.Errorf("ordered: %v, %+v", ok, got)
 		}
 		for range 10 {
 			b.Want(cluster, target(1))
-			pass(time.Second)
+			polltest.Pass(time.Second)
 		}
 		if n := sidecar.Given(); n != 1 {
 			t.Errorf("the same orders were given %d times", n)
 		}
 		for i := range 100 { // 100 changes in a second
 			b.Want(cluster, target(i))
-			pass(10 * time.Millisecond)
+			polltest.Pass(10 * time.Millisecond)
 		}
-		pass(time.Second)
+		polltest.Pass(time.Second)
 		if got, _ := sidecar.Snapshot(); cmp.Diff(snapshot(99), got) != "" {
 			t.Errorf("the last orders are not there: %+v", got)
 		}
@@ -51,7 +52,7 @@ func TestWakesOnlyForNews(t *testing.T) {
 			t.Error("something is known of an autoscaler that nobody wanted")
 		}
 		b.Want(cluster, target(1))
-		pass(time.Second)
+		polltest.Pass(time.Second)
 		if answer := b.last(); !answer.Connected || !answer.At.IsZero() || b.wakes() != 1 {
 			t.Errorf("connected: %+v", answer)
 		}
@@ -64,7 +65,7 @@ func TestWakesOnlyForNews(t *testing.T) {
 			t.Error("another head's UID gets the decision")
 		}
 		for range 20 {
-			pass(time.Second)
+			polltest.Pass(time.Second)
 			say(t, sidecar, decided(3))
 		}
 		if n := b.wakes(); n != 0 || !b.last().At.After(first.At) {
@@ -79,7 +80,7 @@ func TestWhatIsNews(t *testing.T) {
 		sidecar := b.sidecar("a:1")
 		say(t, sidecar, decided(3))
 		b.Want(cluster, target(1))
-		pass(time.Second)
+		polltest.Pass(time.Second)
 		b.wakes()
 		for name, change := range map[string]protocol.Decision{
 			"another target": decided(4),
@@ -89,7 +90,7 @@ func TestWhatIsNews(t *testing.T) {
 			"what never is":  {Head: "head", Infeasible: []protocol.Infeasible{{Shape: "{GPU: 9}", Count: 1}}},
 			"trouble":        {Head: "head", Error: "the head does not answer"},
 		} {
-			pass(time.Second)
+			polltest.Pass(time.Second)
 			say(t, sidecar, change)
 			if n := b.wakes(); n != 1 {
 				t.Errorf("%s: %d wakes", name, n)
@@ -111,7 +112,7 @@ func TestAnotherAutoscaler(t *testing.T) {
 				first, second := b.sidecar("a:1"), b.sidecar("b:1")
 				say(t, first, decided(3))
 				b.Want(cluster, target(1))
-				pass(time.Second)
+				polltest.Pass(time.Second)
 				b.last()
 				wanted := target(1)
 				change(&wanted)
@@ -121,13 +122,13 @@ func TestAnotherAutoscaler(t *testing.T) {
 						t.Errorf("of %s %+v is still known", head, answer)
 					}
 				}
-				pass(time.Second)
+				polltest.Pass(time.Second)
 				if n := first.Live() + second.Live(); n > 1 {
 					t.Errorf("%d streams", n)
 				}
 				b.Forget(cluster)
 				b.Forget(cluster)
-				pass(time.Second)
+				polltest.Pass(time.Second)
 				if n := first.Live() + second.Live(); n != 0 {
 					t.Errorf("%d streams after it was forgotten", n)
 				}
@@ -135,7 +136,7 @@ func TestAnotherAutoscaler(t *testing.T) {
 					t.Error("something is known of what was forgotten")
 				}
 				b.dials()
-				pass(time.Minute)
+				polltest.Pass(time.Minute)
 				if n := b.dials(); n != 0 {
 					t.Errorf("%d connections after it was forgotten", n)
 				}
@@ -149,16 +150,16 @@ func TestStreamThatBreaks(t *testing.T) {
 		sidecar := b.sidecar("a:1")
 		say(t, sidecar, decided(3))
 		b.Want(cluster, target(1))
-		pass(time.Second)
+		polltest.Pass(time.Second)
 		b.wakes()
 		sidecar.Close()
-		pass(100 * time.Millisecond)
+		polltest.Pass(100 * time.Millisecond)
 		since := b.failed(headclient.Unavailable, 3).FailingSince
 		if n := b.wakes(); n != 1 {
 			t.Errorf("%d wakes for a stream that broke", n)
 		}
 		b.dials()
-		pass(60 * time.Second)
+		polltest.Pass(60 * time.Second)
 		if n := b.dials(); n < 12 || n > 17 {
 			t.Errorf("%d tries in a minute, which are to be 1 to 5 s apart", n)
 		}
@@ -175,13 +176,13 @@ func TestStreamComesBack(t *testing.T) {
 		sidecar := b.sidecar("a:1")
 		say(t, sidecar, decided(3))
 		b.Want(cluster, target(1))
-		pass(time.Second)
+		polltest.Pass(time.Second)
 		sidecar.Close()
-		pass(time.Minute)
+		polltest.Pass(time.Minute)
 		b.wakes()
 		b.Want(cluster, target(2)) // while nobody listens
 		again := b.sidecar("a:1")
-		pass(6 * time.Second)
+		polltest.Pass(6 * time.Second)
 		if got, ok := again.Snapshot(); !ok || cmp.Diff(snapshot(2), got) != "" {
 			t.Errorf("the restarted one has %v, %+v", ok, got)
 		}
@@ -200,12 +201,12 @@ func TestAnotherOperatorTookOver(t *testing.T) {
 		sidecar := b.sidecar("a:1")
 		say(t, sidecar, decided(3))
 		b.Want(cluster, target(1))
-		pass(time.Second)
+		polltest.Pass(time.Second)
 		sidecar.Cut(status.Error(codes.Aborted, "another operator has taken over"))
-		pass(10 * time.Millisecond)
+		polltest.Pass(10 * time.Millisecond)
 		b.failed(headclient.Refused, 3)
 		sidecar.Cut(nil)
-		pass(5 * time.Second)
+		polltest.Pass(5 * time.Second)
 		if n := sidecar.Streams(); n != 2 || !b.last().Connected {
 			t.Errorf("%d streams, %+v", n, b.last())
 		}
@@ -218,21 +219,21 @@ func TestLine_NeedsAPermit(t *testing.T) {
 		sidecar, over := b.sidecar("a:1"), errors.New("another leads")
 		b.deny(over)
 		b.Want(cluster, target(1))
-		pass(10 * time.Second)
+		polltest.Pass(10 * time.Second)
 		if answer := b.failed(headclient.Unavailable, -1); !errors.Is(answer.Err, over) || sidecar.Streams() != 0 {
 			t.Errorf("%d streams without a permit: %+v", sidecar.Streams(), answer)
 		}
 		b.deny(nil)
 		say(t, sidecar, decided(3))
-		pass(6 * time.Second)
+		polltest.Pass(6 * time.Second)
 		b.deny(over)
 		b.Want(cluster, target(2))
-		pass(100 * time.Millisecond)
+		polltest.Pass(100 * time.Millisecond)
 		if answer := b.failed(headclient.Unavailable, 3); !errors.Is(answer.Err, over) || sidecar.Given() != 1 {
 			t.Errorf("orders were given %d times: %+v", sidecar.Given(), answer)
 		}
 		b.deny(nil)
-		pass(6 * time.Second)
+		polltest.Pass(6 * time.Second)
 		if got, _ := sidecar.Snapshot(); cmp.Diff(snapshot(2), got) != "" || !b.last().Connected {
 			t.Errorf("it has %+v, %+v", got, b.last())
 		}
@@ -245,21 +246,21 @@ func TestSnapshotsThatCannotBe(t *testing.T) {
 		sidecar := b.sidecar("a:1")
 		say(t, sidecar, decided(3))
 		b.Want(cluster, target(1))
-		pass(time.Second)
+		polltest.Pass(time.Second)
 		b.Want(cluster, target(-1))
-		pass(10 * time.Millisecond)
+		polltest.Pass(10 * time.Millisecond)
 		b.failed(headclient.Invalid, 3)
-		pass(10 * time.Second)
+		polltest.Pass(10 * time.Second)
 		if sidecar.Live() != 0 || sidecar.Given() != 1 {
 			t.Errorf("%d streams, orders were given %d times", sidecar.Live(), sidecar.Given())
 		}
 		b.Want(cluster, target(2))
-		pass(6 * time.Second)
+		polltest.Pass(6 * time.Second)
 		if got, _ := sidecar.Snapshot(); cmp.Diff(snapshot(2), got) != "" || !b.last().Connected {
 			t.Errorf("mended: %+v, %+v", got, b.last())
 		}
 		b.Want(cluster, client.Target{Head: "head", Address: "no address", Snapshot: snapshot(1)})
-		pass(time.Second)
+		polltest.Pass(time.Second)
 		b.failed(headclient.Unavailable, -1)
 	})
 }
@@ -269,15 +270,15 @@ func TestEnd(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
 		sidecar := b.sidecar("a:1")
 		b.Want(cluster, target(1))
-		pass(time.Second)
-		b.stop()
-		pass(time.Second)
+		polltest.Pass(time.Second)
+		b.End()
+		polltest.Pass(time.Second)
 		if n := sidecar.Live(); n != 0 {
 			t.Errorf("%d streams after the end", n)
 		}
 		b.dials()
 		b.Want(cluster, target(1))
-		pass(time.Minute)
+		polltest.Pass(time.Minute)
 		if n := b.dials(); n != 0 {
 			t.Errorf("%d connections after the end", n)
 		}

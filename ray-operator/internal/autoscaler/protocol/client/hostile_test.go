@@ -19,6 +19,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/autoscaler/protocol/client"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/autoscaler/protocol/protocoltest"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/autoscaler/protocol/wire"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/polltest"
 )
 
 func marshal(t *testing.T, message proto.Message) wire.Frame {
@@ -47,9 +48,9 @@ func TestDecisionsThatCannotBe(t *testing.T) {
 				sidecar := b.sidecar("a:1")
 				say(t, sidecar, decided(3))
 				b.Want(cluster, target(1))
-				pass(time.Second)
+				polltest.Pass(time.Second)
 				sidecar.SayRaw(frame)
-				pass(500 * time.Millisecond)
+				polltest.Pass(500 * time.Millisecond)
 				b.failed(headclient.Protocol, 3)
 				var read int64
 				for _, line := range b.lines {
@@ -68,7 +69,7 @@ func TestFlood(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
 		sidecar := b.sidecar("a:1")
 		b.Want(cluster, target(1))
-		pass(time.Second)
+		polltest.Pass(time.Second)
 		b.wakes()
 		ended := make(chan struct{})
 		go func() {
@@ -83,7 +84,7 @@ func TestFlood(t *testing.T) {
 		}()
 		heard := 0
 		for range 100 {
-			pass(100 * time.Millisecond)
+			polltest.Pass(100 * time.Millisecond)
 			heard += b.wakes() // each decision is another one
 		}
 		if heard < 90 || heard > 102 {
@@ -101,11 +102,11 @@ func TestSilence(t *testing.T) {
 		sidecar := b.sidecar("a:1")
 		sidecar.Behave(protocoltest.Mute)
 		b.Want(cluster, target(1))
-		pass(9 * time.Second)
+		polltest.Pass(9 * time.Second)
 		if answer, ok := b.Last(cluster, "head"); ok {
 			t.Errorf("known of one that has not answered: %+v", answer)
 		}
-		pass(2 * time.Second)
+		polltest.Pass(2 * time.Second)
 		b.failed(headclient.Timeout, -1)
 
 		// The call that it took as a mute one may last ten seconds, too.
@@ -122,16 +123,16 @@ func TestHalfOpen(t *testing.T) {
 		sidecar := b.sidecar("a:1")
 		say(t, sidecar, decided(3))
 		b.Want(cluster, target(1))
-		pass(time.Minute)
+		polltest.Pass(time.Minute)
 		if answer := b.last(); !answer.Connected || sidecar.Streams() != 1 {
 			t.Errorf("after a calm minute: %+v, %d streams", answer, sidecar.Streams())
 		}
 		b.cut()
-		pass(20 * time.Second)
+		polltest.Pass(20 * time.Second)
 		if n := sidecar.Streams(); n != 2 {
 			b.failed(headclient.Unavailable, 3)
 		}
-		pass(6 * time.Second)
+		polltest.Pass(6 * time.Second)
 		if n := sidecar.Streams(); n != 2 || !b.last().Connected {
 			t.Errorf("%d streams, %+v", n, b.last())
 		}
@@ -175,33 +176,33 @@ func TestToken(t *testing.T) {
 			}
 		}
 		b.Want(cluster, wanted)
-		pass(time.Second)
+		polltest.Pass(time.Second)
 		shown("wrong-secret")
 		current.set("", nil)
-		pass(5 * time.Second)
+		polltest.Pass(5 * time.Second)
 		shown("an empty one is no token")
 		current.set("half a token", errors.New("the Secret is gone"))
-		pass(6 * time.Second)
+		polltest.Pass(6 * time.Second)
 		shown("half a token")
 		current.set("right-secret", nil)
-		pass(6 * time.Second)
+		polltest.Pass(6 * time.Second)
 		if !b.last().Connected {
 			t.Errorf("with the right token: %+v", b.last())
 		}
 		before := current.set("right-secret", nil)
-		pass(time.Minute)
+		polltest.Pass(time.Minute)
 		if reads := current.set("right-secret", nil); reads != before {
 			t.Errorf("the token was read %d times while the stream was there", reads-before)
 		}
 		sidecar.Behave(protocoltest.Away)
 		sidecar.Cut(status.Error(codes.Unavailable, "right-secret is known beside the head"))
-		pass(time.Second / 2)
+		polltest.Pass(time.Second / 2)
 		if answer := b.last(); answer.Connected || answer.Err == nil || strings.Contains(answer.Err.Error(), "right-secret") {
 			t.Errorf("the token is in the error: %+v", answer)
 		}
-		pass(time.Minute)
+		polltest.Pass(time.Minute)
 		sidecar.Behave(protocoltest.Well)
-		pass(time.Minute)
+		polltest.Pass(time.Minute)
 		if reads := current.set("right-secret", nil); reads != before || !b.last().Connected {
 			t.Errorf("the token was read %d times by an autoscaler that was away: %+v", reads-before, b.last())
 		}
@@ -238,13 +239,13 @@ func TestNoAutoscaler(t *testing.T) {
 				plain.Protocols.SetUnencryptedHTTP2(true)
 				go func() { _ = plain.Serve(listener) }() // it ends with the test
 				b.Want(cluster, target(1))
-				pass(600 * time.Millisecond)
+				polltest.Pass(600 * time.Millisecond)
 				if err := b.failed(server.kind, -1).Err; len(err.Error()) > 700 {
 					t.Errorf("the error has %d bytes", len(err.Error()))
 				}
 				b.Forget(cluster)
 				_ = plain.Close() // the listener and its connections
-				pass(time.Second)
+				polltest.Pass(time.Second)
 			})
 		})
 	}
@@ -268,9 +269,9 @@ func TestGarbage(t *testing.T) {
 			}
 		}()
 		b.Want(cluster, target(1))
-		pass(time.Second)
+		polltest.Pass(time.Second)
 		b.failed(headclient.Unavailable, -1)
-		pass(10 * time.Second)
+		polltest.Pass(10 * time.Second)
 		for i, line := range b.lines {
 			if n := line.read.Load(); n > 1<<20 {
 				t.Errorf("%d bytes of connection %d were read", n, i)
@@ -278,7 +279,7 @@ func TestGarbage(t *testing.T) {
 		}
 		b.Forget(cluster)
 		_ = listener.Close()
-		pass(time.Second)
+		polltest.Pass(time.Second)
 	})
 }
 
@@ -287,7 +288,7 @@ func TestThrottle(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
 		sidecar := b.sidecar("a:1")
 		b.Want(cluster, target(1))
-		pass(time.Second)
+		polltest.Pass(time.Second)
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
@@ -302,7 +303,7 @@ func TestThrottle(t *testing.T) {
 				}
 			}
 		}()
-		pass(20 * time.Second)
+		polltest.Pass(20 * time.Second)
 		if n := b.lines[0].read.Load(); n < 10<<20 || n > 16<<20 {
 			t.Errorf("%d bytes were read in 20 s", n)
 		}
