@@ -18,7 +18,7 @@ import (
 // draft is the next record while it is written, with what is decided along with it. Only the files of advance assign
 // fields of the record, besides its parser.
 type draft struct {
-	*state
+	view
 	decision
 }
 
@@ -67,62 +67,81 @@ func (d *decision) addEvent(finding reason.Finding, action string) {
 
 // follow brings the record to what the spec asks for, and to what heads say they took. What versions must be is known
 // after it, and so what they can be judged by.
-func (d *draft) follow() {
-	d.adoptClusters()
-	d.awaitSlices()
-	switch {
-	case d.service.DeletionTimestamp != nil:
+func follow(v view) followed {
+	v.record = v.record.clone()
+	d := &draft{view: v, decision: decision{finalizer: hasFinalizer(v.service)}}
+	d.followSpec()
+	return followed{view: d.view, decision: d.decision}
+}
+
+// followSpec chooses the course of a service by its spec, and notes what begins with it.
+func (d *draft) followSpec() {
+	labels := trafficOf(d.service, d.seen)
+	if d.service.DeletionTimestamp == nil && ownsClusters(d.service) {
+		d.record.adoptClusters(d.seen.Clusters, labels, d.now)
+	}
+	if areListedYet(d.seen.Clusters, labels) {
+		d.wakeIn(prompt)
+	}
+	if d.service.DeletionTimestamp != nil {
 		d.deleteService()
-	case d.findObstacle():
-		if d.record.Active.Revision == "" || d.record.Suspended {
-			d.course = courseWait
-			return
-		}
-		d.target, d.held = d.findRevision(d.record.Active.Revision), true
+		return
+	}
+	d.target, d.obstacle = chooseTarget(d.view)
+	switch {
+	case d.obstacle != nil && (d.record.Active.Revision == "" || d.record.Suspended):
+		d.course = courseWait
+	case d.obstacle != nil:
+		d.target, d.held = d.find(d.record.Active.Revision), true
 		d.noteAnswers()
 	case ptr.Deref(d.service.Spec.Suspend, false):
 		d.suspendService()
 	default:
 		d.finalizer = true
-		d.resumeService()
+		d.record.resume(d.now)
 		d.followTarget()
 		d.noteAnswers()
 	}
 }
 
-// awaitSlices looks again while an EndpointSlice lists a pod that gets no requests any more: as long as one does, the time
+// areListedYet reports whether an EndpointSlice lists a pod that gets no requests any more: as long as one does, the time
 // that the last ones have is yet to begin.
-func (d *draft) awaitSlices() {
-	for _, cluster := range d.seen.Clusters {
-		if slices.ContainsFunc(cluster.Pods, func(pod *corev1.Pod) bool { return d.isAttended(pod) && !d.isOpened(pod) }) {
-			d.wakeIn(prompt)
+func areListedYet(clusters map[int]*Cluster, t traffic) bool {
+	for _, cluster := range clusters {
+		if slices.ContainsFunc(cluster.Pods, func(pod *corev1.Pod) bool { return t.isAttended(pod) && !t.isOpened(pod) }) {
+			return true
 		}
 	}
+	return false
 }
 
 // noteAnswers notes what became of what was asked for: pods that were replaced, configurations that heads took, and how
 // much capacity the active version has.
 func (d *draft) noteAnswers() {
-	d.noteReplacement()
+	active := d.stateOf(d.record.Active)
+	d.record.Active.noteReplacement(active.cluster, wantedOf(d.view, active))
 	d.noteTaken(&d.record.Active)
-	d.record.Whole = countWhole(d.state)
-	if d.record.Candidate != nil {
-		d.noteTaken(d.record.Candidate)
+	if candidate := d.record.Candidate; candidate != nil {
+		d.record.Whole = d.record.countWhole(active.cluster, d.find(candidate.Revision).Config)
+		d.noteTaken(candidate)
+	} else {
+		d.record.Whole = nil
 	}
 }
 
 // noteTaken notes that the head of a version has taken what is asked of it.
-func (d *draft) noteTaken(side *Side) {
-	cluster, revision := d.findCluster(side), d.findRevision(d.configuredRevision(side))
+func (d *draft) noteTaken(version *Version) {
+	state := d.stateOf(*version)
+	cluster, revision := state.cluster, state.configured
 	if cluster == nil || cluster.Head == nil {
 		return
 	}
-	head, digest := string(cluster.Head.UID), d.digestOf(side)
-	if !cluster.Heard || cluster.Answer.Taken != digest || side.Taken == digest && side.Took == revision.ID && side.Head == head {
+	head, digest := string(cluster.Head.UID), state.digest()
+	if !cluster.Heard || cluster.Answer.Taken != digest || version.Taken == digest && version.Took == revision.ID && version.Head == head {
 		return
 	}
-	side.Taken, side.Took, side.Head = digest, revision.ID, head
-	if !d.ownsClusters() {
+	version.Taken, version.Took, version.Head = digest, revision.ID, head
+	if !ownsClusters(d.service) {
 		d.record.Applications = nil
 		d.record.noteApplications(revision)
 	}
@@ -130,22 +149,27 @@ func (d *draft) noteTaken(side *Side) {
 
 // adoptClusters notes clusters of the service's own that nobody knows of among those that go. One that has
 // requests keeps the time for them.
-func (d *draft) adoptClusters() {
-	if d.service.DeletionTimestamp != nil || !d.ownsClusters() {
-		return
-	}
-	for number, cluster := range d.seen.Clusters {
-		known := number == d.record.Active.Cluster || number == d.candidateNumber() ||
-			slices.ContainsFunc(d.record.Retiring, func(r Retired) bool { return r.Cluster == number })
+func (r *Record) adoptClusters(clusters map[int]*Cluster, t traffic, now time.Time) {
+	for number, cluster := range clusters {
+		known := number == r.Active.Cluster || number == r.candidateNumber() ||
+			slices.ContainsFunc(r.Retiring, func(retired Retired) bool { return retired.Cluster == number })
 		switch {
 		case known:
-		case slices.ContainsFunc(cluster.Pods, d.hasRequests):
-			d.record.retireCluster(number, d.now, d.now)
+		case slices.ContainsFunc(cluster.Pods, t.hasRequests):
+			r.retireCluster(number, now, now)
 		default:
-			d.record.retireCluster(number, time.Time{}, d.now)
+			r.retireCluster(number, time.Time{}, now)
 		}
 	}
-	slices.SortFunc(d.record.Retiring, func(a, b Retired) int { return a.Cluster - b.Cluster })
+	slices.SortFunc(r.Retiring, func(a, b Retired) int { return a.Cluster - b.Cluster })
+}
+
+// candidateNumber returns the number of the candidate's cluster, 0 if there is none.
+func (r *Record) candidateNumber() int {
+	if r.Candidate == nil {
+		return 0
+	}
+	return r.Candidate.Cluster
 }
 
 // recordEnd notes how a change ended.
@@ -155,8 +179,8 @@ func (d *draft) recordEnd(result v1beta1.UpgradeResult, fault *Fault) {
 	if record.Candidate != nil {
 		from, to = record.Active.Revision, record.Candidate.Revision
 	}
-	old, latter := d.findRevision(from).numberText(), d.findRevision(to).numberText()
-	record.Last = &Last{From: d.findRevision(from).Number, To: d.findRevision(to).Number, Result: result, Fault: fault, Began: record.Began, Ended: d.now.Unix()}
+	old, latter := d.find(from).numberText(), d.find(to).numberText()
+	record.Last = &Last{From: d.find(from).Number, To: d.find(to).Number, Result: result, Fault: fault, Began: record.Began, Ended: d.now.Unix()}
 	switch {
 	case result == v1beta1.UpgradeSucceeded:
 		d.addEvent(reason.UpgradeDone.Of(latter, old), "Upgrade")

@@ -28,7 +28,7 @@ func TestFailed_IsTriedAgainUnderOtherCircumstances(t *testing.T) {
 		"another application": {func(s *v1beta1.ClusterService) { s.Spec.ServeConfig = serveConfig("app:v3") }, true},
 	} {
 		s := serves(t)
-		d := &draft{state: s.read()}
+		d := &draft{view: s.read()}
 		d.target = Revision{ID: "v2"}
 		d.record.noteFailure("v2", circumstances(d.service), &Fault{Reason: "ApplicationFailed"})
 		c.edit(s.service)
@@ -37,7 +37,7 @@ func TestFailed_IsTriedAgainUnderOtherCircumstances(t *testing.T) {
 			t.Errorf("%s: tried again: %t, want %t (%s)", name, isAgain, c.isAgain, d.record.String())
 		}
 		d.record.noteFailure("v2", circumstances(d.service), nil)
-		d.record.Candidate = &Side{}
+		d.record.Candidate = &Version{}
 		d.service.Annotations = map[string]string{v1beta1.AnnotationRetry: "2"}
 		if d.record.clearFailure(d.target.ID, circumstances(d.service)); d.record.Failed == "" {
 			t.Errorf("%s: it is tried again while it is being taken back", name)

@@ -83,7 +83,9 @@ func TestGroups_ComeBackWithTheCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := templateOf(&state{service: s.service, seen: &s.seen, target: target}, &kept)
+	v := s.read()
+	v.target = target
+	template := templateOf(s.service, v.revisions, v.stateOf(kept))
 	if have := template.Spec; have.Image != "" || len(have.WorkerGroups) != 2 || have.WorkerGroups[1].Name != "gpu" {
 		t.Errorf("the former version's cluster is built from %+v", have)
 	}

@@ -1,54 +1,58 @@
 package service
 
 import (
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
 // replaceInPlace brings the version that the spec asks for to the cluster that runs, whose pods are
 // replaced where they are.
 func (d *draft) replaceInPlace() {
-	active := &d.record.Active
-	if why := whyUnfit(d.state); why != "" {
-		unfit := reason.UpgradeNotInPlace.Of(d.clusterName(active), why)
+	active := d.stateOf(d.record.Active)
+	if why := whyUnfit(d.service, d.revisions, active); why != "" {
+		unfit := reason.UpgradeNotInPlace.Of(active.clusterName, why)
 		d.waiting = &unfit
 		return
 	}
 	d.keepTarget()
-	d.requestRevision(active, d.target.ID)
-	active.replacePods(d.target.Pods, d.findCluster(active))
+	d.requestRevision(&d.record.Active, d.target.ID)
+	d.record.Active.replacePods(d.target.Pods, active.cluster)
 }
 
-// noteReplacement notes how far pods that are replaced where they are have come.
-func (d *draft) noteReplacement() {
-	side := &d.record.Active
-	cluster := d.findCluster(side)
-	if side.Renewing == "" || side.Renewing == renewed || cluster == nil {
-		return
+// wantedOf returns a version's cluster as it must be while its pods are replaced where they are; nil if they are not, or it
+// stays as it is.
+func wantedOf(v view, version versionState) *v1beta1.ComputeCluster {
+	if version.Renewing == "" || version.Renewing == renewed || version.cluster == nil {
+		return nil
 	}
-	wanted := wantedCluster(d.state, side, cluster)
+	return wantedCluster(v.service, v.revisions, version)
+}
+
+// noteReplacement notes how far pods that are replaced where they are have come, on a cluster that is wanted otherwise; nil
+// where none are.
+func (v *Version) noteReplacement(cluster *Cluster, wanted *v1beta1.ComputeCluster) {
 	switch {
 	case wanted == nil:
 	case isReplaced(cluster, wanted):
-		side.Renewing = renewed
+		v.Renewing = renewed
 	case cluster.Head != nil && hasOldHead(cluster, wanted): // it is to go, too
-		side.Renewing = string(cluster.Head.UID)
+		v.Renewing = string(cluster.Head.UID)
 	}
 }
 
-// isKnown reports whether it can be gone back to a revision: the pods are those that it needs, or
+// isKnown reports whether it can be gone back to a revision: the pods of the version that runs are those that it needs, or
 // what they are built from was kept.
-func isKnown(s *state, id string) bool {
-	revision := s.findRevision(id)
-	return revision.Template != nil || revision.Pods == s.record.Active.Pods
+func isKnown(revision Revision, pods string) bool {
+	return revision.Template != nil || revision.Pods == pods
 }
 
-// replacePods begins to replace the pods of a side on its cluster, if it needs others.
-func (s *Side) replacePods(pods string, cluster *Cluster) {
-	if s.Pods == pods {
+// replacePods begins to replace the pods of a version on its cluster, if it needs others.
+func (v *Version) replacePods(pods string, cluster *Cluster) {
+	if v.Pods == pods {
 		return
 	}
-	s.Pods, s.Renewing = pods, headlessly
+	v.Pods, v.Renewing = pods, headlessly
 	if cluster != nil && cluster.Head != nil {
-		s.Renewing = string(cluster.Head.UID)
+		v.Renewing = string(cluster.Head.UID)
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/utils/ptr"
 
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/upgrade"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -23,14 +24,16 @@ func (d *draft) deleteService() {
 	}
 	deleted := d.service.DeletionTimestamp.Time
 	d.until = deleted
-	if d.hasServed() {
-		since := max(deleted.Unix(), d.record.Drained)
-		if since = lastRoutedAt(d.state, since, d.findCluster(&d.record.Active), d.findCluster(d.record.Candidate)); since > deleted.Unix() {
+	if d.record.hasServed() {
+		clusters := []*Cluster{d.seen.findCluster(d.record.Active.Cluster), d.seen.findCandidate(d.record.Candidate)}
+		since := trafficOf(d.service, d.seen).lastRoutedAt(max(deleted.Unix(), d.record.Drained), d.now, clusters...)
+		if since > deleted.Unix() {
 			d.record.Drained, deleted = since, time.Unix(since, 0)
 		}
 		d.since, d.until = deleted, deleted.Add(drainOf(d.service))
 	}
-	if d.isDraining() {
+	if left := d.until.Sub(d.now); left > 0 {
+		d.drain(left)
 		return
 	}
 	d.leaveClusters()
@@ -38,8 +41,9 @@ func (d *draft) deleteService() {
 		d.wakeIn(left)
 		return
 	}
-	if !d.gone && !d.ownsClusters() {
-		d.addEvent(reason.LeaveAbandoned.Of(d.service.Name, d.nameOf(d.findCluster(&d.record.Active)), "its head did not answer"), "Leave")
+	if !d.gone && !ownsClusters(d.service) {
+		name := clusterName(d.service, d.record.Active.Cluster)
+		d.addEvent(reason.LeaveAbandoned.Of(d.service.Name, name, "its head did not answer"), "Leave")
 	}
 	d.finalizer = false
 }
@@ -47,7 +51,7 @@ func (d *draft) deleteService() {
 // suspendService drains a service that must be suspended, and frees what it runs on.
 func (d *draft) suspendService() {
 	record := &d.record
-	d.finalizer = d.finalizer && !d.ownsClusters()
+	d.finalizer = d.finalizer && !ownsClusters(d.service)
 	if record.Candidate != nil {
 		d.endWithFormer(nil)
 	}
@@ -55,12 +59,13 @@ func (d *draft) suspendService() {
 		record.Drained = d.now.Unix()
 	}
 	d.until = time.Unix(record.Drained, 0)
-	if d.hasServed() {
-		record.Drained = lastRoutedAt(d.state, record.Drained, d.findCluster(&record.Active))
+	if record.hasServed() {
+		record.Drained = trafficOf(d.service, d.seen).lastRoutedAt(record.Drained, d.now, d.seen.findCluster(record.Active.Cluster))
 		d.since = time.Unix(record.Drained, 0)
 		d.until = d.since.Add(drainOf(d.service))
 	}
-	if d.isDraining() {
+	if left := d.until.Sub(d.now); left > 0 {
+		d.drain(left)
 		return
 	}
 	if d.leaveClusters(); d.gone {
@@ -68,44 +73,45 @@ func (d *draft) suspendService() {
 	}
 }
 
-// isDraining reports whether requests may yet end before the service leaves.
-func (d *draft) isDraining() bool {
-	left := d.until.Sub(d.now)
-	if left <= 0 {
-		return false
-	}
+// drain lets requests end for a while, before the service leaves.
+func (d *draft) drain(left time.Duration) {
 	d.course = courseDrain
 	d.wakeIn(left)
-	return true
 }
 
 // leaveClusters has what the service runs on go, and notes whether nothing of it is left.
 func (d *draft) leaveClusters() {
-	d.course, d.gone = courseLeave, isGone(d.state)
-	if d.gone && !d.ownsClusters() && isLeft(d.state) {
+	d.course, d.gone = courseLeave, isGone(d.service, d.seen, d.record)
+	if !ownsClusters(d.service) && isLeft(d.seen.findCluster(d.record.Active.Cluster), d.record.Applications) {
 		d.record.Applications = nil
 	}
 }
 
+// hasServed reports whether the service ever had requests that may not have ended.
+func (r *Record) hasServed() bool { return r.Active.Good != "" && !r.Suspended }
+
 // isGone reports whether nothing is left of what the service runs on.
-func isGone(s *state) bool {
-	if s.ownsClusters() {
-		for _, cluster := range s.seen.Clusters {
+func isGone(service *v1beta1.ClusterService, seen *Seen, record Record) bool {
+	if ownsClusters(service) {
+		for _, cluster := range seen.Clusters {
 			if hasRemains(cluster) {
 				return false
 			}
 		}
 		return true
 	}
-	cluster := s.findCluster(&s.record.Active)
-	return len(s.record.Applications) == 0 || cluster == nil || ptr.Deref(cluster.Spec.Suspend, false) || isLeft(s) // what ran there went with it
+	cluster := seen.findCluster(record.Active.Cluster)
+	if len(record.Applications) == 0 || cluster == nil || ptr.Deref(cluster.Spec.Suspend, false) { // what ran there went with it
+		return true
+	}
+	return isLeft(cluster, record.Applications)
 }
 
-// isLeft reports whether the head of a cluster that is not the service's own has taken that nothing is asked of it.
-func isLeft(s *state) bool {
-	cluster := s.findCluster(&s.record.Active)
-	return len(s.record.Applications) > 0 && canBeAsked(cluster) && !ptr.Deref(cluster.Spec.Suspend, false) && cluster.Heard &&
-		!cluster.Answer.At.IsZero() && cluster.Answer.Taken == leaveDigest(s.record.Applications)
+// isLeft reports whether the head of a cluster that is not the service's own has taken that nothing is asked of it, where
+// applications were.
+func isLeft(cluster *Cluster, applications []string) bool {
+	return len(applications) > 0 && canBeAsked(cluster) && !ptr.Deref(cluster.Spec.Suspend, false) && cluster.Heard &&
+		!cluster.Answer.At.IsZero() && cluster.Answer.Taken == leaveDigest(applications)
 }
 
 // leaveDigest names that nothing is asked of a head, where some applications were.
@@ -117,16 +123,15 @@ func leaveDigest(applications []string) string {
 // hasRemains reports whether a cluster has pods that may yet end by themselves.
 func hasRemains(cluster *Cluster) bool { return len(cluster.Pods) > len(cluster.Stranded) }
 
-// resumeService begins again where the service was suspended: what runs then has yet to become healthy.
-func (d *draft) resumeService() {
-	record := &d.record
-	if record.Drained == 0 {
+// resume begins again where the service was suspended: what runs then has yet to become healthy.
+func (r *Record) resume(now time.Time) {
+	if r.Drained == 0 {
 		return
 	}
-	if record.Suspended {
-		active := &record.Active
-		active.Good, active.Healthy, active.At, active.Taken = "", 0, d.now.Unix(), ""
-		record.Shift = upgrade.Shift{}
+	if r.Suspended {
+		active := &r.Active
+		active.Good, active.Healthy, active.At, active.Taken = "", 0, now.Unix(), ""
+		r.Shift = upgrade.Shift{}
 	}
-	record.Drained, record.Suspended = 0, false
+	r.Drained, r.Suspended = 0, false
 }

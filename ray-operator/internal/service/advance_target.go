@@ -13,67 +13,65 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
-// findObstacle takes over what the spec asks for, and reports whether something is in the way of it. The version that
+// chooseTarget returns what the spec asks for, and what is in the way of it, nil if nothing is. The version that
 // serves is reconciled in any case.
-func (d *draft) findObstacle() bool {
-	obstacle := whyInvalid(d.state)
-	if obstacle == nil {
-		d.target = numbered(d.seen.Target, d.seen.Revisions)
-		d.target = adoptPods(d.state)
-		if !ptr.Deref(d.service.Spec.Suspend, false) {
-			obstacle = whyRefused(d.state)
-		}
+func chooseTarget(v view) (Revision, *reason.Finding) {
+	if invalid := whyInvalid(v.service, v.seen.TargetError); invalid != nil {
+		return v.target, invalid
 	}
-	d.obstacle = obstacle
-	return obstacle != nil
+	v.target = numbered(v.seen.Target, v.seen.Revisions)
+	v.target = adoptPods(v)
+	if ptr.Deref(v.service.Spec.Suspend, false) {
+		return v.target, nil
+	}
+	return v.target, whyRefused(v.target, v.seen, v.record)
 }
 
 // adoptPods returns the target, as a version that runs where the cluster of one needs nothing but groups of workers more,
 // or fewer: it gets them, or gives them up. A target that is a version's already stays so.
-func adoptPods(s *state) Revision {
-	sides := s.listVersions()
-	if !s.ownsClusters() || slices.ContainsFunc(sides, func(side *Side) bool { return side.Pods == s.target.Pods }) {
-		return s.target
+func adoptPods(v view) Revision {
+	versions := v.states().list()
+	if !ownsClusters(v.service) || slices.ContainsFunc(versions, func(version versionState) bool { return version.Pods == v.target.Pods }) {
+		return v.target
 	}
-	for _, side := range slices.Backward(sides) {
-		if !hasAllButGroups(s, side) {
+	for _, version := range slices.Backward(versions) {
+		if !hasAllButGroups(v.service, v.revisions, version) {
 			continue
 		}
-		adopted := s.seen.Target
-		adopted.Pods = side.Pods
+		adopted := v.seen.Target
+		adopted.Pods = version.Pods
 		if named, err := adopted.named(); err == nil {
-			return numbered(named, s.seen.Revisions)
+			return numbered(named, v.seen.Revisions)
 		}
 	}
-	return s.target
+	return v.target
 }
 
 // hasAllButGroups reports whether the cluster of a version is what the spec asks for, but for groups of workers that were
 // added or removed. Where the cluster is gone, what it was built from is compared.
-func hasAllButGroups(s *state, side *Side) bool {
-	kept, asked, cluster := s.findRevision(side.Revision), s.service.Spec.ClusterTemplate, s.findCluster(side)
+func hasAllButGroups(service *v1beta1.ClusterService, r revisions, version versionState) bool {
+	kept, asked, cluster := version.revision, service.Spec.ClusterTemplate, version.cluster
 	switch {
-	case kept.Template == nil, side.Renewing != "", kept.Startup != s.target.Startup:
+	case kept.Template == nil, version.Renewing != "", kept.Startup != r.target.Startup:
 		return false
 	case !areAlike(intentsOf(&kept.Template.Spec), intentsOf(&asked.Spec)): // the cluster may be ahead of a record that was lost
 		return false
 	case cluster == nil:
 		return differByGroups(&kept.Template.Spec, &asked.Spec)
 	}
-	next, wanted := *side, cluster.DeepCopy()
-	next.Revision, next.Pods = s.target.ID, s.target.Pods
-	wanted.Spec = clusterFor(s, &next).Spec
-	markRestart(s, &next, wanted)
+	wanted := cluster.DeepCopy()
+	wanted.Spec = clusterFor(service, r, version.turnedTo(r.target)).Spec
+	markRestart(r.target, wanted)
 	return differByGroups(&cluster.Spec, &wanted.Spec)
 }
 
-// whyInvalid returns what is wrong with the spec, nil if nothing is.
-func whyInvalid(s *state) *reason.Finding {
+// whyInvalid returns what is wrong with a spec, of which the target is read or not, nil if nothing is.
+func whyInvalid(service *v1beta1.ClusterService, unread error) *reason.Finding {
 	var finding reason.Finding
-	if errs := validate.Service(s.service).ErrorList(); len(errs) > 0 {
+	if errs := validate.Service(service).ErrorList(); len(errs) > 0 {
 		finding = reason.InvalidSpec.Of(errs.ToAggregate())
-	} else if s.seen.TargetError != nil {
-		finding = reason.InvalidSpec.Of(s.seen.TargetError)
+	} else if unread != nil {
+		finding = reason.InvalidSpec.Of(unread)
 	} else {
 		return nil
 	}
@@ -81,32 +79,32 @@ func whyInvalid(s *state) *reason.Finding {
 }
 
 // whyRefused returns why a valid spec cannot be followed beside what there is, nil if it can.
-func whyRefused(s *state) *reason.Finding {
-	if collision := findCollision(s); collision != nil {
+func whyRefused(target Revision, seen *Seen, record Record) *reason.Finding {
+	if collision := findCollision(target, seen.Elders); collision != nil {
 		return collision
 	}
-	good, known := s.seen.Revisions[s.record.Active.Good]
-	if !known || s.record.Suspended { // while the service is suspended nothing is there
+	good, known := seen.Revisions[record.Active.Good]
+	if !known || record.Suspended { // while the service is suspended nothing is there
 		return nil
 	}
-	if why := whyApart(good, s.target); why != "" {
+	if why := whyApart(good, target); why != "" {
 		finding := reason.InvalidSpec.Of(why)
 		return &finding
 	}
 	return nil
 }
 
-// findCollision returns what an older service on the cluster has that this one asks for, nil if there is nothing.
-func findCollision(s *state) *reason.Finding {
-	for _, elder := range s.seen.Elders {
+// findCollision returns what an older service on the cluster has that a target asks for, nil if there is nothing.
+func findCollision(target Revision, elders []Elder) *reason.Finding {
+	for _, elder := range elders {
 		service, theirs := elder.Service, elder.Target
 		if elder.TargetError != nil || ptr.Deref(service.Spec.Suspend, false) || service.DeletionTimestamp != nil {
 			continue
 		}
 		var finding reason.Finding
-		if what := findClash(s.target, theirs); what != "" {
+		if what := findClash(target, theirs); what != "" {
 			finding = reason.ServeCollision.Of(what, service.Name, service.Spec.ClusterRef.Name)
-		} else if theirs.Startup != s.target.Startup || serveconfig.Common(theirs.Raw) != serveconfig.Common(s.target.Raw) {
+		} else if theirs.Startup != target.Startup || serveconfig.Common(theirs.Raw) != serveconfig.Common(target.Raw) {
 			finding = reason.ServeOptionsDiffer.Of(service.Name, service.Spec.ClusterRef.Name)
 		} else {
 			continue
@@ -127,7 +125,7 @@ func (d *draft) followTarget() {
 	case active.Revision == "":
 		d.keepTarget()
 		d.beginVersion()
-	case d.ownsClusters() && d.target.Pods != active.Pods:
+	case ownsClusters(d.service) && d.target.Pods != active.Pods:
 		d.changePods()
 	default:
 		if record.Candidate != nil {
@@ -142,33 +140,34 @@ func (d *draft) followTarget() {
 
 // beginVersion begins the first version.
 func (d *draft) beginVersion() {
-	side := Side{Pods: d.target.Pods, Revision: d.target.ID, At: d.now.Unix()}
-	if d.ownsClusters() {
+	version := Version{Pods: d.target.Pods, Revision: d.target.ID, At: d.now.Unix()}
+	if ownsClusters(d.service) {
 		d.record.Clusters++
-		side.Cluster = d.record.Clusters
+		version.Cluster = d.record.Clusters
 	}
-	d.record.Active, d.record.Began = side, d.now.Unix()
+	d.record.Active, d.record.Began = version, d.now.Unix()
 }
 
 // requestRevision asks for another revision on a cluster that runs.
-func (d *draft) requestRevision(side *Side, revision string) {
-	if side == &d.record.Active && d.record.Candidate == nil {
-		if side.Good != "" && side.Good != revision {
-			d.addEvent(reason.UpgradeBegan.Of(d.target.numberText(), d.findRevision(side.Good).numberText()), "Upgrade")
+func (d *draft) requestRevision(version *Version, revision string) {
+	if version == &d.record.Active && d.record.Candidate == nil {
+		if version.Good != "" && version.Good != revision {
+			d.addEvent(reason.UpgradeBegan.Of(d.target.numberText(), d.find(version.Good).numberText()), "Upgrade")
 		}
 		d.record.Began = d.now.Unix()
 	}
-	side.Revision, side.At, side.Healthy = revision, d.now.Unix(), 0
+	version.Revision, version.At, version.Healthy = revision, d.now.Unix(), 0
 }
 
 // changePods begins the way to a target that needs other pods than those of the version that serves.
 func (d *draft) changePods() {
 	record := &d.record
+	crowded := whyCrowded(d.seen.Clusters, record.Active.Cluster)
 	switch strategy := strategyOf(d.service); {
 	case record.Candidate != nil: // it ends the way it began
 		d.overtakeCandidate()
-	case record.Active.Good == "" && yieldsTo(d.state, strategy):
-		if d.hasRoom(record.Active.Cluster) {
+	case record.Active.Good == "" && yieldsTo(d.view, strategy):
+		if d.waiting = crowded; crowded == nil {
 			d.keepTarget()
 			record.retireCluster(record.Active.Cluster, time.Time{}, d.now)
 			d.beginVersion()
@@ -178,7 +177,8 @@ func (d *draft) changePods() {
 		d.waiting = &held
 	case strategy == v1beta1.ServiceUpgradeInPlace:
 		d.replaceInPlace()
-	case !d.hasRoom(record.Active.Cluster):
+	case crowded != nil:
+		d.waiting = crowded
 	default:
 		d.keepTarget()
 		d.beginUpgrade()
@@ -187,8 +187,8 @@ func (d *draft) changePods() {
 
 // yieldsTo reports whether a version that has never served makes room for another at once: nothing is lost with it,
 // so no strategy holds that up. Where its pods can be replaced where they are, and must be, they are.
-func yieldsTo(s *state, strategy v1beta1.ServiceUpgradeType) bool {
-	return strategy != v1beta1.ServiceUpgradeInPlace || whyUnfit(s) != ""
+func yieldsTo(v view, strategy v1beta1.ServiceUpgradeType) bool {
+	return strategy != v1beta1.ServiceUpgradeInPlace || whyUnfit(v.service, v.revisions, v.stateOf(v.record.Active)) != ""
 }
 
 // overtakeCandidate follows another target while a candidate is on its way.
@@ -214,21 +214,21 @@ func (d *draft) overtakeCandidate() {
 // beginUpgrade begins an upgrade to a second cluster.
 func (d *draft) beginUpgrade() {
 	d.record.Clusters++
-	d.record.Candidate = &Side{Cluster: d.record.Clusters, Pods: d.target.Pods, Revision: d.target.ID, At: d.now.Unix()}
+	d.record.Candidate = &Version{Cluster: d.record.Clusters, Pods: d.target.Pods, Revision: d.target.ID, At: d.now.Unix()}
 	d.record.Shift, d.record.Began = upgrade.Begin(termsOf(d.service), d.now), d.now.Unix()
-	d.addEvent(reason.UpgradeBegan.Of(d.target.numberText(), d.findRevision(d.record.Active.Revision).numberText()), "Upgrade")
+	d.addEvent(reason.UpgradeBegan.Of(d.target.numberText(), d.find(d.record.Active.Revision).numberText()), "Upgrade")
 }
 
-// hasRoom reports whether there is no cluster but the one: at most two are ever alive.
-func (d *draft) hasRoom(number int) bool {
-	for other, cluster := range d.seen.Clusters {
+// whyCrowded returns why there is no room for a cluster beside the one of a number, nil if there is: at most two are ever
+// alive.
+func whyCrowded(clusters map[int]*Cluster, number int) *reason.Finding {
+	for other, cluster := range clusters {
 		if other != number {
 			waiting := reason.UpgradeWaiting.Of(cluster.Name)
-			d.waiting = &waiting
-			return false
+			return &waiting
 		}
 	}
-	return true
+	return nil
 }
 
 // withdrawCandidate turns back because the spec does.

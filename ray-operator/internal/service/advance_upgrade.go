@@ -2,6 +2,7 @@ package service
 
 import (
 	"slices"
+	"time"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/upgrade"
@@ -10,22 +11,30 @@ import (
 
 // step is a draft whose versions were judged: the second half of advance.
 type step struct {
-	*draft
+	draft
 	assessment
 }
 
 // advance brings the record on by how its versions are. The versions have changed their places after it where an
 // upgrade ended: it returns them as the record names them.
-func (d *draft) advance(versions assessment) assessment {
-	t := &step{draft: d, assessment: versions}
-	if d.course == courseServe {
+func advance(a assessed) advanced {
+	t := &step{draft: draft{view: a.view, decision: a.decision}, assessment: a.assessment}
+	t.record = a.record.clone()
+	if t.course == courseServe {
 		t.moveVersions()
 	}
-	t.updateRetiring()
-	if d.service.DeletionTimestamp == nil {
-		d.record.Routed = gatewayOf(d.service) != nil || d.seen.RouteRefused != nil || seenRoute(d.state) != nil
+	if ownsClusters(t.service) {
+		lags := isGatewayBehind(t.view, nil)
+		t.record.holdRetiring(lags, t.now)
+		if lags && slices.ContainsFunc(t.record.Retiring, func(retired Retired) bool { return !retired.Unused }) {
+			t.wakeIn(routeWait)
+		}
+		t.record.updateRetiring(t.seen.Clusters, trafficOf(t.service, t.seen), t.now)
 	}
-	return t.assessment
+	if t.service.DeletionTimestamp == nil {
+		t.record.Routed = gatewayOf(t.service) != nil || t.seen.RouteRefused != nil || seenRoute(t.seen) != nil
+	}
+	return advanced{view: t.view, decision: t.decision, assessment: t.assessment}
 }
 
 // moveVersions takes the next step with the versions that there are.
@@ -43,31 +52,26 @@ func (t *step) moveVersions() {
 	if record.Candidate == nil {
 		record.Routing = false
 	}
-	if mustBeginAgain(t.state) {
+	if mustBeginAgain(t.view) {
 		t.beginVersion()
 	}
-	t.noteAsked()
+	active := t.stateOf(record.Active)
+	if !ownsClusters(t.service) && active.configured.ID != "" && canBeAsked(active.cluster) {
+		record.noteApplications(active.configured) // they are asked of a cluster that is not the service's own
+	}
 }
 
 // mustBeginAgain reports whether the cluster of the only version is gone or going, and cannot be made again: while the
 // former one is still there, or where what it was built from is not known. What the spec asks for takes its place then.
-func mustBeginAgain(s *state) bool {
-	active := &s.record.Active
+func mustBeginAgain(v view) bool {
+	active := v.stateOf(v.record.Active)
 	switch {
-	case !s.ownsClusters() || s.held || s.record.Candidate != nil || s.findCluster(active) != nil:
+	case !ownsClusters(v.service) || v.held || v.record.Candidate != nil || active.cluster != nil:
 		return false
-	case active.Pods == s.target.Pods:
-		return s.seen.Clusters[active.Cluster] != nil
+	case active.Pods == v.target.Pods:
+		return v.seen.Clusters[active.Cluster] != nil
 	default:
-		return templateOf(s, active) == nil
-	}
-}
-
-// noteAsked notes the applications that are asked of a cluster that is not the service's own.
-func (t *step) noteAsked() {
-	active := &t.record.Active
-	if revision := t.findRevision(t.configuredRevision(active)); !t.ownsClusters() && revision.ID != "" && canBeAsked(t.findCluster(active)) {
-		t.record.noteApplications(revision)
+		return templateOf(v.service, v.revisions, active) == nil
 	}
 }
 
@@ -99,21 +103,21 @@ func (t *step) settleConfiguration() {
 // doubtConfiguration takes a configuration back that is not well, once it is clear that it will not be or was
 // given time enough. The first one has nothing to go back to.
 func (t *step) doubtConfiguration(first bool) {
-	active, terms := &t.record.Active, termsOf(t.service)
+	active, state, terms := &t.record.Active, t.stateOf(t.record.Active), termsOf(t.service)
 	left := terms.Deadline - since(active.At, t.now)
 	sick := active.Healthy > 0 && t.active.Told && t.active.Ready == 0 &&
 		(t.active.Asked || warns(t.active.Finding)) // not where proxies have yet to be asked
 	switch {
-	case first || !terms.AutoRollback || !isKnown(t.state, active.Good):
+	case first || !terms.AutoRollback || !isKnown(t.find(active.Good), active.Pods):
 	case t.active.Failed:
 		t.revertConfiguration(faultOf(t.service, upgrade.Failed, t.active.Finding))
-	case sick && hasLostPods(t.state, active): // it begins again on those that come in their place
+	case sick && hasLostPods(trafficOf(t.service, t.seen), state): // it begins again on those that come in their place
 		active.At, active.Healthy = t.now.Unix(), 0
 		t.wakeIn(terms.Deadline)
 	case sick:
 		t.revertConfiguration(faultOf(t.service, upgrade.Sick, t.active.Finding))
 	case left <= 0:
-		t.revertConfiguration(faultOf(t.service, upgrade.Late, hindranceOf(t.state, t.active)))
+		t.revertConfiguration(faultOf(t.service, upgrade.Late, hindranceOf(state, t.active.Finding)))
 	default:
 		t.wakeIn(left)
 	}
@@ -126,31 +130,43 @@ func (t *step) revertConfiguration(fault *Fault) {
 	t.record.noteFailure(active.Revision, circumstances(t.service), fault)
 	active.Revision, active.At, active.Healthy = active.Good, t.now.Unix(), 0
 	t.reverted = true
-	active.replacePods(t.findRevision(active.Good).Pods, t.findCluster(active))
+	active.replacePods(t.find(active.Good).Pods, t.seen.findCluster(active.Cluster))
 }
 
 // moveUpgrade takes the next step of an upgrade to another cluster.
 func (t *step) moveUpgrade() {
 	record := &t.record
-	candidate := record.Candidate
-	if candidate == nil || isUnheard(t.state, candidate, t.candidate) || isUncounted(t.state, t.active) {
+	states := t.states()
+	candidate := states.candidate
+	if candidate == nil || record.Shift.Proven && isUnheard(candidate.cluster, t.candidate) || isUncounted(t.view, t.active) {
 		return
 	}
-	lags := t.acknowledgeStep()
-	active := upgrade.Version{Ready: measureCapacity(t.state, &record.Active, t.active, 100-record.Shift.Traffic)}
+	lags := isGatewayBehind(t.view, nil)
+	if lags {
+		t.wakeIn(routeWait)
+	} else {
+		record.acknowledgeStep(t.now)
+	}
+	active := upgrade.Version{Ready: measureCapacity(states.active, t.active, 100-record.Shift.Traffic)}
 	move := upgrade.Advance(termsOf(t.service), record.Shift, active, upgrade.Version{
-		Ready:  measureCapacity(t.state, candidate, t.candidate, record.Shift.Traffic),
-		Failed: t.candidate.Failed, Lost: hasLostPods(t.state, candidate),
+		Ready:  measureCapacity(*candidate, t.candidate, record.Shift.Traffic),
+		Failed: t.candidate.Failed, Lost: hasLostPods(trafficOf(t.service, t.seen), *candidate),
 	}, t.now)
 	if lags {
 		move = move.Held(record.Shift, active)
 	}
-	changes := lags || move.Shift.Traffic != record.Shift.Traffic && isRouteTaken(t.state)
+	changes := lags || move.Shift.Traffic != record.Shift.Traffic && isRouteTaken(t.service, t.seen)
 	record.Routing = changes && move.Shift.Traffic+record.Shift.Traffic > 0
 	t.wakeIn(move.Wake)
 	if move.Cause != "" && record.Failed == "" {
 		record.noteFailure(candidate.Revision, circumstances(t.service), faultOf(t.service, move.Cause, t.candidate.Finding))
 	}
+	t.takeMove(move)
+}
+
+// takeMove notes how far an upgrade is after a move, and ends it where it is over.
+func (t *step) takeMove(move upgrade.Move) {
+	record := &t.record
 	switch former := record.Shift; move.Verdict {
 	case upgrade.Returned:
 		record.Shift = move.Shift
@@ -167,16 +183,11 @@ func (t *step) moveUpgrade() {
 	}
 }
 
-// acknowledgeStep reports whether the gateway lags. The time of a step counts from when it is done.
-func (t *step) acknowledgeStep() (lags bool) {
-	lags = isGatewayBehind(t.state, nil)
-	if shift := &t.record.Shift; t.record.Routing && !lags && !shift.Back && !shift.At.IsZero() {
-		shift.At = t.now
+// acknowledgeStep has the time of a step count from when the gateway has done it, which is now.
+func (r *Record) acknowledgeStep(now time.Time) {
+	if shift := &r.Shift; r.Routing && !shift.Back && !shift.At.IsZero() {
+		shift.At = now
 	}
-	if lags {
-		t.wakeIn(routeWait)
-	}
-	return lags
 }
 
 // finishUpgrade keeps the former version while the new one has all requests, and lets it go then.
@@ -206,33 +217,26 @@ func faultOf(service *v1beta1.ClusterService, cause upgrade.Cause, finding reaso
 	return &Fault{Reason: finding.Code, Text: cut(said)}
 }
 
-// holdRetiring keeps clusters until the gateway leads no requests there any more; the time for those
+// holdRetiring keeps clusters until the gateway leads no requests there any more, while it lags; the time for those
 // that they have counts from then.
-func (t *step) holdRetiring() {
-	lags := isGatewayBehind(t.state, nil)
-	for i := range t.record.Retiring {
-		switch retired := &t.record.Retiring[i]; {
+func (r *Record) holdRetiring(lags bool, now time.Time) {
+	for i := range r.Retiring {
+		switch retired := &r.Retiring[i]; {
 		case retired.Unused:
 		case lags:
 			retired.Held = true
-			t.wakeIn(routeWait)
 		case retired.Held:
-			retired.Held, retired.At = false, t.now.Unix()
+			retired.Held, retired.At = false, now.Unix()
 		}
 	}
 }
 
 // updateRetiring forgets clusters that are gone, and notes since when the others have no requests.
-func (t *step) updateRetiring() {
-	if !t.ownsClusters() {
-		return
+func (r *Record) updateRetiring(clusters map[int]*Cluster, t traffic, now time.Time) {
+	for i := range r.Retiring {
+		retired := &r.Retiring[i]
+		cluster := clusters[retired.Cluster]
+		retired.At, retired.Unused = t.lastRoutedAt(retired.At, now, cluster), retired.Unused && !t.hasOpenPods(cluster)
 	}
-	t.holdRetiring()
-	record := &t.record
-	for i := range record.Retiring {
-		retired := &record.Retiring[i]
-		cluster := t.seen.Clusters[retired.Cluster]
-		retired.At, retired.Unused = lastRoutedAt(t.state, retired.At, cluster), retired.Unused && !hasOpenPods(t.state, cluster)
-	}
-	record.Retiring = slices.DeleteFunc(record.Retiring, func(retired Retired) bool { return t.seen.Clusters[retired.Cluster] == nil })
+	r.Retiring = slices.DeleteFunc(r.Retiring, func(retired Retired) bool { return clusters[retired.Cluster] == nil })
 }

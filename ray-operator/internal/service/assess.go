@@ -43,60 +43,72 @@ type Health struct {
 
 // expected is what a version is judged by.
 type expected struct {
-	revision Revision
+	// clusterName names its cluster, also one that is not there.
+	clusterName string
+	revision    Revision
 	// requires says what its deployments have to run.
 	requires requirement
 	// taken: its head has what is asked of it. proven: all was well before.
 	taken, proven bool
 }
 
-// assess judges the versions that the record names. It only reads.
-func assess(s *state) assessment {
-	record := &s.record
-	versions := assessment{active: assessVersion(s, &record.Active, record.Active.Good != "")}
-	if record.Candidate != nil {
-		versions.candidate = assessVersion(s, record.Candidate, record.Shift.Proven)
+// assess judges the versions that the record names, while they run. It only reads.
+func assess(f followed) assessed {
+	if f.course != courseServe {
+		return assessed{followed: f}
+	}
+	return assessed{followed: f, assessment: assessVersions(f.view)}
+}
+
+// assessVersions judges the versions of a record.
+func assessVersions(v view) assessment {
+	states, p := v.states(), proxiesOf(v)
+	versions := assessment{active: assessVersion(v, p, states.active, states.active.Good != "")}
+	if states.candidate != nil {
+		versions.candidate = assessVersion(v, p, *states.candidate, v.record.Shift.Proven)
 	}
 	return versions
 }
 
 // assessVersion judges a version; proven says that all was well before.
-func assessVersion(s *state, side *Side, proven bool) Health {
-	cluster, revision := s.findCluster(side), s.findRevision(s.configuredRevision(side))
-	taken := cluster != nil && cluster.Head != nil && side.Took == revision.ID && side.Head == string(cluster.Head.UID)
-	h := judgeVersion(s, cluster, expected{revision: revision, requires: s.requirementOf(side), taken: taken, proven: proven})
-	return assumeHealth(s, h, cluster, proven)
+func assessVersion(v view, p proxies, version versionState, proven bool) Health {
+	cluster := version.cluster
+	taken := cluster != nil && cluster.Head != nil && version.Took == version.configured.ID && version.Head == string(cluster.Head.UID)
+	h := judgeVersion(v, p, cluster, expected{
+		clusterName: version.clusterName, revision: version.configured, requires: v.record.requirementOf(version), taken: taken, proven: proven,
+	})
+	return assumeHealth(p, h, cluster, proven)
 }
 
 // judgeVersion judges a version by what its head and its proxies say.
-func judgeVersion(s *state, cluster *Cluster, version expected) Health {
+func judgeVersion(v view, p proxies, cluster *Cluster, version expected) Health {
 	h := Health{Applications: listApplications(cluster, version.revision)}
 	if !canBeAsked(cluster) {
-		h.Finding, h.Open = explainNoHead(s, cluster), stillServing(s, cluster)
+		h.Finding, h.Open = explainNoHead(v.service, v.seen.Clusters[0], cluster, version.clusterName), p.stillHaving(cluster, p.hasRequests)
 		return h
 	}
-	h.Open = eligiblePods(s, cluster)
+	h.Open = p.eligiblePods(cluster)
 	if cluster.Heard && cluster.Answer.Refused != "" {
 		h.Finding, h.Failed = reason.ServeConfigRefused.Of(cluster.Name, cluster.Answer.Refused), true
 		return h
 	}
-	h.Finding, h.Silent, h.Wake = explainSilence(cluster, s.now)
-	if cluster.Heard && !cluster.Answer.At.IsZero() && version.taken && !(version.proven && lacksController(s, cluster, h.Open)) {
+	h.Finding, h.Silent, h.Wake = explainSilence(cluster, v.now)
+	if cluster.Heard && !cluster.Answer.At.IsZero() && version.taken && !(version.proven && lacksController(p, cluster, h.Open)) {
 		h.Told = true
-		judgeApplications(s, &h, cluster, version)
+		judgeApplications(&h, p, cluster, version)
 	} else if h.Finding.Code == "" {
-		h.Finding = explainStart(cluster, s.nameOf(cluster))
+		h.Finding = explainStart(cluster, cluster.Name)
 	}
 	return h
 }
 
 // assumeHealth returns the health of a version that was well and of which nothing is known now: no data is not zero.
 // While its head says nothing its proxies count, which answer without a head.
-func assumeHealth(s *state, h Health, cluster *Cluster, proven bool) Health {
+func assumeHealth(p proxies, h Health, cluster *Cluster, proven bool) Health {
 	if !proven || h.Failed || h.Told && !h.Silent || len(h.Open) == 0 {
 		return h
 	}
-	if answering, failed, _ := countAnswers(s, cluster, h.Open); answering > 0 || failed == 0 {
+	if answering, failed, _ := countAnswers(p, cluster, h.Open); answering > 0 || failed == 0 {
 		h.Ready, h.Assumed = 100, true
 	}
 	return h

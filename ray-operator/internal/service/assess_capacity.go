@@ -52,11 +52,11 @@ func capacityOf(serving headclient.Serving) int {
 }
 
 // restoredWhole returns the whole of an upgrade that is under way, as far as it can be seen: while it is held, it is
-// what either side runs.
-func restoredWhole(seen *Seen, active, candidate *Side) Whole {
+// what either version runs.
+func restoredWhole(seen *Seen, active, candidate Version) Whole {
 	var whole Whole
-	for _, side := range []*Side{active, candidate} {
-		if cluster := seen.Clusters[side.Cluster]; cluster != nil && cluster.Heard {
+	for _, version := range []Version{active, candidate} {
+		if cluster := seen.Clusters[version.Cluster]; cluster != nil && cluster.Heard {
 			whole = whole.countReplicas(seen.Revisions[candidate.Revision].Config, cluster.Answer.Serving)
 		}
 	}
@@ -146,22 +146,65 @@ func isHeard(cluster *Cluster) bool {
 }
 
 // isUncounted reports whether the whole is not known yet, and will be soon: nothing is asked of the candidate before.
-func isUncounted(s *state, active Health) bool {
-	record, cluster := &s.record, s.findCluster(&s.record.Active)
+func isUncounted(v view, active Health) bool {
+	record, cluster := &v.record, v.seen.findCluster(v.record.Active.Cluster)
 	if record.Candidate == nil || record.Shift.Proven || record.Shift.Traffic > 0 || len(record.Whole) > 0 || record.Active.Good == "" {
 		return false
 	}
 	answers := cluster != nil && cluster.Head != nil && !active.Silent
-	return answers && !isHeard(cluster) && hasScaled(s.findRevision(record.Candidate.Revision).Config)
+	return answers && !isHeard(cluster) && hasScaled(v.find(record.Candidate.Revision).Config)
 }
 
-// measureCapacity returns how much of the whole capacity a side has up, in percent: what is up of what Serve was
-// last seen to want, by how much of the whole that is. A side that is to shrink has more than it
+// capacityOf returns how much of the whole a version must have, in percent.
+func (r Record) capacityOf(version Version) int {
+	switch {
+	case r.Candidate == nil:
+		return 100
+	case r.isCandidate(version):
+		return r.Shift.Candidate
+	default:
+		return r.Shift.Active
+	}
+}
+
+// boundsOf returns, by application and deployment, between how many replicas Serve scales a version with a configuration
+// for the time of an upgrade: the candidate has the whole before it gets its share of the requests, and the active version
+// keeps it from then on, to go back to.
+func (r Record) boundsOf(version Version, config serveconfig.Config) map[string]map[string]serveconfig.Bounds {
+	if r.Candidate == nil || !r.isCandidate(version) && r.Shift.Traffic == 0 {
+		return nil
+	}
+	all := map[string]map[string]serveconfig.Bounds{}
+	for _, application := range config.Applications {
+		if held := r.Whole.boundsFor(application, r.capacityOf(version) < 100); len(held) > 0 {
+			all[application.Name] = held
+		}
+	}
+	return all
+}
+
+// requirementOf returns what a version's deployments have to run.
+func (r Record) requirementOf(version versionState) requirement {
+	switch {
+	case r.Candidate == nil:
+		return wished
+	case !r.isCandidate(version.Version):
+		return r.Whole.ofActive
+	}
+	percent := 100
+	if version.cluster != nil {
+		percent = capacityOf(version.cluster.Answer.Serving)
+	}
+	return r.Whole.ofCandidate(version.configured.Config, percent)
+}
+
+// measureCapacity returns how much of the whole capacity a version has up, in percent: what is up of what Serve was
+// last seen to want, by how much of the whole that is. A version that is to shrink has more than it
 // is to have until its pods are gone, so that the other one does not grow before. While Serve
 // changes what it wants, its numbers may be those of before, and while its head says nothing there
-// are none: no more counts then than the side's share of the requests, in percent.
-func measureCapacity(s *state, side *Side, h Health, share int) int {
-	cluster := s.findCluster(side)
+// are none: no more counts then than the version's share of the requests, in percent.
+func measureCapacity(version versionState, h Health, share int) int {
+	cluster := version.cluster
 	if cluster == nil {
 		return h.Ready
 	}
@@ -171,21 +214,21 @@ func measureCapacity(s *state, side *Side, h Health, share int) int {
 	} else if asked != nil {
 		ready = ready * int(*asked) / 100
 	}
-	if h.Ready < 100 || s.capacityOf(side) >= 100 || cluster.Spec.Autoscaling != nil {
+	if h.Ready < 100 || version.capacity >= 100 || cluster.Spec.Autoscaling != nil {
 		return ready
 	}
-	if hasSurplus(s, side, cluster) {
-		return max(ready, s.capacityOf(side)+1)
+	if hasSurplus(cluster, version.capacity) {
+		return max(ready, version.capacity+1)
 	}
 	return ready
 }
 
-// hasSurplus reports whether a side's cluster has more workers than it is to have.
-func hasSurplus(s *state, side *Side, cluster *Cluster) bool {
+// hasSurplus reports whether a cluster has more workers than it is to have for a share of its capacity, in percent.
+func hasSurplus(cluster *Cluster, percent int) bool {
 	whole, told, there := wholeOf(cluster.ComputeCluster), int32(0), int32(0)
 	for i := range cluster.Spec.WorkerGroups {
 		group := &cluster.Spec.WorkerGroups[i]
-		told += shareOf(whole[group.Name], s.capacityOf(side)) * max(1, group.HostsPerReplica)
+		told += shareOf(whole[group.Name], percent) * max(1, group.HostsPerReplica)
 	}
 	for _, pod := range cluster.Pods {
 		over := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
@@ -201,16 +244,11 @@ func isDeploying(h Health) bool {
 	return slices.ContainsFunc(h.Applications, func(a v1beta1.ApplicationStatus) bool { return a.State == string(headclient.ApplicationDeploying) })
 }
 
-// countWhole returns what the whole of an upgrade is. It is counted until the candidate has had it all once; then it is
-// fixed.
-func countWhole(s *state) Whole {
-	record, cluster := &s.record, s.findCluster(&s.record.Active)
-	switch {
-	case record.Candidate == nil:
-		return nil
-	case record.Shift.Proven || record.Shift.Traffic > 0 || record.Shift.Back || record.Active.Good == "" || !isHeard(cluster):
-		return record.Whole
-	default:
-		return record.Whole.countReplicas(s.findRevision(record.Candidate.Revision).Config, cluster.Answer.Serving)
+// countWhole returns what the whole of an upgrade is, by what runs on the cluster of the active version. It is counted
+// until the candidate has had it all once; then it is fixed.
+func (r Record) countWhole(active *Cluster, candidate serveconfig.Config) Whole {
+	if r.Shift.Proven || r.Shift.Traffic > 0 || r.Shift.Back || r.Active.Good == "" || !isHeard(active) {
+		return r.Whole
 	}
+	return r.Whole.countReplicas(candidate, active.Answer.Serving)
 }

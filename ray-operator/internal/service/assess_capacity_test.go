@@ -77,7 +77,7 @@ func TestUpgrade_KeepsItsStepWhileTheActiveGrows(t *testing.T) {
 	}
 }
 
-// TestRequirement_IsOfTheWhole: what a deployment has to run, of which side.
+// TestRequirement_IsOfTheWhole: what a deployment has to run, of which version.
 func TestRequirement_IsOfTheWhole(t *testing.T) {
 	whole, config := Whole{"text/D": 8}, configOf(t, scaledConfig("app:v2", 1, 10))
 	const grows, started = "AUTOSCALING", "CONFIG_UPDATE_STARTED"
@@ -241,14 +241,14 @@ func TestUpgrade_HoldsTheWholeOnBothSides(t *testing.T) {
 	} {
 		s := begins(t, nil)
 		s.seen.Record.Whole, s.seen.Record.Shift = Whole{"text/D": 7}, c.shift
-		state := s.read()
-		for side, want := range map[*Side]serveconfig.Bounds{&state.record.Active: c.active, state.record.Candidate: c.candidate} {
+		states := s.read().states()
+		for version, want := range map[*versionState]serveconfig.Bounds{&states.active: c.active, states.candidate: c.candidate} {
 			got := free
-			if held, any := state.boundsOf(side)["text"]["D"]; any {
+			if held, any := version.bounds["text"]["D"]; any {
 				got = held
 			}
 			if got != want {
-				t.Errorf("%s: cluster %d is asked for %+v, want %+v", name, side.Cluster, got, want)
+				t.Errorf("%s: cluster %d is asked for %+v, want %+v", name, version.Cluster, got, want)
 			}
 		}
 	}
@@ -267,15 +267,15 @@ func TestUpgrade_EndsWhateverTheLoadIs(t *testing.T) {
 			spec.UpgradeStrategy = &v1beta1.ServiceUpgradeStrategy{Surge: &v1beta1.Surge{StepPercent: number(int32(rapid.IntRange(5, 100).Draw(rt, "step"))), IntervalSeconds: number(1)}}
 		})
 		begun := rapid.IntRange(max(1, least), most).Draw(rt, "begun")
-		sides := map[int]*loaded{1: {s: s, cluster: 1, running: begun, wanted: begun}, 2: {s: s, cluster: 2}}
+		versions := map[int]*loaded{1: {s: s, cluster: 1, running: begun, wanted: begun}, 2: {s: s, cluster: 2}}
 		step := int(*s.service.Spec.UpgradeStrategy.Surge.StepPercent)
 		for second := range 400 {
-			for number, side := range sides {
-				side.turn(rt, number, least, most)
+			for number, version := range versions {
+				version.turn(rt, number, least, most)
 			}
 			plan := s.decideAt(at().Add(time.Duration(second) * time.Second))
 			for number, bounds := range asks(t, s, plan) {
-				sides[number].bounds = bounds
+				versions[number].bounds = bounds
 			}
 			before := s.seen.Record.Shift.Traffic
 			if plan.Record != nil {
@@ -289,10 +289,10 @@ func TestUpgrade_EndsWhateverTheLoadIs(t *testing.T) {
 			s.takes(record.Candidate)
 			after := record.Shift.Traffic
 			if record.Failed != "" || record.Shift.Back || after < before || after > before+step {
-				rt.Fatalf("at %d s from %d %%: %s; %+v", second, before, record, sides)
+				rt.Fatalf("at %d s from %d %%: %s; %+v", second, before, record, versions)
 			}
-			if whole := record.Whole["text/D"]; after > 0 && sides[2].running < min(whole, most) {
-				rt.Fatalf("at %d s it has %d %% with %d replicas of %d", second, after, sides[2].running, whole)
+			if whole := record.Whole["text/D"]; after > 0 && versions[2].running < min(whole, most) {
+				rt.Fatalf("at %d s it has %d %% with %d replicas of %d", second, after, versions[2].running, whole)
 			}
 		}
 		rt.Fatalf("after 400 s it has not ended: %s", &s.seen.Record)
@@ -315,7 +315,7 @@ func (l *loaded) turn(t *rapid.T, number, least, most int) {
 	switch within := min(max(l.wanted, l.bounds.Least), l.bounds.Most); {
 	case within != l.wanted:
 		l.wanted, l.told = within, true
-	case l.running == l.wanted && rapid.IntRange(0, 3).Draw(t, fmt.Sprintf("side %d changes", number)) == 0:
+	case l.running == l.wanted && rapid.IntRange(0, 3).Draw(t, fmt.Sprintf("version %d changes", number)) == 0:
 		l.wanted, l.told = rapid.IntRange(l.bounds.Least, l.bounds.Most).Draw(t, "wanted"), false
 	}
 	state := "HEALTHY"

@@ -7,23 +7,23 @@ import (
 	"k8s.io/utils/ptr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
 // seenRoute returns the service's own HTTPRoute as it was seen, nil if there is none.
-func seenRoute(s *state) *gatewayv1.HTTPRoute {
-	standing := s.seen.Standing[kindRoute]
+func seenRoute(seen *Seen) *gatewayv1.HTTPRoute {
+	standing := seen.Standing[kindRoute]
 	if route, ok := standing.Object.(*gatewayv1.HTTPRoute); ok && standing.Presence != reconcile.Foreign {
 		return route
 	}
 	return nil
 }
 
-// seenBackend returns what the route as it was seen says of a Service, nil where it does not name it.
-func seenBackend(s *state, service string) *gatewayv1.HTTPBackendRef {
-	route := seenRoute(s)
+// seenBackend returns what a route says of a Service, nil where it does not name it, or is nil.
+func seenBackend(route *gatewayv1.HTTPRoute, service string) *gatewayv1.HTTPBackendRef {
 	if route == nil {
 		return nil
 	}
@@ -37,9 +37,9 @@ func seenBackend(s *state, service string) *gatewayv1.HTTPBackendRef {
 	return nil
 }
 
-// seenWeight returns the share that a Service has in the route as it was seen, 0 where it is not in it.
-func seenWeight(s *state, service string) int32 {
-	if ref := seenBackend(s, service); ref != nil && ref.Weight != nil {
+// seenWeight returns the share that a Service has in a route, 0 where it is not in it.
+func seenWeight(route *gatewayv1.HTTPRoute, service string) int32 {
+	if ref := seenBackend(route, service); ref != nil && ref.Weight != nil {
 		return *ref.Weight
 	}
 	return 0
@@ -47,24 +47,23 @@ func seenWeight(s *state, service string) int32 {
 
 // judgeRoute returns what a gateway says of a route: whether it leads requests as some state of the route
 // has it, and what keeps it from doing so as the route is now, nothing where it does.
-func judgeRoute(s *state) (taken bool, amiss *reason.Finding) {
-	pending := reason.GatewayPending.Of(gatewayName(s.service), s.service.Name)
-	route := seenRoute(s)
+func judgeRoute(service *v1beta1.ClusterService, route *gatewayv1.HTTPRoute) (taken bool, amiss *reason.Finding) {
+	pending := reason.GatewayPending.Of(gatewayName(service), service.Name)
 	if route == nil {
 		return false, &pending
 	}
 	amiss = &pending
-	parent := desired.GatewayParent(s.service, gatewayOf(s.service))
+	parent := desired.GatewayParent(service, gatewayOf(service))
 	for i := range route.Status.Parents {
 		told := &route.Status.Parents[i]
 		accepted := meta.FindStatusCondition(told.Conditions, string(gatewayv1.RouteConditionAccepted))
-		if accepted == nil || accepted.Status == metav1.ConditionUnknown || !sameParent(told.ParentRef, parent, s.service.Namespace) {
+		if accepted == nil || accepted.Status == metav1.ConditionUnknown || !sameParent(told.ParentRef, parent, service.Namespace) {
 			continue
 		}
 		if accepted.Status == metav1.ConditionTrue && !taken {
 			taken, amiss = true, nil // of several controllers those count that take it
 		}
-		if worse := judgeConditions(s, told.Conditions, route.Generation); worse != nil && (!taken || accepted.Status == metav1.ConditionTrue) {
+		if worse := judgeConditions(service, told.Conditions, route.Generation); worse != nil && (!taken || accepted.Status == metav1.ConditionTrue) {
 			amiss = worse
 		}
 	}
@@ -73,15 +72,15 @@ func judgeRoute(s *state) (taken bool, amiss *reason.Finding) {
 
 // judgeConditions returns what keeps a gateway from leading requests as a generation of the route has it, by
 // the conditions that it wrote, nil where nothing does.
-func judgeConditions(s *state, conditions []metav1.Condition, generation int64) *reason.Finding {
+func judgeConditions(service *v1beta1.ClusterService, conditions []metav1.Condition, generation int64) *reason.Finding {
 	for _, kind := range []gatewayv1.RouteConditionType{gatewayv1.RouteConditionAccepted, gatewayv1.RouteConditionResolvedRefs} {
 		told := meta.FindStatusCondition(conditions, string(kind))
 		switch {
 		case told == nil || told.ObservedGeneration != generation:
-			pending := reason.GatewayPending.Of(gatewayName(s.service), s.service.Name)
+			pending := reason.GatewayPending.Of(gatewayName(service), service.Name)
 			return &pending
 		case told.Status != metav1.ConditionTrue:
-			refused := reason.GatewayNotAccepted.Of(gatewayName(s.service), s.service.Name, cut(told.Reason+": "+told.Message))
+			refused := reason.GatewayNotAccepted.Of(gatewayName(service), service.Name, cut(told.Reason+": "+told.Message))
 			return &refused
 		}
 	}
@@ -104,25 +103,25 @@ func sameParent(a, b gatewayv1.ParentReference, namespace string) bool {
 }
 
 // isRouteTaken reports whether requests come by way of a gateway.
-func isRouteTaken(s *state) bool {
-	if gatewayOf(s.service) == nil {
+func isRouteTaken(service *v1beta1.ClusterService, seen *Seen) bool {
+	if gatewayOf(service) == nil {
 		return false
 	}
-	taken, _ := judgeRoute(s)
+	taken, _ := judgeRoute(service, seenRoute(seen))
 	return taken
 }
 
 // isGatewayBehind reports whether requests come by way of a gateway that does not divide them yet as it is
 // decided, so that nothing may go on that leans on it. What nobody can see may be so.
-func isGatewayBehind(s *state, strand []*corev1.Pod) bool {
-	if gatewayOf(s.service) == nil || s.service.DeletionTimestamp != nil || ptr.Deref(s.service.Spec.Suspend, false) {
+func isGatewayBehind(v view, strand []*corev1.Pod) bool {
+	if gatewayOf(v.service) == nil || v.service.DeletionTimestamp != nil || ptr.Deref(v.service.Spec.Suspend, false) {
 		return false
 	}
-	if s.seen.RouteRefused != nil {
+	if v.seen.RouteRefused != nil {
 		return true
 	}
-	taken, amiss := judgeRoute(s)
-	stands := holdsRoute(seenRoute(s), wantedRoute(s, strand))
-	divides := s.record.Candidate == nil || int(candidateWeight(s, strand)) == s.record.Shift.Traffic
-	return taken && (amiss != nil || !stands || !divides)
+	route, weight := seenRoute(v.seen), candidateWeight(v, strand)
+	taken, amiss := judgeRoute(v.service, route)
+	divides := v.record.Candidate == nil || int(weight) == v.record.Shift.Traffic
+	return taken && (amiss != nil || !holdsRoute(route, wantedRoute(v, weight)) || !divides)
 }

@@ -20,12 +20,11 @@ import (
 // missing is the state of an application that Serve does not know.
 const missing = "MISSING"
 
-// isUnheard reports whether nothing is known yet of a version that was well: as after a restart of
+// isUnheard reports whether nothing is known yet of a version that was well, by its cluster: as after a restart of
 // the operator. Nothing goes on, and nothing goes back, until its head answers or has not for a
 // while.
-func isUnheard(s *state, candidate *Side, h Health) bool {
-	cluster := s.findCluster(candidate)
-	if !s.record.Shift.Proven || cluster == nil || cluster.Head == nil || h.Failed || h.Silent {
+func isUnheard(cluster *Cluster, h Health) bool {
+	if cluster == nil || cluster.Head == nil || h.Failed || h.Silent {
 		return false
 	}
 	return h.Assumed || h.Ready == 0 && (!h.Told || !h.Asked && !warns(h.Finding))
@@ -33,10 +32,10 @@ func isUnheard(s *state, candidate *Side, h Health) bool {
 
 // hindranceOf returns what a version waits for: what is the matter with its applications, or with its
 // cluster in the cluster's own words.
-func hindranceOf(s *state, active Health) reason.Finding {
-	cluster := s.findCluster(&s.record.Active)
-	if warns(active.Finding) || cluster == nil || s.record.Active.Renewing == "" {
-		return active.Finding
+func hindranceOf(version versionState, finding reason.Finding) reason.Finding {
+	cluster := version.cluster
+	if warns(finding) || cluster == nil || version.Renewing == "" {
+		return finding
 	}
 	var progress reason.Finding
 	for _, kind := range []string{v1beta1.ConditionReady, v1beta1.ConditionUpToDate} {
@@ -49,15 +48,15 @@ func hindranceOf(s *state, active Health) reason.Finding {
 		}
 	}
 	if progress.Code == "" {
-		return active.Finding
+		return finding
 	}
 	return progress
 }
 
 // lacksController reports whether Serve answers requests without its controller, which may have ended and comes back.
 // Ray says nothing of applications then, and of those that were well that is no news.
-func lacksController(s *state, cluster *Cluster, open []*corev1.Pod) bool {
-	answering, _, _ := countAnswers(s, cluster, open)
+func lacksController(p proxies, cluster *Cluster, open []*corev1.Pod) bool {
+	answering, _, _ := countAnswers(p, cluster, open)
 	return !cluster.Answer.Serving.Running && answering > 0
 }
 
@@ -81,7 +80,7 @@ func explainSilence(cluster *Cluster, now time.Time) (finding reason.Finding, si
 }
 
 // judgeApplications looks at the applications of a version, and at its proxies.
-func judgeApplications(s *state, h *Health, cluster *Cluster, version expected) {
+func judgeApplications(h *Health, p proxies, cluster *Cluster, version expected) {
 	ready, worst := 100, reason.Finding{}
 	for _, name := range version.revision.applicationNames() {
 		up, finding := judgeApplication(cluster, name, version.proven, version.requires)
@@ -89,7 +88,7 @@ func judgeApplications(s *state, h *Health, cluster *Cluster, version expected) 
 		h.Failed = h.Failed || finding.Code == reason.ApplicationFailed.Code
 		worst = worseOf(worst, finding)
 	}
-	answering, failed, finding := countAnswers(s, cluster, h.Open)
+	answering, failed, finding := countAnswers(p, cluster, h.Open)
 	if ready > 0 {
 		worst = worseOf(worst, finding)
 	}
@@ -213,12 +212,11 @@ func listApplications(cluster *Cluster, revision Revision) []v1beta1.Application
 	return all
 }
 
-// explainNoHead says why there is no head to ask: a cluster that is not the service's own may not be
-// there, or be kept from running by somebody.
-func explainNoHead(s *state, cluster *Cluster) reason.Finding {
-	name := s.nameOf(cluster)
-	switch found := s.seen.Clusters[0]; {
-	case s.ownsClusters():
+// explainNoHead says why there is no head to ask on a cluster of a name: one that is found and not the service's own may
+// not be there, or be kept from running by somebody.
+func explainNoHead(service *v1beta1.ClusterService, found, cluster *Cluster, name string) reason.Finding {
+	switch {
+	case ownsClusters(service):
 		return explainClusterStart(cluster, name)
 	case found == nil:
 		return reason.ClusterMissing.Of(name)

@@ -14,6 +14,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/services"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
 // TestFormerReplicasAnswer: a configuration that cannot be deployed takes nothing from those who
@@ -80,7 +81,7 @@ func TestWhyAHeadIsSilent(t *testing.T) {
 		cluster.Answer = services.Answer{Failure: headclient.Unavailable, Err: errors.New("connection refused"), FailingSince: at().Add(-silentAfter)}
 		cluster.Head.Status.Conditions[0].Status = c.ready
 		cluster.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionReady, Status: metav1.ConditionFalse, Reason: c.told, Message: "told", ObservedGeneration: 1}}
-		health := judgeVersion(s.read(), cluster, expected{revision: s.seen.Revisions[s.seen.Record.Candidate.Revision], requires: wished})
+		health := judgeVersion(s.read(), proxiesOf(s.read()), cluster, expected{revision: s.seen.Revisions[s.seen.Record.Candidate.Revision], requires: wished})
 		if health.Finding.Code != c.cause || !health.Silent {
 			t.Errorf("%s: %s: %s", c.name, health.Finding.Code, health.Finding.Text)
 		}
@@ -214,9 +215,19 @@ func TestAssumed_KeepsRequestsOfASilentHead(t *testing.T) {
 		if len(plan.Close) > 0 || plan.Active == nil || plan.Active.ReadyEndpoints != 2 {
 			t.Errorf("%s: %s; active %+v", name, &plan, plan.Active)
 		}
-		active := assess(s.read()).active
+		active := assess(followed{view: s.read()}).active
 		if !active.Assumed || active.Ready != 100 {
 			t.Errorf("%s: assumed %v, ready %d %%", name, active.Assumed, active.Ready)
 		}
+	}
+}
+
+// TestCandidate_WaitsForItsOwnCluster: what it waits for names that, also before it is there.
+func TestCandidate_WaitsForItsOwnCluster(t *testing.T) {
+	s := upgrades(t, nil)
+	delete(s.seen.Clusters, 2)
+	want := reason.ServeClusterStarting.Of(naming.ServiceCluster("text", "text-uid", 2), "it is being made")
+	if have := assess(followed{view: s.read()}).candidate.Finding; have != want {
+		t.Errorf("it waits for %q, want %q", have.Text, want.Text)
 	}
 }

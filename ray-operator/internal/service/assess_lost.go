@@ -11,11 +11,11 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 )
 
-// hasLostPods reports whether workers of a side went, and others have yet to come in their place: ones that are
+// hasLostPods reports whether workers of a version went, and others have yet to come in their place: ones that are
 // deleted, evicted or on a node that is gone, as when a spot instance is reclaimed. That is no fault of what runs
 // there. Where a container has ended by itself since that was asked for it may be, so then it is not that.
-func hasLostPods(s *state, side *Side) bool {
-	cluster := s.findCluster(side)
+func hasLostPods(t traffic, version versionState) bool {
+	cluster := version.cluster
 	if cluster == nil {
 		return false
 	}
@@ -23,9 +23,9 @@ func hasLostPods(s *state, side *Side) bool {
 	for _, pod := range cluster.Pods {
 		switch {
 		case pod.Labels[v1beta1.LabelRole] != v1beta1.RoleWorker:
-		case hasCrashed(pod, side.At):
+		case hasCrashed(pod, version.At):
 			return false
-		case pod.DeletionTimestamp != nil, !reconcile.Ready(pod) && (s.hasRequests(pod) || pod.Annotations[v1beta1.AnnotationClosed] != ""):
+		case pod.DeletionTimestamp != nil, !reconcile.Ready(pod) && (t.hasRequests(pod) || pod.Annotations[v1beta1.AnnotationClosed] != ""):
 			lost = true // it had requests, and is none that has yet to start
 		default:
 			there++

@@ -10,7 +10,7 @@ import (
 
 // shared is a situation in which the active version of two workers is told to have a share of its
 // capacity, and Serve was seen to want one, in percent.
-func shared(t *testing.T, capacity int, asked float64, state headclient.ApplicationState) (*state, Health) {
+func shared(t *testing.T, capacity int, asked float64, state headclient.ApplicationState) (*situation, Health) {
 	t.Helper()
 	s := upgrades(t, nil)
 	s.seen.Record.Shift = upgrade.Shift{Traffic: 50, Active: capacity, Candidate: 100, Proven: true, At: at(), Began: at()}
@@ -18,7 +18,7 @@ func shared(t *testing.T, capacity int, asked float64, state headclient.Applicat
 	cluster.Spec = *s.service.Spec.ClusterTemplate.Spec.DeepCopy()
 	cluster.Answer.Serving.Capacity = &asked
 	s.takes(&s.seen.Record.Active)
-	return s.read(), Health{Ready: 100, Applications: []v1beta1.ApplicationStatus{{Name: "text", State: string(state)}}}
+	return s, Health{Ready: 100, Applications: []v1beta1.ApplicationStatus{{Name: "text", State: string(state)}}}
 }
 
 // TestAShareOfTheWholeIsMeasured: more than what a version is told to have counts until its workers
@@ -45,7 +45,7 @@ func TestAShareOfTheWholeIsMeasured(t *testing.T) {
 		h.Ready = c.ready
 		cluster := s.seen.Clusters[1]
 		cluster.Pods = cluster.Pods[:1+c.workers] // the first is the head
-		if got := measureCapacity(s, &s.record.Active, h, c.share); got != c.want {
+		if got := measureCapacity(s.read().states().active, h, c.share); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
 	}
@@ -60,10 +60,10 @@ func TestWorkersGoAfterTheirReplicas(t *testing.T) {
 	}{{headclient.ApplicationRunning, true, 1}, {headclient.ApplicationDeploying, true, 2}, {headclient.ApplicationRunning, false, 2}} {
 		s, h := shared(t, 50, 50, c.state)
 		if !c.taken {
-			s.record.Active.Taken = "what was asked before"
+			s.seen.Record.Active.Taken = "what was asked before"
 		}
-		v := &provisioner{state: s, assessment: assessment{active: h}}
-		v.ensureCluster(&s.record.Active)
+		v := s.provisions(assessment{active: h})
+		v.ensureCluster(v.states.active)
 		replicas := s.seen.Clusters[1].Spec.WorkerGroups[0].Replicas
 		for _, change := range v.change {
 			replicas = change.Wanted.Spec.WorkerGroups[0].Replicas

@@ -2,13 +2,12 @@ package service
 
 import (
 	"net"
-	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/services"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -24,24 +23,98 @@ const idlePath = services.IdlePath
 // requests, and the head names the proxy of the replica's new place a moment later.
 const drained = "This node is being drained."
 
-// prompt is how long after it was noted that nobody is led to a cluster any more that may still be
-// to be done.
-const prompt = 2 * time.Second
+// probes are the questions to the proxies of a service.
+type probes struct {
+	// path is what is asked for, port where a proxy listens that the head does not name.
+	path string
+	port int32
+	// candidate is the cluster of the candidate, nil if there is none.
+	candidate *Cluster
+	// isHTTPS: the proxies of the active version speak HTTPS only. isCandidateHTTPS: those of the candidate.
+	isHTTPS, isCandidateHTTPS bool
+	// address is the service's own Service, door that of the candidate; nil if there is none.
+	address, door *corev1.Service
+}
+
+// probesOf returns the questions to the proxies of a service.
+func probesOf(v view, sleeps bool) probes {
+	states := v.states()
+	p := probes{path: idlePath, port: v.proxyPorts(v.record.Active).HTTP, isHTTPS: speaksHTTPS(states.active, v.target)}
+	if path := v.service.Spec.HealthPath; path != "" && !sleeps {
+		p.path = path
+	}
+	p.address, _ = v.seen.Standing[kindService].Object.(*corev1.Service)
+	if states.candidate != nil && states.candidate.cluster != nil {
+		p.candidate, p.isCandidateHTTPS = states.candidate.cluster, speaksHTTPS(*states.candidate, v.target)
+		p.door = v.seen.Versions[naming.ServeVersion(p.candidate.Name)]
+	}
+	return p
+}
+
+// speaksHTTPS reports whether the proxies of a version speak HTTPS only, by what it runs, or by the target where that is
+// not known.
+func speaksHTTPS(version versionState, target Revision) bool {
+	if version.configured.ID != "" {
+		return version.configured.Config.HTTPS
+	}
+	return target.Config.HTTPS
+}
+
+// probeOf returns the question to the proxy of a pod.
+func (p probes) probeOf(cluster *Cluster, pod *corev1.Pod) services.Probe {
+	isHTTPS := p.isHTTPS
+	if cluster == p.candidate {
+		isHTTPS = p.isCandidateHTTPS
+	}
+	return services.Probe{Pod: pod.UID, Address: address(pod, cluster.proxyPort(pod, p.port)), Path: p.path, TLS: isHTTPS}
+}
+
+// proxyPort returns where the proxy of a pod listens, as the head says, or otherwise the default.
+func (c *Cluster) proxyPort(pod *corev1.Pod, otherwise int32) int32 {
+	for _, target := range c.Answer.Serving.Targets {
+		if target.Instance == string(pod.UID) && target.Protocol == "HTTP" {
+			return target.Port
+		}
+	}
+	return otherwise
+}
+
+// candidateDoor returns the question to the candidate through its Service, if it is its cluster and there
+// is one to ask.
+func (p probes) candidateDoor(cluster *Cluster) (services.Probe, bool) {
+	if cluster == nil || cluster != p.candidate {
+		return services.Probe{}, false
+	}
+	return p.doorOf(p.door)
+}
+
+// serviceDoor returns the question to the applications through the service's own address, if it has one that
+// can be asked.
+func (p probes) serviceDoor() (services.Probe, bool) { return p.doorOf(p.address) }
+
+// doorOf returns the question to the applications through a Service, false where there is none to ask.
+func (p probes) doorOf(found *corev1.Service) (services.Probe, bool) {
+	if found == nil || found.Spec.ClusterIP == "" || found.Spec.ClusterIP == corev1.ClusterIPNone || len(found.Spec.Ports) == 0 {
+		return services.Probe{}, false
+	}
+	port := strconv.Itoa(int(found.Spec.Ports[0].Port))
+	return services.Probe{Address: net.JoinHostPort(found.Spec.ClusterIP, port), Path: p.path, TLS: p.isHTTPS}, true
+}
 
 // countAnswers returns how many of the pods answer through their proxies and how many do not, as far as
 // that is known, and what is the matter with the first other one.
-func countAnswers(s *state, cluster *Cluster, pods []*corev1.Pod) (answering, failed int, finding reason.Finding) {
+func countAnswers(p proxies, cluster *Cluster, pods []*corev1.Pod) (answering, failed int, finding reason.Finding) {
 	if len(pods) == 0 {
-		return 0, 0, reason.NoEndpoints.Of(cluster.Name, explainNoProxy(s, cluster))
+		return 0, 0, reason.NoEndpoints.Of(cluster.Name, p.explainNoProxy(cluster))
 	}
 	for _, pod := range pods {
-		reply, known := cluster.Answer.Probes[probeOf(s, cluster, pod)]
+		reply, known := cluster.Answer.Probes[p.probeOf(cluster, pod)]
 		switch {
-		case known && reply.OK, known && s.hasRequests(pod) && reply.Times < failing: // one that serves is well until it is known better
+		case known && reply.OK, known && p.hasRequests(pod) && reply.Times < failing: // one that serves is well until it is known better
 			answering++
 		case known && reply.Times >= failing && !strings.Contains(reply.Why, drained):
 			if failed++; finding.Code != reason.ProxyFailing.Code {
-				finding = reason.ProxyFailing.Of(pod.Name, healthPath(s), cut(reply.Why))
+				finding = reason.ProxyFailing.Of(pod.Name, p.path, cut(reply.Why))
 			}
 		case finding.Code == "":
 			finding = reason.ServeProving.Of(cluster.Name)
@@ -50,93 +123,17 @@ func countAnswers(s *state, cluster *Cluster, pods []*corev1.Pod) (answering, fa
 	return answering, failed, finding
 }
 
-// probeOf returns the question to the proxy of a pod.
-func probeOf(s *state, cluster *Cluster, pod *corev1.Pod) services.Probe {
-	return services.Probe{Pod: pod.UID, Address: address(pod, proxyPort(s, cluster, pod)), Path: healthPath(s), TLS: speaksTLS(s, cluster)}
-}
-
-// speaksTLS reports whether the proxies of a cluster speak HTTPS only, by what its own version says.
-func speaksTLS(s *state, cluster *Cluster) bool {
-	side := &s.record.Active
-	if candidate := s.record.Candidate; candidate != nil && cluster != nil && cluster == s.findCluster(candidate) {
-		side = candidate
-	}
-	if id := s.configuredRevision(side); id != "" && s.findRevision(id).ID != "" {
-		return s.findRevision(id).Config.HTTPS
-	}
-	return s.target.Config.HTTPS
-}
-
-// healthPath returns what proxies are asked for.
-func healthPath(s *state) string {
-	if path := s.service.Spec.HealthPath; path != "" && !canSleep(s) {
-		return path
-	}
-	return idlePath
-}
-
-// proxyPort returns where the proxy of a pod listens.
-func proxyPort(s *state, cluster *Cluster, pod *corev1.Pod) int32 {
-	for _, target := range cluster.Answer.Serving.Targets {
-		if target.Instance == string(pod.UID) && target.Protocol == "HTTP" {
-			return target.Port
-		}
-	}
-	return s.proxyPorts().HTTP
-}
-
-// candidateDoor returns the question to the candidate through its Service, if it is its cluster and there
-// is one to ask.
-func candidateDoor(s *state, cluster *Cluster) (services.Probe, bool) {
-	if cluster == nil || s.record.Candidate == nil || cluster.Name != s.clusterName(s.record.Candidate) {
-		return services.Probe{}, false
-	}
-	return doorOf(s, s.seen.Versions[naming.ServeVersion(cluster.Name)])
-}
-
-// serviceDoor returns the question to the applications through the service's own address, if it has one that
-// can be asked.
-func serviceDoor(s *state) (services.Probe, bool) {
-	found, _ := s.seen.Standing[kindService].Object.(*corev1.Service)
-	return doorOf(s, found)
-}
-
-// doorOf returns the question to the applications through a Service, nil where it is not there.
-func doorOf(s *state, found *corev1.Service) (services.Probe, bool) {
-	if found == nil || found.Spec.ClusterIP == "" || found.Spec.ClusterIP == corev1.ClusterIPNone || len(found.Spec.Ports) == 0 {
-		return services.Probe{}, false
-	}
-	port := strconv.Itoa(int(found.Spec.Ports[0].Port))
-	return services.Probe{Address: net.JoinHostPort(found.Spec.ClusterIP, port), Path: healthPath(s), TLS: speaksTLS(s, nil)}, true
-}
-
 // isReached reports whether a service that was not ready answers through its own address: endpoints
 // that were just given are known to nodes a moment later.
-func isReached(s *state) bool {
-	door, there := serviceDoor(s)
-	if !there || wasReady(s.service) {
+func isReached(service *v1beta1.ClusterService, clusters map[int]*Cluster, p probes) bool {
+	door, there := p.serviceDoor()
+	if !there || wasReady(service) {
 		return true
 	}
-	for _, cluster := range s.seen.Clusters {
+	for _, cluster := range clusters {
 		if cluster.Heard && cluster.Answer.Probes[door].OK {
 			return true
 		}
 	}
 	return false
-}
-
-// hasOpenPods reports whether anybody may be led to a pod of a cluster by the service's own address. A gateway
-// that still knows the pods has no weight for them.
-func hasOpenPods(s *state, cluster *Cluster) bool {
-	return cluster != nil && slices.ContainsFunc(cluster.Pods, s.isAttended)
-}
-
-// lastRoutedAt returns since when nobody is led to some clusters, in Unix seconds: what was noted, or now where
-// somebody still is. It is noted before it is done, and an operator may have been away in between;
-// who was led there meanwhile has all the time to end.
-func lastRoutedAt(s *state, noted int64, clusters ...*Cluster) int64 {
-	if since(noted, s.now) > prompt && slices.ContainsFunc(clusters, func(c *Cluster) bool { return hasOpenPods(s, c) }) {
-		return s.now.Unix()
-	}
-	return noted
 }

@@ -8,33 +8,70 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
-	"github.com/heliostat-dev/heliostat/ray-operator/serveconfig"
 )
+
+// proxies says which pods of a service's clusters may take requests, and how their proxies are asked.
+type proxies struct {
+	traffic
+	probes
+	// onHead: the head takes requests too, or must not; nil where the user does not say.
+	onHead *bool
+	// rolled is the cluster whose workers are replaced where they are while its head stays, nil if there is none.
+	rolled *Cluster
+	// applications are the names of all that the service's versions run.
+	applications []string
+}
+
+// proxiesOf returns which pods of a service's clusters may take requests.
+func proxiesOf(v view) proxies {
+	p := proxies{traffic: trafficOf(v.service, v.seen)}
+	if given := v.service.Spec.Service; given != nil {
+		p.onHead = given.HeadEndpoints
+	}
+	active := v.stateOf(v.record.Active)
+	if active.Renewing != "" && active.cluster != nil && !isRecreated(active.cluster.ComputeCluster) {
+		p.rolled = active.cluster
+	}
+	running := []Revision{active.revision, v.find(active.Good)}
+	canSleep := v.target.Config.CanSleep || active.revision.Config.CanSleep
+	if candidate := v.record.Candidate; candidate != nil {
+		running = append(running, v.find(candidate.Revision))
+		canSleep = canSleep || v.find(candidate.Revision).Config.CanSleep
+	}
+	for _, revision := range running {
+		p.applications = append(p.applications, revision.applicationNames()...)
+	}
+	for _, cluster := range v.seen.Clusters {
+		canSleep = canSleep || p.sleepsOn(cluster)
+	}
+	p.probes = probesOf(v, canSleep)
+	return p
+}
 
 // eligiblePods returns the pods of a cluster whose proxies take requests, in the order of their names:
 // those that the head names, of a head that answers. While it does not, those that have
 // requests keep them: no data is not zero.
-func eligiblePods(s *state, cluster *Cluster) []*corev1.Pod {
+func (p proxies) eligiblePods(cluster *Cluster) []*corev1.Pod {
 	answer := &cluster.Answer
 	if !cluster.Heard || answer.At.IsZero() || !answer.Serving.Running {
-		return stillServing(s, cluster)
+		return p.stillHaving(cluster, p.hasRequests)
 	}
-	open := listedPods(s, cluster)
-	if head := substituteHead(s, cluster, open); head != nil {
+	open := p.listedPods(cluster)
+	if head := p.substituteHead(cluster, open); head != nil {
 		return []*corev1.Pod{head}
 	}
 	if len(open) == 0 {
-		return stillServing(s, cluster)
+		return p.stillHaving(cluster, p.hasRequests)
 	}
 	return open
 }
 
 // listedPods returns the pods of a cluster that may serve and whose proxies the head names, in the order of their
 // names.
-func listedPods(s *state, cluster *Cluster) []*corev1.Pod {
+func (p proxies) listedPods(cluster *Cluster) []*corev1.Pod {
 	var open []*corev1.Pod
 	for _, pod := range cluster.Pods {
-		if cluster.listsProxy(pod) && mayServe(s, pod) {
+		if cluster.listsProxy(pod) && p.mayServe(cluster, pod) {
 			open = append(open, pod)
 		}
 	}
@@ -44,9 +81,9 @@ func listedPods(s *state, cluster *Cluster) []*corev1.Pod {
 
 // probedPods returns the pods of a cluster whose proxies are asked: also those of workers in whose place the head takes
 // requests until they answer.
-func probedPods(s *state, cluster *Cluster) []*corev1.Pod {
-	pods := eligiblePods(s, cluster)
-	for _, pod := range listedPods(s, cluster) {
+func (p proxies) probedPods(cluster *Cluster) []*corev1.Pod {
+	pods := p.eligiblePods(cluster)
+	for _, pod := range p.listedPods(cluster) {
 		if cluster.Heard && cluster.Answer.Serving.Running && !slices.Contains(pods, pod) {
 			pods = append(pods, pod)
 		}
@@ -59,15 +96,9 @@ func (c *Cluster) listsProxy(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(c.Answer.Serving.Targets, func(target headclient.Target) bool { return target.Instance == string(pod.UID) })
 }
 
-// stillServing returns the pods of a cluster that have requests by some way and are not on their way
-// out. Where all are, it is those: a proxy that drains goes on answering.
-func stillServing(s *state, cluster *Cluster) []*corev1.Pod {
-	return stillHaving(s, cluster, s.hasRequests)
-}
-
 // stillHaving returns the pods of a cluster that have something and are not on their way out, and those that
-// are where there is no other.
-func stillHaving(s *state, cluster *Cluster, has func(*corev1.Pod) bool) []*corev1.Pod {
+// are where there is no other: a proxy that drains goes on answering.
+func (p proxies) stillHaving(cluster *Cluster, has func(*corev1.Pod) bool) []*corev1.Pod {
 	if cluster == nil {
 		return nil
 	}
@@ -75,7 +106,7 @@ func stillHaving(s *state, cluster *Cluster, has func(*corev1.Pod) bool) []*core
 	for _, pod := range cluster.Pods {
 		switch {
 		case !has(pod) || !isReachable(pod):
-		case mayServe(s, pod):
+		case p.mayServe(cluster, pod):
 			open = append(open, pod)
 		default:
 			leaving = append(leaving, pod)
@@ -93,61 +124,48 @@ func isReachable(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && pod.Status.PodIP != "" && reconcile.Ready(pod)
 }
 
-// mayServe reports whether a pod stays and is of those that take requests.
-func mayServe(s *state, pod *corev1.Pod) bool {
+// mayServe reports whether a pod of a cluster stays and is of those that take requests.
+func (p proxies) mayServe(cluster *Cluster, pod *corev1.Pod) bool {
 	if !isReachable(pod) || pod.Annotations[v1beta1.AnnotationDrain] != "" {
 		return false
 	}
-	return pod.Labels[v1beta1.LabelRole] != v1beta1.RoleHead || headServes(s, pod.Labels[v1beta1.LabelCluster])
+	return pod.Labels[v1beta1.LabelRole] != v1beta1.RoleHead || p.headServes(cluster)
 }
 
 // headServes reports whether the head's proxy takes requests too: where the user says so, and by
 // default where there are no workers, or while they are replaced one after another. The last
 // one may then go before the next has a proxy.
-func headServes(s *state, cluster string) bool {
-	if given := s.service.Spec.Service; given != nil && given.HeadEndpoints != nil {
-		return *given.HeadEndpoints
+func (p proxies) headServes(cluster *Cluster) bool {
+	if p.onHead != nil {
+		return *p.onHead
 	}
-	if rollsWorkers(s, cluster) {
-		return true
-	}
-	for _, own := range s.seen.Clusters {
-		if own.Name == cluster {
-			return len(own.Spec.WorkerGroups) == 0
-		}
-	}
-	return false
+	return cluster == p.rolled || len(cluster.Spec.WorkerGroups) == 0
 }
 
-// rollsWorkers reports whether the workers of a cluster are replaced where they are, by its name, and its
-// head stays.
-func rollsWorkers(s *state, name string) bool {
-	active := &s.record.Active
-	cluster := s.findCluster(active)
-	return active.Renewing != "" && cluster != nil && cluster.Name == name && !isRecreated(cluster.ComputeCluster)
-}
+// forbidsHead reports whether the user keeps requests from heads.
+func (p proxies) forbidsHead() bool { return p.onHead != nil && !*p.onHead }
 
 // substituteHead returns the head of a cluster where its proxy takes the requests in the place of workers, nil where it
 // need not: Serve leaves none on a worker without replicas, and wakes an application by a request to the head's. It
 // stays until a worker's answers.
-func substituteHead(s *state, cluster *Cluster, workers []*corev1.Pod) *corev1.Pod {
+func (p proxies) substituteHead(cluster *Cluster, workers []*corev1.Pod) *corev1.Pod {
 	head := cluster.Head
 	switch {
-	case head == nil || forbidsHead(s.service) || slices.Contains(workers, head):
+	case head == nil || p.forbidsHead() || slices.Contains(workers, head):
 		return nil
 	case !isReachable(head) || head.Annotations[v1beta1.AnnotationDrain] != "" || !cluster.listsProxy(head):
 		return nil
-	case !sleepsOn(s, cluster) && !s.hasRequests(head):
+	case !p.sleepsOn(cluster) && !p.hasRequests(head):
 		return nil
-	case slices.ContainsFunc(workers, func(pod *corev1.Pod) bool { return cluster.Answer.Probes[probeOf(s, cluster, pod)].OK }):
+	case slices.ContainsFunc(workers, func(pod *corev1.Pod) bool { return cluster.Answer.Probes[p.probeOf(cluster, pod)].OK }):
 		return nil
 	}
 	return head
 }
 
 // explainNoProxy says why no pod of a cluster takes requests.
-func explainNoProxy(s *state, cluster *Cluster) string {
-	if forbidsHead(s.service) && sleepsOn(s, cluster) {
+func (p proxies) explainNoProxy(cluster *Cluster) string {
+	if p.forbidsHead() && p.sleepsOn(cluster) {
 		return "all replicas are scaled to zero, and service.headEndpoints keeps the requests from the head that would wake them"
 	}
 	return "Serve has no proxy there yet"
@@ -162,30 +180,8 @@ func isAsleep(application headclient.Application) bool {
 }
 
 // sleepsOn reports whether one of the service's applications sleeps on a cluster.
-func sleepsOn(s *state, cluster *Cluster) bool {
-	ids := []string{s.record.Active.Revision, s.record.Active.Good}
-	if candidate := s.record.Candidate; candidate != nil {
-		ids = append(ids, candidate.Revision)
-	}
-	return cluster.Heard && slices.ContainsFunc(ids, func(id string) bool {
-		return slices.ContainsFunc(s.findRevision(id).Config.Applications, func(a serveconfig.Application) bool {
-			return isAsleep(cluster.Answer.Serving.Applications[a.Name])
-		})
+func (p proxies) sleepsOn(cluster *Cluster) bool {
+	return cluster.Heard && slices.ContainsFunc(p.applications, func(name string) bool {
+		return isAsleep(cluster.Answer.Serving.Applications[name])
 	})
-}
-
-// canSleep reports whether a version of the service may come to have no replica, so that nothing but Serve's own path
-// may be asked for.
-func canSleep(s *state) bool {
-	sides := []*Side{&s.record.Active, s.record.Candidate}
-	may := func(side *Side) bool { return side != nil && s.findRevision(side.Revision).Config.CanSleep }
-	if s.target.Config.CanSleep || slices.ContainsFunc(sides, may) {
-		return true
-	}
-	for _, cluster := range s.seen.Clusters {
-		if sleepsOn(s, cluster) {
-			return true
-		}
-	}
-	return false
 }

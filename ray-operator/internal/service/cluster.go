@@ -18,15 +18,15 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
-// templateOf returns what a side's cluster is built from: what the spec says, or, of a version that it
+// templateOf returns what a version's cluster is built from: what the spec says, or, of a version that it
 // does not ask for, what was kept of it, in the sizes that the spec says now and with the groups that the cluster got
 // since. It is nil where nothing was kept.
-func templateOf(s *state, side *Side) *v1beta1.ClusterTemplate {
-	asked := s.service.Spec.ClusterTemplate
-	if side.Pods == s.target.Pods && !s.held {
+func templateOf(service *v1beta1.ClusterService, r revisions, version versionState) *v1beta1.ClusterTemplate {
+	asked := service.Spec.ClusterTemplate
+	if version.Pods == r.target.Pods && !r.held {
 		return asked.DeepCopy()
 	}
-	kept := s.findRevision(side.Revision).Template.DeepCopy()
+	kept := version.revision.Template.DeepCopy()
 	if kept == nil || asked == nil || (kept.Spec.Autoscaling == nil) != (asked.Spec.Autoscaling == nil) {
 		return kept
 	}
@@ -37,7 +37,7 @@ func templateOf(s *state, side *Side) *v1beta1.ClusterTemplate {
 			group.Replicas, group.MinReplicas, group.MaxReplicas = sized.Replicas, sized.MinReplicas, sized.MaxReplicas
 		}
 	}
-	addGroups(kept, s.findCluster(side), now)
+	addGroups(kept, version.cluster, now)
 	return kept
 }
 
@@ -55,9 +55,9 @@ func addGroups(template *v1beta1.ClusterTemplate, cluster *Cluster, asked *v1bet
 	}
 }
 
-// clusterFor returns a side's cluster as its template has it, of its whole capacity.
-func clusterFor(s *state, side *Side) *v1beta1.ComputeCluster {
-	template, revision := templateOf(s, side), s.findRevision(side.Revision)
+// clusterFor returns a version's cluster as its template has it, of its whole capacity.
+func clusterFor(service *v1beta1.ClusterService, r revisions, version versionState) *v1beta1.ComputeCluster {
+	template := templateOf(service, r, version)
 	labels, annotations := maps.Clone(template.Metadata.Labels), maps.Clone(template.Metadata.Annotations)
 	if labels == nil {
 		labels = map[string]string{}
@@ -65,41 +65,42 @@ func clusterFor(s *state, side *Side) *v1beta1.ComputeCluster {
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	labels[v1beta1.LabelService] = s.service.Name
-	annotations[v1beta1.AnnotationRevisionCluster] = strconv.Itoa(side.Cluster)
-	annotations[v1beta1.AnnotationStartup] = startupOf(revision)
+	labels[v1beta1.LabelService] = service.Name
+	annotations[v1beta1.AnnotationRevisionCluster] = strconv.Itoa(version.Cluster)
+	annotations[v1beta1.AnnotationStartup] = startupOf(version.revision)
 	cluster := &v1beta1.ComputeCluster{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: s.service.Namespace, Name: s.clusterName(side), Labels: labels, Annotations: annotations,
+			Namespace: service.Namespace, Name: version.clusterName, Labels: labels, Annotations: annotations,
 			OwnerReferences: []metav1.OwnerReference{
-				*metav1.NewControllerRef(s.service, v1beta1.GroupVersion.WithKind("ClusterService")),
+				*metav1.NewControllerRef(service, v1beta1.GroupVersion.WithKind("ClusterService")),
 			},
 		},
 		Spec: template.Spec,
 	}
-	drainLonger(&cluster.Spec, revision.Config.HAProxy)
+	drainLonger(&cluster.Spec, version.revision.Config.HAProxy)
 	return cluster
 }
 
-// wantedCluster returns a side's cluster as it must be, of its whole capacity; nil if it stays as it is.
-func wantedCluster(s *state, side *Side, cluster *Cluster) *v1beta1.ComputeCluster {
-	if side.Pods != s.target.Pods && side.Renewing == "" || templateOf(s, side) == nil {
+// wantedCluster returns a version's cluster, which is there, as it must be, of its whole capacity; nil if it stays as it
+// is.
+func wantedCluster(service *v1beta1.ClusterService, r revisions, version versionState) *v1beta1.ComputeCluster {
+	if version.Pods != r.target.Pods && version.Renewing == "" || templateOf(service, r, version) == nil {
 		return nil
 	}
-	wanted := cluster.DeepCopy()
-	wanted.Spec = clusterFor(s, side).Spec
+	wanted := version.cluster.DeepCopy()
+	wanted.Spec = clusterFor(service, r, version).Spec
 	delete(wanted.Annotations, v1beta1.AnnotationFullReplicas)
-	markRestart(s, side, wanted)
-	if side.Renewing != "" {
-		choosePace(cluster, wanted)
+	markRestart(version.revision, wanted)
+	if version.Renewing != "" {
+		choosePace(version.cluster, wanted)
 	}
 	return wanted
 }
 
 // markRestart makes the head another one where Serve must read at its first start what it did not read
 // when the cluster was made. A cluster that is as it was made has no mark.
-func markRestart(s *state, side *Side, wanted *v1beta1.ComputeCluster) {
-	made, now := wanted.Annotations[v1beta1.AnnotationStartup], startupOf(s.findRevision(side.Revision))
+func markRestart(revision Revision, wanted *v1beta1.ComputeCluster) {
+	made, now := wanted.Annotations[v1beta1.AnnotationStartup], startupOf(revision)
 	if made == "" || made == now {
 		return
 	}
@@ -108,6 +109,12 @@ func markRestart(s *state, side *Side, wanted *v1beta1.ComputeCluster) {
 		template.Annotations = map[string]string{}
 	}
 	template.Annotations[v1beta1.AnnotationRestart] = now
+}
+
+// turnedTo returns a version as it is with another revision.
+func (s versionState) turnedTo(revision Revision) versionState {
+	s.Revision, s.Pods, s.revision = revision.ID, revision.Pods, revision
+	return s
 }
 
 // startupOf names what Serve reads when it first starts.
@@ -165,20 +172,18 @@ func isReplaced(cluster *Cluster, wanted *v1beta1.ComputeCluster) bool {
 		told != nil && told.Status == "True" && told.ObservedGeneration == cluster.Generation
 }
 
-// whyUnfit returns why the cluster that runs cannot become what the spec asks for, empty if it can.
-func whyUnfit(s *state) string {
-	cluster := s.findCluster(&s.record.Active)
+// whyUnfit returns why the cluster of a version cannot become what the spec asks for, empty if it can.
+func whyUnfit(service *v1beta1.ClusterService, r revisions, version versionState) string {
+	cluster := version.cluster
 	if cluster == nil {
 		return "" // it is recreated
 	}
-	next := s.record.Active
-	next.Revision, next.Pods = s.target.ID, s.target.Pods
 	wanted := cluster.DeepCopy()
-	wanted.Spec = clusterFor(s, &next).Spec
+	wanted.Spec = clusterFor(service, r, version.turnedTo(r.target)).Spec
 	if errs := validate.Update(cluster.ComputeCluster, wanted).ErrorList(); len(errs) > 0 {
 		return cut(errs.ToAggregate())
 	}
-	if wanted.Spec.ControlStore != nil && cluster.Annotations[v1beta1.AnnotationStartup] != startupOf(s.target) {
+	if wanted.Spec.ControlStore != nil && cluster.Annotations[v1beta1.AnnotationStartup] != startupOf(r.target) {
 		return "its control store keeps what Serve read at its first start: http_options, grpc_options, controller_options and proxy_location"
 	}
 	return ""

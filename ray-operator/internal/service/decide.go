@@ -9,27 +9,56 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
-// Decide chooses what to do about a service: a pure, total function of what was seen.
+// followed is what a pass knows once the record follows the spec, and what heads say they took.
+type followed struct {
+	view
+	decision
+}
+
+// assessed is that with the health of each version.
+type assessed struct {
+	followed
+	assessment
+}
+
+// advanced is that with the record as it will be written.
+type advanced struct {
+	view
+	decision
+	assessment
+}
+
+// routed is that with the pods that get requests.
+type routed struct {
+	advanced
+	routing
+}
+
+// provisioned is that with what must be done to clusters, heads and objects.
+type provisioned struct {
+	routed
+	provision
+}
+
+// Decide chooses what to do about a service: a pure, total function of what was seen. Each stage takes what the former one
+// returns, so that none can come before its turn.
 func Decide(service *v1beta1.ClusterService, seen Seen, site desired.Site, now time.Time) Plan {
 	if seen.RecordError != nil {
 		return planUnreadable(service, seen.RecordError)
 	}
-	s := &state{service: service, seen: &seen, site: site, now: now, record: seen.Record.clone()}
-	had := slices.Contains(service.Finalizers, v1beta1.FinalizerServe)
-	next := &draft{state: s, decision: decision{finalizer: had}}
-	next.follow()
-	var versions assessment
-	if next.course == courseServe {
-		versions = assess(s)
-	}
-	versions = next.advance(versions)
-	routing := route(s, next.course, versions)
-	provision := provide(s, next.decision, versions, routing)
-	plan := report(s, next.decision, versions, routing, provision)
-	if s.record.String() != recorded(service, &seen) || plan.Finalizer != had {
-		plan.Record = &s.record
+	after := advance(assess(follow(view{
+		service: service, seen: &seen, site: site, now: now, record: seen.Record, revisions: revisions{known: seen.Revisions},
+	})))
+	plan := report(provide(route(after)))
+	if after.record.String() != recorded(service, &seen) || plan.Finalizer != hasFinalizer(service) {
+		plan.Record = &after.record
 	}
 	return plan
+}
+
+// hasFinalizer reports whether a service has our finalizer.
+func hasFinalizer(service *v1beta1.ClusterService) bool {
+	return slices.Contains(service.Finalizers, v1beta1.FinalizerServe)
 }
 
 // recorded returns what stands written.
@@ -42,13 +71,13 @@ func recorded(service *v1beta1.ClusterService, seen *Seen) string {
 
 // planUnreadable leaves all as it is, because nobody knows what the record says.
 func planUnreadable(service *v1beta1.ClusterService, err error) Plan {
-	finalizer := slices.Contains(service.Finalizers, v1beta1.FinalizerServe)
+	had := hasFinalizer(service)
 	plan := Plan{
 		Phase: service.Status.Phase, Finding: reason.RecordDamaged.Of(err), Stalled: true,
 		Active: service.Status.Active, Candidate: service.Status.Candidate,
-		Finalizer: finalizer && service.DeletionTimestamp == nil, // a deletion is never kept from its end
+		Finalizer: had && service.DeletionTimestamp == nil, // a deletion is never kept from its end
 	}
-	if finalizer != plan.Finalizer {
+	if had != plan.Finalizer {
 		plan.Record = &Record{}
 	}
 	return plan

@@ -59,7 +59,7 @@ func serves(t *testing.T) *situation {
 		Revisions: map[string]Revision{}, Clusters: map[int]*Cluster{}, Standing: map[string]reconcile.Fixture{},
 	}}
 	revision := s.keep(t)
-	s.seen.Record = Record{Version: recordVersion, Clusters: 1, Active: Side{Cluster: 1, Pods: revision.Pods, Revision: revision.ID, Good: revision.ID, At: now - 1000, Healthy: now - 900}}
+	s.seen.Record = Record{Version: recordVersion, Clusters: 1, Active: Version{Cluster: 1, Pods: revision.Pods, Revision: revision.ID, Good: revision.ID, At: now - 1000, Healthy: now - 900}}
 	s.runs(1, true)
 	s.takes(&s.seen.Record.Active)
 	return s
@@ -139,11 +139,11 @@ func (c *Cluster) answers(pod *corev1.Pod, ok bool) {
 	c.Answer.Probes[probe] = services.Reply{OK: ok, Times: failing, Why: "status 500"}
 }
 
-// takes has a side's head have taken what is asked of it.
-func (s *situation) takes(side *Side) {
-	cluster := s.seen.Clusters[side.Cluster]
-	side.Taken, side.Took, side.Head = s.read().digestOf(side), side.Revision, string(cluster.Head.UID)
-	cluster.Answer.Taken = side.Taken
+// takes has a version's head have taken what is asked of it.
+func (s *situation) takes(version *Version) {
+	cluster := s.seen.Clusters[version.Cluster]
+	version.Taken, version.Took, version.Head = s.read().stateOf(*version).digest(), version.Revision, string(cluster.Head.UID)
+	cluster.Answer.Taken = version.Taken
 }
 
 // upgrades is a situation in which version 2 is on its way on cluster 2.
@@ -172,7 +172,7 @@ func (s *situation) upgrade(t *testing.T, edit func(*v1beta1.ClusterServiceSpec)
 	}
 	revision := s.keep(t)
 	s.seen.Record.Clusters, s.seen.Record.Began = 2, now-100
-	s.seen.Record.Candidate = &Side{Cluster: 2, Pods: revision.Pods, Revision: revision.ID, At: now - 100}
+	s.seen.Record.Candidate = &Version{Cluster: 2, Pods: revision.Pods, Revision: revision.ID, At: now - 100}
 	s.seen.Record.Shift = upgrade.Begin(termsOf(s.service), time.Unix(now-100, 0))
 	s.runs(2, false)
 	s.takes(s.seen.Record.Candidate)
@@ -180,9 +180,19 @@ func (s *situation) upgrade(t *testing.T, edit func(*v1beta1.ClusterServiceSpec)
 }
 
 // read returns what the stages read.
-func (s *situation) read() *state {
+func (s *situation) read() view {
 	s.seen.Target, s.seen.TargetError = revisionOf(s.service)
-	return &state{service: s.service, seen: &s.seen, now: at(), record: s.seen.Record}
+	return view{service: s.service, seen: &s.seen, now: at(), record: s.seen.Record, revisions: revisions{known: s.seen.Revisions}}
+}
+
+// advanced is what route takes of it, with versions of some health.
+func (s *situation) advanced(versions assessment) advanced {
+	return advanced{view: s.read(), assessment: versions}
+}
+
+// provisions is what provides for it, with versions of some health.
+func (s *situation) provisions(versions assessment) *provisioner {
+	return newProvisioner(routed{advanced: s.advanced(versions)})
 }
 
 func (s *situation) decide() Plan { return s.decideAt(at()) }

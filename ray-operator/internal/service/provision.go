@@ -31,67 +31,70 @@ type provision struct {
 
 // provisioner is a provision while it is made.
 type provisioner struct {
-	*state
-	assessment
+	routed
 	provision
-	decision decision
-	routing  routing
+	proxies proxies
+	states  versionStates
 	// closing are, by cluster, the jobs that close the connections that clients keep.
 	closing map[string]headclient.Closing
 }
 
 // provide chooses what must be done to clusters, heads and objects for what was decided. It is pure.
-func provide(s *state, d decision, versions assessment, routing routing) provision {
-	v := &provisioner{state: s, assessment: versions, decision: d, routing: routing, closing: map[string]headclient.Closing{}}
+func provide(r routed) provisioned {
+	v := newProvisioner(r)
 	v.closeVersions()
-	switch d.course {
+	switch r.course {
 	case courseServe:
 		v.closeParting()
-		v.provideVersions()
+		for _, version := range v.states.list() {
+			v.ensureCluster(version)
+			v.requestConfiguration(version)
+		}
 	case courseDrain:
-		for _, side := range v.listVersions() { // what was asked of them stands while requests end
-			v.askLast(v.findCluster(side))
+		for _, version := range v.states.list() { // what was asked of them stands while requests end
+			v.askLast(version.cluster)
 		}
 	case courseLeave:
 		v.removeVersions()
 	case courseWait, courseEnd: // there is nothing
 	}
-	v.removeRetired()
-	if s.service.DeletionTimestamp == nil {
+	if ownsClusters(r.service) {
+		v.removeRetired()
+	}
+	if r.service.DeletionTimestamp == nil {
 		v.fixObjects()
 	}
-	return v.provision
+	return provisioned{routed: r, provision: v.provision}
 }
 
-// provideVersions plans the clusters of the versions, and what is wanted of their heads.
-func (v *provisioner) provideVersions() {
-	for _, side := range v.listVersions() {
-		if v.ownsClusters() {
-			v.ensureCluster(side)
-		}
-		v.requestConfiguration(side)
-	}
+func newProvisioner(r routed) *provisioner {
+	return &provisioner{routed: r, proxies: proxiesOf(r.view), states: r.states(), closing: map[string]headclient.Closing{}}
 }
 
-// ensureCluster ensures that a side has its cluster as it must be.
-func (v *provisioner) ensureCluster(side *Side) {
-	cluster := v.seen.Clusters[side.Cluster]
+// ensureCluster ensures that a version has its cluster as it must be, where the service has clusters of its own.
+func (v *provisioner) ensureCluster(version versionState) {
+	there := v.seen.Clusters[version.Cluster]
 	switch {
-	case v.held: // what the spec says now is not for it
-	case cluster == nil || cluster.DeletionTimestamp != nil:
-		v.makeCluster(side, cluster)
+	case !ownsClusters(v.service) || v.held: // what the spec says now is not for it
+	case there == nil:
+		v.makeCluster(version)
+	case version.cluster == nil: // one that goes is waited for
 	default:
-		wanted := wantedCluster(v.state, side, cluster)
+		wanted := wantedCluster(v.service, v.revisions, version)
 		if wanted == nil {
-			wanted = cluster.DeepCopy()
+			wanted = there.DeepCopy()
 		}
-		sizeGroups(wanted, v.capacityOf(side))
-		if v.isShrinking(side) {
-			awaitShrink(cluster, wanted)
+		sizeGroups(wanted, version.capacity)
+		h := v.active
+		if v.record.isCandidate(version.Version) {
+			h = v.candidate
+		}
+		if isShrinking(version, h) {
+			awaitShrink(there, wanted)
 		}
 		wanted.Spec.Suspend = nil
-		if !isAlike(&wanted.Spec, &cluster.Spec) || !maps.Equal(wanted.Annotations, cluster.Annotations) {
-			v.change = append(v.change, Change{Seen: cluster.ComputeCluster, Wanted: wanted})
+		if !isAlike(&wanted.Spec, &there.Spec) || !maps.Equal(wanted.Annotations, there.Annotations) {
+			v.change = append(v.change, Change{Seen: there.ComputeCluster, Wanted: wanted})
 		}
 	}
 }
@@ -104,13 +107,9 @@ func isAlike(a, b *v1beta1.ComputeClusterSpec) bool {
 	return equality.Semantic.DeepEqual(a, b)
 }
 
-// isShrinking reports whether a side has less than the whole, and Serve has yet to give up replicas for that.
-func (v *provisioner) isShrinking(side *Side) bool {
-	h := v.active
-	if side == v.record.Candidate {
-		h = v.candidate
-	}
-	return v.capacityOf(side) < 100 && (side.Taken != v.digestOf(side) || isDeploying(h))
+// isShrinking reports whether a version has less than the whole, and Serve has yet to give up replicas for that.
+func isShrinking(version versionState, h Health) bool {
+	return version.capacity < 100 && (version.Taken != version.digest() || isDeploying(h))
 }
 
 // awaitShrink keeps the workers of a cluster until Serve has given up its replicas: it chooses on which workers, and
@@ -126,11 +125,10 @@ func awaitShrink(cluster *Cluster, wanted *v1beta1.ComputeCluster) {
 }
 
 // makeCluster plans the cluster of a version that has none. What the spec does not ask
-// for is made again only where nothing else serves. One that goes is waited for.
-func (v *provisioner) makeCluster(side *Side, going *Cluster) {
-	asked, alone := side.Pods == v.target.Pods, v.record.Candidate == nil
-	if going == nil && (asked || alone) {
-		v.make = clusterFor(v.state, side)
-		sizeGroups(v.make, v.capacityOf(side))
+// for is made again only where nothing else serves.
+func (v *provisioner) makeCluster(version versionState) {
+	if version.Pods == v.target.Pods || v.record.Candidate == nil {
+		v.make = clusterFor(v.service, v.revisions, version)
+		sizeGroups(v.make, version.capacity)
 	}
 }

@@ -16,15 +16,15 @@ import (
 // kindVersion names the Services of versions for people.
 const kindVersion = "Service of a version"
 
-// revisions is how many revisions are kept that nothing runs of.
-const revisions = 3
+// spareRevisions is how many revisions are kept that nothing runs of.
+const spareRevisions = 3
 
 // fixObjects compares the objects of fixed names with those that must be, and drops revisions that nobody needs.
 func (v *provisioner) fixObjects() {
-	v.fixObject(kindService, v.routing.address)
+	v.fixObject(kindService, v.address)
 	v.fixHead()
 	if clusters := isolatedClusters(v.seen.Clusters, v.make); len(clusters) > 0 {
-		v.fixObject(kindPolicy, desired.ServePolicy(v.service, v.site, clusters, v.proxyPorts()))
+		v.fixObject(kindPolicy, desired.ServePolicy(v.service, v.site, clusters, v.proxyPorts(v.record.Active)))
 	} else if len(v.seen.Clusters) > 0 {
 		v.fixObject(kindPolicy, nil)
 	}
@@ -38,7 +38,7 @@ func (v *provisioner) fixObjects() {
 // fixHead has the stable address of the head lead to that of the version that has the requests. While that has no head it
 // stays as it is. Where the service refers to a cluster, that has a stable address itself.
 func (v *provisioner) fixHead() {
-	if cluster := v.findCluster(&v.record.Active); v.ownsClusters() && cluster != nil && cluster.Head != nil {
+	if cluster := v.states.active.cluster; ownsClusters(v.service) && cluster != nil && cluster.Head != nil {
 		v.fixObject(kindHead, desired.ServeHead(v.service, cluster.ComputeCluster, reconcile.Epoch(cluster.Head)))
 	}
 }
@@ -75,7 +75,7 @@ func (v *provisioner) fixBudget() {
 	opened := map[*corev1.Pod]bool{}
 	for _, cluster := range v.seen.Clusters {
 		for _, pod := range cluster.Pods {
-			if v.isOpened(pod) && pod.DeletionTimestamp == nil {
+			if v.proxies.isOpened(pod) && pod.DeletionTimestamp == nil {
 				opened[pod] = true
 			}
 		}
@@ -106,7 +106,7 @@ func (v *provisioner) dropRevisions() {
 		}
 	}
 	slices.SortFunc(spare, func(a, b Revision) int { return int(b.Number - a.Number) })
-	for _, revision := range spare[min(len(spare), revisions):] {
+	for _, revision := range spare[min(len(spare), spareRevisions):] {
 		v.drop = append(v.drop, revision.Object)
 	}
 }
@@ -116,7 +116,7 @@ func (v *provisioner) removeVersionServices() {
 	for _, name := range slices.Sorted(maps.Keys(v.seen.Versions)) {
 		switch {
 		case v.routing.kept[name]:
-		case seenBackend(v.state, name) != nil && gatewayOf(v.service) != nil:
+		case seenBackend(seenRoute(v.seen), name) != nil && gatewayOf(v.service) != nil:
 			v.wakeIn(routeWait)
 		default:
 			v.fixtures = append(v.fixtures, reconcile.FixtureChange{Act: reconcile.Remove, Kind: kindVersion, Seen: v.seen.Versions[name]})
@@ -145,7 +145,7 @@ func (v *provisioner) fixRoute() {
 		return
 	}
 	v.fixObject(kindRoute, nil)
-	if seenRoute(v.state) != nil {
+	if seenRoute(v.seen) != nil {
 		v.wakeIn(routeWait)
 	}
 }

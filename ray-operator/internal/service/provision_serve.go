@@ -22,27 +22,28 @@ const (
 	whileSteady = 3 * time.Second
 )
 
-// requestConfiguration says what is wanted of a side's head.
-func (v *provisioner) requestConfiguration(side *Side) {
-	cluster, revision := v.findCluster(side), v.findRevision(v.configuredRevision(side))
+// requestConfiguration says what is wanted of the head of a version's cluster.
+func (v *provisioner) requestConfiguration(version versionState) {
+	cluster, revision := version.cluster, version.configured
 	if !canBeAsked(cluster) || revision.ID == "" {
 		return
 	}
-	if side == v.record.Candidate && isUncounted(v.state, v.active) {
+	isCandidate := v.record.isCandidate(version.Version)
+	if isCandidate && isUncounted(v.view, v.active) {
 		v.addWant(cluster, nil)
 		return
 	}
-	digest, bounds := v.digestOf(side), v.boundsOf(side)
+	digest, owns := version.digest(), ownsClusters(v.service)
 	config := &services.Config{
-		Digest: digest, Applications: map[string]json.RawMessage{}, Options: optionsOf(revision, v.capacityOf(side), cluster.Head),
-		Taken: side.Taken == digest && side.Head == string(cluster.Head.UID), Alone: v.ownsClusters(),
-		Retry: revision.ID == side.Good || side == &v.record.Active && side.Good == "",
+		Digest: digest, Applications: map[string]json.RawMessage{}, Options: optionsOf(revision, version.capacity, cluster.Head),
+		Taken: version.Taken == digest && version.Head == string(cluster.Head.UID), Alone: owns,
+		Retry: revision.ID == version.Good || !isCandidate && version.Good == "",
 	}
 	for _, application := range revision.Config.Applications {
-		config.Applications[application.Name] = application.Bounded(bounds[application.Name])
+		config.Applications[application.Name] = application.Bounded(version.bounds[application.Name])
 	}
-	if !v.ownsClusters() {
-		for _, name := range askedNames(v.state) {
+	if !owns {
+		for _, name := range askedNames(v.record.Applications, cluster, v.seen.Revisions) {
 			if config.Applications[name] == nil {
 				config.Drop = append(config.Drop, name)
 			}
@@ -51,21 +52,19 @@ func (v *provisioner) requestConfiguration(side *Side) {
 	v.addWant(cluster, config)
 }
 
-// askedNames returns the names of the applications that were asked for last, as far as they are known: from what the
-// head shows, and from the versions that are kept.
-func askedNames(s *state) []string {
+// askedNames returns the names of the applications that were asked for last, by their hashes, as far as they are known: from
+// what the head of a cluster shows, and from the versions that are kept.
+func askedNames(hashes []string, cluster *Cluster, kept map[string]Revision) []string {
 	var names []string
 	add := func(name string) {
-		if slices.Contains(s.record.Applications, hashOf(name)) {
+		if slices.Contains(hashes, hashOf(name)) {
 			names = append(names, name)
 		}
 	}
-	if cluster := s.findCluster(&s.record.Active); cluster != nil {
-		for name := range cluster.Answer.Serving.Applications {
-			add(name)
-		}
+	for name := range cluster.Answer.Serving.Applications {
+		add(name)
 	}
-	for _, revision := range s.seen.Revisions {
+	for _, revision := range kept {
 		for _, name := range revision.applicationNames() {
 			add(name)
 		}
@@ -85,13 +84,13 @@ func (v *provisioner) addWant(cluster *Cluster, config *services.Config) {
 	if moves || config != nil && !config.Taken {
 		want.Every = whileMoving
 	}
-	for _, pod := range probedPods(v.state, cluster) {
-		want.Probes = append(want.Probes, probeOf(v.state, cluster, pod))
+	for _, pod := range v.proxies.probedPods(cluster) {
+		want.Probes = append(want.Probes, v.proxies.probeOf(cluster, pod))
 	}
-	if door, there := candidateDoor(v.state, cluster); there {
+	if door, there := v.proxies.candidateDoor(cluster); there {
 		want.Probes = append(want.Probes, door)
 	}
-	if door, there := serviceDoor(v.state); there && !wasReady(v.service) { // nobody looks at its answer otherwise
+	if door, there := v.proxies.serviceDoor(); there && !wasReady(v.service) { // nobody looks at its answer otherwise
 		want.Probes = append(want.Probes, door)
 		want.Every = whileMoving
 	}

@@ -31,8 +31,8 @@ type Record struct {
 	// Clusters is the number of the last cluster that was made.
 	Clusters int `json:"clusters,omitempty"`
 	// Active has the requests, or had them before an upgrade began; Candidate is to have them.
-	Active    Side  `json:"active,omitzero"`
-	Candidate *Side `json:"candidate,omitempty"`
+	Active    Version  `json:"active,omitzero"`
+	Candidate *Version `json:"candidate,omitempty"`
 	// Shift is how far the upgrade to the candidate is.
 	Shift upgrade.Shift `json:"shift,omitzero"`
 	// Whole is what the shares of both versions are of, where Serve scales a deployment.
@@ -65,8 +65,8 @@ type Record struct {
 // One more is not noted, and stays on the cluster when the service gives it up.
 const mostAsked = 192
 
-// Side is a version on a cluster.
-type Side struct {
+// Version is a revision on a cluster.
+type Version struct {
 	// Cluster is the number of the service's own, 0 on one that is not.
 	Cluster int `json:"c,omitempty"`
 	// Pods names what of the spec cannot change without other pods.
@@ -186,10 +186,24 @@ func (r *Record) lastFault() *Fault {
 	return r.Last.Fault
 }
 
-// clone returns a record that shares nothing with this one.
+// clone returns a record that shares nothing with this one that advance changes.
 func (r Record) clone() Record {
-	copied, _ := ParseRecord(r.String()) // it was written by this version
-	return copied
+	r.Candidate, r.Fault, r.Last = copied(r.Candidate), copied(r.Fault), copied(r.Last)
+	r.Retiring, r.Applications = slices.Clone(r.Retiring), slices.Clone(r.Applications)
+	return r
+}
+
+// listVersions returns the versions that there are, the active one first.
+func (r Record) listVersions() []Version {
+	if r.Candidate == nil {
+		return []Version{r.Active}
+	}
+	return []Version{r.Active, *r.Candidate}
+}
+
+// isCandidate reports whether a version is the candidate: no two versions have one cluster.
+func (r Record) isCandidate(version Version) bool {
+	return r.Candidate != nil && r.Candidate.Cluster == version.Cluster
 }
 
 // ParseRecord reads the annotation's text. It fails on text that this version did not write.
@@ -240,7 +254,7 @@ func recall(service *v1beta1.ClusterService, seen *Seen, now time.Time) (Record,
 	}
 	if candidate, ok := restored(told.Candidate, seen, now); ok && candidate.Cluster != active.Cluster {
 		record.Candidate, record.Shift = &candidate, restoredShift(told, now)
-		record.Whole = restoredWhole(seen, &active, &candidate)
+		record.Whole = restoredWhole(seen, active, candidate)
 	}
 	record.restoreFault(told, seen)
 	if last := told.LastUpgrade; last != nil {
@@ -256,14 +270,14 @@ func recall(service *v1beta1.ClusterService, seen *Seen, now time.Time) (Record,
 }
 
 // restoreRenewal takes over that pods are being replaced where they are.
-func (s *Side) restoreRenewal(told *v1beta1.ClusterServiceStatus, seen *Seen) {
+func (v *Version) restoreRenewal(told *v1beta1.ClusterServiceStatus, seen *Seen) {
 	upgrading := meta.FindStatusCondition(told.Conditions, v1beta1.ConditionUpgrading)
 	if upgrading == nil || upgrading.Reason != reason.UpgradeInPlace.Code && upgrading.Reason != reason.UpgradeRecreating.Code {
 		return
 	}
-	s.Renewing = headlessly
-	if cluster := seen.Clusters[s.Cluster]; cluster != nil && cluster.Head != nil {
-		s.Renewing = string(cluster.Head.UID)
+	v.Renewing = headlessly
+	if cluster := seen.Clusters[v.Cluster]; cluster != nil && cluster.Head != nil {
+		v.Renewing = string(cluster.Head.UID)
 	}
 }
 
@@ -299,28 +313,28 @@ func (r *Record) restoreFault(told *v1beta1.ClusterServiceStatus, seen *Seen) {
 	}
 }
 
-// restored returns a side as the status tells of it, if its revision is still kept, and a cluster of the
+// restored returns a version as the status tells of it, if its revision is still kept, and a cluster of the
 // service's own is there.
-func restored(told *v1beta1.ServiceVersion, seen *Seen, now time.Time) (Side, bool) {
+func restored(told *v1beta1.ServiceVersion, seen *Seen, now time.Time) (Version, bool) {
 	if told == nil {
-		return Side{}, false
+		return Version{}, false
 	}
-	side := Side{At: now.Unix()}
+	version := Version{At: now.Unix()}
 	for number, cluster := range seen.Clusters {
 		if cluster.Name == told.ClusterName {
-			side.Cluster = number
+			version.Cluster = number
 		}
 	}
 	for id, revision := range seen.Revisions {
 		if revision.Number == told.Revision {
-			side.Pods, side.Revision = revision.Pods, id
+			version.Pods, version.Revision = revision.Pods, id
 		}
 		if revision.Number == told.GoodRevision {
-			side.Good = id
+			version.Good = id
 		}
 	}
-	gone := seen.Clusters[side.Cluster] == nil && side.Pods != "" // and its number with it
-	return side, side.Revision != "" && !gone
+	gone := seen.Clusters[version.Cluster] == nil && version.Pods != "" // and its number with it
+	return version, version.Revision != "" && !gone
 }
 
 func unix(at *metav1.Time) int64 {

@@ -16,7 +16,7 @@ import (
 // FuzzRecord: whatever stands in the annotation, it is a record that is written again as it was
 // read, or an error.
 func FuzzRecord(f *testing.F) {
-	f.Add(Record{Version: recordVersion, Active: Side{Cluster: 1, Pods: "p", Revision: "r"}, Candidate: &Side{Cluster: 2}, Shift: upgrade.Shift{Traffic: 20}}.String())
+	f.Add(Record{Version: recordVersion, Active: Version{Cluster: 1, Pods: "p", Revision: "r"}, Candidate: &Version{Cluster: 2}, Shift: upgrade.Shift{Traffic: 20}}.String())
 	f.Add(`{"v":2}`)
 	f.Add(`{"v":1,"clusters":-1}`)
 	f.Add("")
@@ -43,10 +43,10 @@ func TestParseRecordRefuses(t *testing.T) {
 	}
 }
 
-// drawSide is any side that a record may have.
-func drawSide(rt *rapid.T, label string) Side {
+// drawVersion is any version that a record may have.
+func drawVersion(rt *rapid.T, label string) Version {
 	hash, uid, seconds := rapid.StringMatching(`[a-z2-7]{13}`), rapid.StringMatching(`[0-9a-f-]{36}`), rapid.Int64Range(0, 1<<40)
-	return Side{
+	return Version{
 		Cluster: rapid.IntRange(0, 1<<30).Draw(rt, label), Pods: "v1-" + hash.Draw(rt, label), Revision: hash.Draw(rt, label), Good: hash.Draw(rt, label),
 		At: seconds.Draw(rt, label), Healthy: seconds.Draw(rt, label), Taken: hash.Draw(rt, label), Took: hash.Draw(rt, label),
 		Head: uid.Draw(rt, label), Renewing: uid.Draw(rt, label),
@@ -62,11 +62,11 @@ func TestString_IsReadAgain(t *testing.T) {
 		}
 		record := Record{
 			Version: recordVersion, Of: "00000000-0000-0000-0000-000000000000", Clusters: rapid.IntRange(0, 1<<30).Draw(rt, "clusters"),
-			Active: drawSide(rt, "active"), Failed: "aaaaaaaaaaaaa", FailedAs: "aaaaaaaaaaaaa", Fault: fault("fault"), Began: 1 << 40,
+			Active: drawVersion(rt, "active"), Failed: "aaaaaaaaaaaaa", FailedAs: "aaaaaaaaaaaaa", Fault: fault("fault"), Began: 1 << 40,
 			Last: &Last{From: 123456, To: 123457, Result: v1beta1.UpgradeRolledBack, Fault: fault("last"), Began: 1 << 40, Ended: 1 << 40},
 		}
 		if rapid.Bool().Draw(rt, "own") {
-			candidate := drawSide(rt, "candidate")
+			candidate := drawVersion(rt, "candidate")
 			record.Candidate, record.Whole = &candidate, Whole{strings.Repeat("d", mostNoted-len(`"":123456,`)): 123456}
 			record.Shift = upgrade.Shift{Traffic: 100, Active: 100, Candidate: 100, Proven: true, Back: true, At: at().UTC(), Began: at().UTC()}
 			record.Retiring = []Retired{{Cluster: 1 << 30, At: 1 << 40, Unused: true, Held: true}}
@@ -91,9 +91,9 @@ func TestString_IsReadAgain(t *testing.T) {
 // TestRecordFits: all that there usually is fits, so that no words are lost.
 func TestRecordFits(t *testing.T) {
 	fault := &Fault{Reason: "ServeNotHealthyInTime", Text: strings.Repeat("<ä>", longest/3)}
-	side := Side{Cluster: 1 << 30, Pods: "v1-aaaaaaaaaaaaa", Revision: "aaaaaaaaaaaaa", Good: "aaaaaaaaaaaaa", Taken: "aaaaaaaaaaaaa", Head: strings.Repeat("a", 36)}
+	version := Version{Cluster: 1 << 30, Pods: "v1-aaaaaaaaaaaaa", Revision: "aaaaaaaaaaaaa", Good: "aaaaaaaaaaaaa", Taken: "aaaaaaaaaaaaa", Head: strings.Repeat("a", 36)}
 	record := Record{
-		Version: recordVersion, Clusters: 1 << 30, Active: side, Candidate: &side, Failed: side.Good, FailedAs: side.Good, Fault: fault,
+		Version: recordVersion, Clusters: 1 << 30, Active: version, Candidate: &version, Failed: version.Good, FailedAs: version.Good, Fault: fault,
 		Shift: upgrade.Shift{Traffic: 100, Active: 100, Candidate: 100, Proven: true, Back: true, At: at(), Began: at()},
 		Last:  &Last{From: 123456, To: 123457, Result: v1beta1.UpgradeRolledBack, Fault: fault, Began: 1 << 40, Ended: 1 << 40},
 	}

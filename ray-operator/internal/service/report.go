@@ -11,43 +11,40 @@ import (
 
 // reporter is a plan while it is told of.
 type reporter struct {
-	*state
-	versions  assessment
-	decision  decision
-	routing   routing
-	provision provision
-	plan      Plan
+	provisioned
+	states versionStates
+	plan   Plan
 	timer
 }
 
 // report puts together what was decided, and says how the service is. It is pure.
-func report(s *state, d decision, versions assessment, routing routing, provision provision) Plan {
-	r := &reporter{state: s, versions: versions, decision: d, routing: routing, provision: provision, plan: Plan{
-		Keep: d.keep, Drop: provision.drop, Finalizer: d.finalizer, Fixtures: provision.fixtures,
-		Make: provision.make, Change: provision.change, Discard: provision.discard,
-		Open: routing.open, Close: routing.close, Lead: routing.lead, Strand: routing.strand, Wants: provision.wants,
-		Upgrading: d.waiting, Conflict: provision.conflict, Gateway: routing.gateway, Programmed: routing.programmed,
-		Events: slices.Concat(d.events, provision.events),
+func report(p provisioned) Plan {
+	r := &reporter{provisioned: p, states: p.states(), plan: Plan{
+		Keep: p.keep, Drop: p.drop, Finalizer: p.finalizer, Fixtures: p.fixtures,
+		Make: p.make, Change: p.change, Discard: p.discard,
+		Open: p.open, Close: p.close, Lead: p.lead, Strand: p.strand, Wants: p.wants,
+		Upgrading: p.waiting, Conflict: p.conflict, Gateway: p.gateway, Programmed: p.programmed,
+		Events: slices.Concat(p.decision.events, p.provision.events),
 	}}
 	switch {
-	case s.service.DeletionTimestamp != nil:
+	case p.service.DeletionTimestamp != nil:
 		r.reportDeletion()
-	case d.course == courseWait:
-	case d.course == courseServe:
+	case p.course == courseWait:
+	case p.course == courseServe:
 		r.reportVersions()
 	default:
 		r.reportSuspension()
 	}
-	if d.obstacle != nil {
-		r.plan.Finding, r.plan.Stalled = *d.obstacle, true
-		if d.course == courseWait {
+	if p.obstacle != nil {
+		r.plan.Finding, r.plan.Stalled = *p.obstacle, true
+		if p.course == courseWait {
 			r.plan.Phase = v1beta1.PhasePending
 		}
 	}
-	if unreachable := provision.unreachable; unreachable != nil {
+	if unreachable := p.unreachable; unreachable != nil {
 		r.plan.Finding, r.plan.Stalled, r.plan.Serving = *unreachable, true, false
 	}
-	for _, stage := range []timer{d.timer, routing.timer, provision.timer} {
+	for _, stage := range []timer{p.decision.timer, p.routing.timer, p.provision.timer} {
 		r.wakeIn(stage.wake)
 	}
 	r.plan.Wake = r.wake
@@ -61,11 +58,11 @@ func (r *reporter) setPhase(phase string, finding reason.Finding) {
 
 // reportDeletion says how far the deletion is.
 func (r *reporter) reportDeletion() {
-	switch r.decision.course {
+	switch r.course {
 	case courseDrain:
 		r.setPhase(v1beta1.PhaseDeleting, reason.ServiceDraining.Of(reconcile.Stamp(r.decision.until)))
 	case courseLeave:
-		r.setPhase(v1beta1.PhaseDeleting, reason.ServiceLeaving.Of(r.nameOf(r.findCluster(&r.record.Active))))
+		r.setPhase(v1beta1.PhaseDeleting, reason.ServiceLeaving.Of(r.states.active.clusterName))
 	default:
 		return
 	}
@@ -75,17 +72,17 @@ func (r *reporter) reportDeletion() {
 // reportSuspension says how far the suspension is.
 func (r *reporter) reportSuspension() {
 	switch {
-	case r.decision.course == courseDrain:
+	case r.course == courseDrain:
 		r.setPhase(v1beta1.PhaseSuspending, reason.ServiceDraining.Of(reconcile.Stamp(r.decision.until)))
-	case r.decision.gone:
+	case r.gone:
 		r.setPhase(v1beta1.PhaseSuspended, reason.ServiceSuspended.Of())
 	default:
-		r.setPhase(v1beta1.PhaseSuspending, reason.ServiceLeaving.Of(r.nameOf(r.findCluster(&r.record.Active))))
+		r.setPhase(v1beta1.PhaseSuspending, reason.ServiceLeaving.Of(r.states.active.clusterName))
 	}
 	suspended := r.plan.Finding
 	r.plan.Suspended = &suspended
-	if active := &r.record.Active; active.Revision != "" {
-		r.plan.Active = r.describeVersion(active, Health{}, 0)
+	if active := r.states.active; active.Revision != "" {
+		r.plan.Active = describeVersion(active, r.find(active.Good), Health{}, 0)
 	}
 }
 
@@ -109,23 +106,23 @@ func judgeDeadline(waited, deadline time.Duration, waits reason.Finding) (told r
 // one on its way.
 func (r *reporter) reportVersions() {
 	record := &r.record
-	a, c := r.countEndpoints(r.findCluster(&record.Active)), r.countEndpoints(r.findCluster(record.Candidate))
+	a, c := r.countEndpoints(r.states.active.cluster), r.countEndpoints(r.seen.findCandidate(record.Candidate))
 	r.describeVersions(a, c)
 	r.plan.Serving = record.Active.Good != "" && a+c > 0 && r.isUsable(c)
 	switch {
-	case r.plan.Serving && !isReached(r.state):
+	case r.plan.Serving && !isReached(r.service, r.seen.Clusters, proxiesOf(r.view).probes):
 		r.plan.Serving = false
-		r.setPhase(v1beta1.PhaseStarting, reason.ServeProving.Of(r.clusterName(&record.Active)))
+		r.setPhase(v1beta1.PhaseStarting, reason.ServeProving.Of(r.states.active.clusterName))
 		r.wakeIn(reconcile.Recheck)
 	case record.Active.Good == "":
-		r.setPhase(v1beta1.PhaseStarting, r.versions.active.Finding)
+		r.setPhase(v1beta1.PhaseStarting, r.active.Finding)
 		r.reportDeadline()
 	case !r.plan.Serving:
 		r.setPhase(r.explainBroken(a + c))
-	case warns(r.versions.active.Finding): // it serves, and somebody should look
-		r.setPhase(v1beta1.PhaseReady, r.versions.active.Finding)
+	case warns(r.active.Finding): // it serves, and somebody should look
+		r.setPhase(v1beta1.PhaseReady, r.active.Finding)
 	default:
-		r.setPhase(v1beta1.PhaseReady, reason.ServiceServes.Of(r.findRevision(record.Active.Revision).numberText(), r.clusterName(&record.Active)))
+		r.setPhase(v1beta1.PhaseReady, reason.ServiceServes.Of(r.states.active.revision.numberText(), r.states.active.clusterName))
 	}
 	r.reportUpgrade(a, c)
 	r.reportRollback()
@@ -134,12 +131,12 @@ func (r *reporter) reportVersions() {
 // explainBroken says why nothing serves, with so many pods that get requests: because somebody should
 // look, or because all pods are just being replaced.
 func (r *reporter) explainBroken(endpoints int) (string, reason.Finding) {
-	finding := r.versions.active.Finding
+	finding := r.active.Finding
 	switch {
 	case endpoints == 0 && r.record.Active.Renewing != "" && (!warns(finding) || finding.Code == reason.NoEndpoints.Code):
 		return v1beta1.PhaseUpgrading, r.describeReplacement()
 	case endpoints == 0 && !warns(finding):
-		return v1beta1.PhaseDegraded, reason.NoEndpoints.Of(r.clusterName(&r.record.Active), r.explainNoEndpoints())
+		return v1beta1.PhaseDegraded, reason.NoEndpoints.Of(r.states.active.clusterName, r.explainNoEndpoints())
 	default:
 		return v1beta1.PhaseDegraded, finding
 	}
@@ -150,29 +147,29 @@ func (r *reporter) explainBroken(endpoints int) (string, reason.Finding) {
 // configuration is on its way to pods that run, or was just taken back, the replicas of the former
 // one count, which Serve keeps until others run.
 func (r *reporter) isUsable(candidates int) bool {
-	changing := r.decision.reverted || r.record.Active.Revision != r.record.Active.Good
-	spared := changing || r.versions.active.Finding.Code == reason.ProxyFailing.Code
-	if !r.versions.active.Told || !warns(r.versions.active.Finding) || spared && r.versions.active.Answers {
+	changing := r.reverted || r.record.Active.Revision != r.record.Active.Good
+	spared := changing || r.active.Finding.Code == reason.ProxyFailing.Code
+	if !r.active.Told || !warns(r.active.Finding) || spared && r.active.Answers {
 		return true
 	}
-	return candidates > 0 && r.versions.candidate.Ready > 0
+	return candidates > 0 && r.candidate.Ready > 0
 }
 
 // describeVersions tells of both, with the share of the requests that so many endpoints come to.
 func (r *reporter) describeVersions(a, c int) {
-	record := &r.record
-	r.plan.Active = r.describeVersion(&record.Active, r.versions.active, a)
+	active, candidate := r.states.active, r.states.candidate
+	r.plan.Active = describeVersion(active, r.find(active.Good), r.active, a)
 	if a+c > 0 {
 		r.plan.Active.TrafficPercent = 100
 	}
-	if record.Candidate == nil {
+	if candidate == nil {
 		return
 	}
-	r.plan.Candidate = r.describeVersion(record.Candidate, r.versions.candidate, c)
+	r.plan.Candidate = describeVersion(*candidate, r.find(candidate.Good), r.candidate, c)
 	if a+c > 0 {
 		r.plan.Candidate.TrafficPercent = int32(100 * c / (a + c))
-		if isRouteTaken(r.state) {
-			r.plan.Candidate.TrafficPercent = r.routing.weight
+		if isRouteTaken(r.service, r.seen) {
+			r.plan.Candidate.TrafficPercent = r.weight
 		}
 		r.plan.Active.TrafficPercent -= r.plan.Candidate.TrafficPercent
 	}
@@ -184,7 +181,7 @@ func (r *reporter) reportRollback() {
 	if record.Failed == "" || record.Failed != r.target.ID || record.Fault == nil {
 		return
 	}
-	rolled := reason.UpgradeRolledBack.Of(r.target.numberText(), r.findRevision(record.Active.Revision).numberText(), record.Fault.Text)
+	rolled := reason.UpgradeRolledBack.Of(r.target.numberText(), r.states.active.revision.numberText(), record.Fault.Text)
 	r.plan.RolledBack = &rolled
 	if r.plan.Serving && record.Candidate == nil {
 		r.plan.Finding = rolled
@@ -193,22 +190,22 @@ func (r *reporter) reportRollback() {
 
 // explainNoEndpoints returns what keeps pods from getting requests.
 func (r *reporter) explainNoEndpoints() string {
-	if r.versions.active.Finding.Text != "" {
-		return r.versions.active.Finding.Text
+	if r.active.Finding.Text != "" {
+		return r.active.Finding.Text
 	}
 	return "none is ready"
 }
 
-// describeVersion returns a side as the status tells of it.
-func (r *reporter) describeVersion(side *Side, h Health, endpoints int) *v1beta1.ServiceVersion {
-	var good int64
-	if side.Good != "" {
-		good = r.findRevision(side.Good).Number
-	}
-	return &v1beta1.ServiceVersion{
-		ClusterName: r.clusterName(side), Revision: r.findRevision(side.Revision).Number, GoodRevision: good, CapacityPercent: int32(r.capacityOf(side)),
+// describeVersion returns a version as the status tells of it, with the revision of it that was healthy last.
+func describeVersion(version versionState, good Revision, h Health, endpoints int) *v1beta1.ServiceVersion {
+	told := &v1beta1.ServiceVersion{
+		ClusterName: version.clusterName, Revision: version.revision.Number, CapacityPercent: int32(version.capacity),
 		ReadyEndpoints: int32(endpoints), Healthy: h.Well, Applications: h.Applications,
 	}
+	if version.Good != "" {
+		told.GoodRevision = good.Number
+	}
+	return told
 }
 
 // countEndpoints returns how many pods of a cluster get requests once the plan is carried out.
@@ -216,9 +213,9 @@ func (r *reporter) countEndpoints(cluster *Cluster) int {
 	if cluster == nil {
 		return 0
 	}
-	n := 0
+	labels, n := trafficOf(r.service, r.seen), 0
 	for _, pod := range cluster.Pods {
-		open := r.isOpened(pod) && !slices.Contains(r.routing.close, pod) || slices.Contains(r.routing.open, pod)
+		open := labels.isOpened(pod) && !slices.Contains(r.close, pod) || slices.Contains(r.open, pod)
 		if open && pod.DeletionTimestamp == nil && reconcile.Ready(pod) {
 			n++
 		}

@@ -37,59 +37,60 @@ func (r *reporter) reportUpgrade(a, c int) {
 
 // describeChange says how far another configuration on pods that run is.
 func (r *reporter) describeChange() reason.Finding {
-	active := &r.record.Active
-	name := r.findRevision(active.Revision).numberText()
+	active := r.states.active
+	name := active.revision.numberText()
 	if active.Healthy > 0 {
 		return reason.UpgradeBaking.Of(name, reconcile.Stamp(reconcile.Moment(active.Healthy+int64(retireAfterOf(r.service).Seconds())).Time))
 	}
-	return reason.ConfigChanging.Of(name, r.clusterName(active), waitsFor(r.versions.active.Finding))
+	return reason.ConfigChanging.Of(name, active.clusterName, waitsFor(r.active.Finding))
 }
 
 // describeShift says how far the way to another cluster is.
 func (r *reporter) describeShift(a, c int) reason.Finding {
-	record, shift := &r.record, r.record.Shift
-	to := r.findRevision(record.Candidate.Revision).numberText()
+	record, shift, candidate := &r.record, r.record.Shift, r.states.candidate
+	to := candidate.revision.numberText()
 	switch {
 	case shift.Back:
 		why := "the spec says so"
 		if record.Fault != nil {
 			why = record.Fault.Text
 		}
-		return reason.UpgradeReturning.Of(r.findRevision(record.Active.Good).numberText(), why)
-	case r.versions.candidate.Ready > 0 && shift.Proven && r.routing.behind:
+		return reason.UpgradeReturning.Of(r.find(record.Active.Good).numberText(), why)
+	case r.candidate.Ready > 0 && shift.Proven && r.behind:
 		return reason.UpgradeRouting.Of(to, fmt.Sprintf("%d %%", shift.Traffic), r.explainDelay())
-	case shift.Traffic == 100 && r.versions.candidate.Ready > 0:
+	case shift.Traffic == 100 && r.candidate.Ready > 0:
 		return reason.UpgradeBaking.Of(to, reconcile.Stamp(shift.At.Add(max(drainOf(r.service), retireAfterOf(r.service)))))
-	case shift.Traffic == 0 && warns(r.versions.candidate.Finding):
-		return r.versions.candidate.Finding
+	case shift.Traffic == 0 && warns(r.candidate.Finding):
+		return r.candidate.Finding
 	case shift.Traffic == 0:
-		return reason.UpgradePreparing.Of(to, r.clusterName(record.Candidate), waitsFor(r.versions.candidate.Finding))
+		return reason.UpgradePreparing.Of(to, candidate.clusterName, waitsFor(r.candidate.Finding))
 	default:
 		share := fmt.Sprintf("%d of %d endpoints", c, a+c)
-		if isRouteTaken(r.state) {
-			share = fmt.Sprintf("%d %% of the requests", r.routing.weight)
+		if isRouteTaken(r.service, r.seen) {
+			share = fmt.Sprintf("%d %% of the requests", r.weight)
 		}
-		return reason.UpgradeShifting.Of(to, r.clusterName(record.Candidate), share)
+		return reason.UpgradeShifting.Of(to, candidate.clusterName, share)
 	}
 }
 
 // describeReplacement says how far pods that are replaced where they are have come.
 func (r *reporter) describeReplacement() reason.Finding {
-	active := &r.record.Active
-	version, name, cluster := r.findRevision(active.Revision).numberText(), r.clusterName(active), r.findCluster(active)
+	active := r.states.active
+	version, name, cluster := active.revision.numberText(), active.clusterName, active.cluster
 	if cluster == nil {
 		return reason.UpgradeRecreating.Of(name, version, "it is being made")
 	}
 	now := cluster.ComputeCluster
-	for _, change := range r.provision.change {
+	for _, change := range r.change {
 		if change.Seen == now {
 			now = change.Wanted
 		}
 	}
+	hindrance := waitsFor(hindranceOf(active, r.active.Finding))
 	if isRecreated(now) {
-		return reason.UpgradeRecreating.Of(name, version, waitsFor(hindranceOf(r.state, r.versions.active)))
+		return reason.UpgradeRecreating.Of(name, version, hindrance)
 	}
-	return reason.UpgradeInPlace.Of(name, version, waitsFor(hindranceOf(r.state, r.versions.active)))
+	return reason.UpgradeInPlace.Of(name, version, hindrance)
 }
 
 // waitsFor returns what a finding waits for, for people.
@@ -102,8 +103,8 @@ func waitsFor(finding reason.Finding) string {
 
 // explainDelay says in words what a gateway that is behind is waited for.
 func (r *reporter) explainDelay() string {
-	if r.routing.programmed {
+	if r.programmed {
 		return "its Service has yet to answer"
 	}
-	return r.routing.gateway.Text
+	return r.gateway.Text
 }

@@ -36,15 +36,16 @@ type routing struct {
 
 // router is a routing while it is made.
 type router struct {
-	*state
-	assessment
+	advanced
 	routing
+	proxies proxies
+	states  versionStates
 }
 
 // route chooses which pods get which requests. It is pure.
-func route(s *state, course course, versions assessment) routing {
-	r := &router{state: s, assessment: versions}
-	switch course {
+func route(a advanced) routed {
+	r := &router{advanced: a, proxies: proxiesOf(a.view), states: a.states()}
+	switch a.course {
 	case courseServe:
 		r.choosePods()
 	case courseWait: // nothing runs
@@ -52,14 +53,14 @@ func route(s *state, course course, versions assessment) routing {
 		r.openPods(nil)
 		r.leadPods(nil, nil)
 	}
-	r.route, r.weight = wantedRoute(s, r.strand), candidateWeight(s, r.strand)
-	r.behind = isGatewayBehind(s, r.strand)
+	r.weight = candidateWeight(a.view, r.strand)
+	r.route, r.behind = wantedRoute(a.view, r.weight), isGatewayBehind(a.view, r.strand)
 	r.describeGateway()
-	if s.service.DeletionTimestamp == nil {
-		r.address = desired.ServeService(s.service, s.proxyPorts())
+	if a.service.DeletionTimestamp == nil {
+		r.address = desired.ServeService(a.service, a.proxyPorts(a.record.Active))
 		r.chooseVersionServices()
 	}
-	return r.routing
+	return routed{advanced: a, routing: r.routing}
 }
 
 // chooseVersionServices chooses the Services that the route names. That of a cluster that goes stays as long as the
@@ -69,11 +70,11 @@ func (r *router) chooseVersionServices() {
 	if gatewayOf(r.service) == nil {
 		return
 	}
-	for _, side := range r.listVersions() {
-		if side.Cluster == 0 {
+	for _, version := range r.states.list() {
+		if version.Cluster == 0 {
 			continue
 		}
-		made := desired.ServeVersion(r.service, r.clusterName(side), r.proxyPorts())
+		made := desired.ServeVersion(r.service, version.clusterName, r.proxyPorts(r.record.Active))
 		r.doors, r.kept[made.Name] = append(r.doors, made), true
 	}
 	for _, retired := range r.record.Retiring {
@@ -85,13 +86,13 @@ func (r *router) chooseVersionServices() {
 
 // choosePods chooses which pods get requests.
 func (r *router) choosePods() {
-	mine, theirs := r.fitPods(r.isOpened)
-	r.leadPods(r.fitPods(r.isLed))
+	mine, theirs := r.fitPods(r.proxies.isOpened)
+	r.leadPods(r.fitPods(r.proxies.isLed))
 	a, c := upgrade.Endpoints(r.record.Shift.Traffic, len(mine), len(theirs))
 	if r.record.Candidate == nil {
 		a, c = len(mine), 0
 	}
-	chosen := append(r.preferOpened(mine, a), r.preferOpened(theirs, c)...)
+	chosen := append(preferOpened(r.proxies.traffic, mine, a), preferOpened(r.proxies.traffic, theirs, c)...)
 	if len(chosen) == 0 {
 		// On the way back an operator that was just started has asked none of the active version's pods, and none of
 		// them has requests: those that have them keep them until one is known to answer.
@@ -103,43 +104,42 @@ func (r *router) choosePods() {
 // fitPods returns the pods of both versions that may get requests by a way; has tells which have them
 // that way.
 func (r *router) fitPods(has func(*corev1.Pod) bool) (mine, theirs []*corev1.Pod) {
-	active, candidate := &r.record.Active, r.record.Candidate
-	if active.Good != "" {
-		mine = r.fitOf(r.findCluster(active), r.active, has)
+	if active := r.states.active; active.Good != "" {
+		mine = fitOf(r.proxies, active.cluster, r.active.Open, has)
 	}
-	if candidate != nil {
-		theirs = r.fitOf(r.findCluster(candidate), r.candidate, has)
+	if candidate := r.states.candidate; candidate != nil {
+		theirs = fitOf(r.proxies, candidate.cluster, r.candidate.Open, has)
 	}
 	return mine, theirs
 }
 
-// fitOf returns those of a version's pods that answer. Where none does, those that have requests keep
+// fitOf returns those of the eligible pods of a cluster that answer. Where none does, those that have requests keep
 // them: to take all away helps nobody.
-func (r *router) fitOf(cluster *Cluster, h Health, has func(*corev1.Pod) bool) []*corev1.Pod {
+func fitOf(p proxies, cluster *Cluster, eligible []*corev1.Pod, has func(*corev1.Pod) bool) []*corev1.Pod {
 	if cluster == nil {
 		return nil
 	}
 	var fit []*corev1.Pod
-	for _, pod := range h.Open {
-		reply, known := cluster.Answer.Probes[probeOf(r.state, cluster, pod)]
+	for _, pod := range eligible {
+		reply, known := cluster.Answer.Probes[p.probeOf(cluster, pod)]
 		if known && reply.OK || has(pod) && (!known || reply.Times < failing) {
 			fit = append(fit, pod)
 		}
 	}
 	if len(fit) == 0 {
-		return stillHaving(r.state, cluster, has)
+		return p.stillHaving(cluster, has)
 	}
 	return fit
 }
 
 // preferOpened returns so many of some pods, those first that have requests already.
-func (r *router) preferOpened(pods []*corev1.Pod, n int) []*corev1.Pod {
+func preferOpened(t traffic, pods []*corev1.Pod, n int) []*corev1.Pod {
 	ordered := slices.Clone(pods)
 	slices.SortStableFunc(ordered, func(a, b *corev1.Pod) int {
 		switch {
-		case r.isOpened(a) == r.isOpened(b):
+		case t.isOpened(a) == t.isOpened(b):
 			return 0
-		case r.isOpened(a):
+		case t.isOpened(a):
 			return -1
 		default:
 			return 1
@@ -150,21 +150,21 @@ func (r *router) preferOpened(pods []*corev1.Pod, n int) []*corev1.Pod {
 
 // openPods gives requests to some pods and takes them from all others.
 func (r *router) openPods(pods []*corev1.Pod) {
+	isOpened := r.proxies.isOpened
 	for _, pod := range pods {
-		if !r.isOpened(pod) {
+		if !isOpened(pod) {
 			r.open = append(r.open, pod)
 		}
 	}
 	for _, cluster := range r.seen.Clusters {
 		for _, pod := range cluster.Pods {
-			if r.isOpened(pod) && pod.DeletionTimestamp == nil && !slices.Contains(pods, pod) {
+			if isOpened(pod) && pod.DeletionTimestamp == nil && !slices.Contains(pods, pod) {
 				r.close = append(r.close, pod)
 			}
 		}
 	}
 	for _, pod := range r.seen.Labelled {
-		cluster := pod.Labels[v1beta1.LabelCluster]
-		if cluster != r.clusterName(&r.record.Active) && (r.record.Candidate == nil || cluster != r.clusterName(r.record.Candidate)) {
+		if !r.states.haveCluster(pod.Labels[v1beta1.LabelCluster]) {
 			r.close = append(r.close, pod) // of a cluster that is none of ours any more, not one that is not seen yet
 		}
 	}
@@ -172,26 +172,31 @@ func (r *router) openPods(pods []*corev1.Pod) {
 	slices.SortFunc(r.close, byName)
 }
 
+// haveCluster reports whether a version has the cluster of a name.
+func (s versionStates) haveCluster(name string) bool {
+	return slices.ContainsFunc(s.list(), func(version versionState) bool { return version.clusterName == name })
+}
+
 // leadPods has a gateway lead requests to some pods of both versions, whatever share they have, and
 // to no others. Those of clusters that go keep what they have, because the gateway may take a
 // while to lead nowhere else.
 func (r *router) leadPods(mine, theirs []*corev1.Pod) {
-	pods := slices.Concat(mine, theirs)
+	isLed, pods := r.proxies.isLed, slices.Concat(mine, theirs)
 	if gatewayOf(r.service) == nil {
 		pods = nil
 	} else {
 		for _, retired := range r.record.Retiring {
-			pods = append(pods, stillHaving(r.state, r.seen.Clusters[retired.Cluster], r.isLed)...)
+			pods = append(pods, r.proxies.stillHaving(r.seen.Clusters[retired.Cluster], isLed)...)
 		}
 	}
 	for _, pod := range pods {
-		if !r.isLed(pod) {
+		if !isLed(pod) {
 			r.lead = append(r.lead, pod)
 		}
 	}
 	for _, cluster := range r.seen.Clusters {
 		for _, pod := range cluster.Pods {
-			if r.isLed(pod) && pod.DeletionTimestamp == nil && !slices.Contains(pods, pod) {
+			if isLed(pod) && pod.DeletionTimestamp == nil && !slices.Contains(pods, pod) {
 				r.strand = append(r.strand, pod)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
@@ -28,60 +29,60 @@ func (r *router) describeGateway() {
 	if gatewayOf(r.service) == nil {
 		return
 	}
-	finding, programmed := judgeGateway(r.state, r.route)
+	finding, programmed := judgeGateway(r.service, r.seen, r.route)
 	r.gateway, r.programmed = &finding, programmed
 	if r.service.DeletionTimestamp != nil {
 		return
 	}
 	r.wakeIn(reconcile.Recheck) // nobody tells of routes, nor of kinds that come and go
-	if seen := seenRoute(r.state); !programmed && finding.Code == reason.GatewayPending.Code && (seen == nil || r.now.Sub(seen.CreationTimestamp.Time) < promptly) {
+	if seen := seenRoute(r.seen); !programmed && finding.Code == reason.GatewayPending.Code && (seen == nil || r.now.Sub(seen.CreationTimestamp.Time) < promptly) {
 		r.wakeIn(routeWait)
 	}
 }
 
 // judgeGateway says what became of the route, and whether the gateway has taken it as it must be.
-func judgeGateway(s *state, wanted *gatewayv1.HTTPRoute) (reason.Finding, bool) {
+func judgeGateway(service *v1beta1.ClusterService, seen *Seen, wanted *gatewayv1.HTTPRoute) (reason.Finding, bool) {
 	switch {
-	case s.seen.RouteUnknown:
+	case seen.RouteUnknown:
 		return reason.GatewayAPIMissing.Of(), false
-	case s.seen.RouteRefused != nil:
-		return diagnose.Refusal(kindRoute+" "+s.service.Name, s.seen.RouteRefused), false
-	case s.seen.Standing[kindRoute].Presence == reconcile.Foreign:
-		return reason.NameConflict.Of(kindRoute + " " + s.service.Name), false
+	case seen.RouteRefused != nil:
+		return diagnose.Refusal(kindRoute+" "+service.Name, seen.RouteRefused), false
+	case seen.Standing[kindRoute].Presence == reconcile.Foreign:
+		return reason.NameConflict.Of(kindRoute + " " + service.Name), false
 	}
-	_, amiss := judgeRoute(s)
+	route := seenRoute(seen)
+	_, amiss := judgeRoute(service, route)
 	switch {
 	case amiss != nil:
 		return *amiss, false
-	case wanted == nil || !holdsRoute(seenRoute(s), wanted):
-		return reason.GatewayPending.Of(gatewayName(s.service), s.service.Name), false
+	case wanted == nil || !holdsRoute(route, wanted):
+		return reason.GatewayPending.Of(gatewayName(service), service.Name), false
 	default:
-		return reason.GatewayProgrammed.Of(gatewayName(s.service), s.service.Name), true
+		return reason.GatewayProgrammed.Of(gatewayName(service), service.Name), true
 	}
 }
 
-// wantedRoute returns the HTTPRoute as it must be, nil where there must be none. A candidate is named
-// there before it gets requests, so that the gateway knows its Service by then.
-func wantedRoute(s *state, strand []*corev1.Pod) *gatewayv1.HTTPRoute {
-	gateway := gatewayOf(s.service)
-	if gateway == nil || s.record.Active.Cluster == 0 {
+// wantedRoute returns the HTTPRoute as it must be, with the candidate's share of the requests in percent; nil where there
+// must be none. A candidate is named there before it gets requests, so that the gateway knows its Service by then.
+func wantedRoute(v view, weight int32) *gatewayv1.HTTPRoute {
+	gateway := gatewayOf(v.service)
+	if gateway == nil || v.record.Active.Cluster == 0 {
 		return nil
 	}
-	weight := candidateWeight(s, strand)
 	shares := []int32{100 - weight, weight}
 	var backends []desired.Backend
-	for i, side := range s.listVersions() {
-		backends = append(backends, desired.Backend{Service: naming.ServeVersion(s.clusterName(side)), Weight: shares[i]})
+	for i, version := range v.states().list() {
+		backends = append(backends, desired.Backend{Service: naming.ServeVersion(version.clusterName), Weight: shares[i]})
 	}
-	return desired.ServeRoute(s.service, gateway, routePaths(s), backends...)
+	return desired.ServeRoute(v.service, gateway, routePaths(v.record, v.revisions), backends...)
 }
 
 // routePaths returns where the versions that there are answer, all of them where that cannot be said.
-func routePaths(s *state) []string {
+func routePaths(record Record, known revisions) []string {
 	var paths []string
-	for _, side := range s.listVersions() {
-		for _, id := range []string{side.Revision, side.Good} {
-			config := s.findRevision(id).Config
+	for _, version := range record.listVersions() {
+		for _, id := range []string{version.Revision, version.Good} {
+			config := known.find(id).Config
 			if config.RootPath != "" { // below which Serve answers too, or not, by its release
 				return nil
 			}
@@ -96,16 +97,17 @@ func routePaths(s *state) []string {
 }
 
 // candidateWeight returns the candidate's share of the requests in percent, as the route is to have it. No
-// side has any that has no pod to lead to, as far as the other one has; and the candidate has none
+// version has any that has no pod to lead to, as far as the other one has; and the candidate has none
 // before it was seen to answer through its Service: from then on gateways know its endpoints.
-func candidateWeight(s *state, strand []*corev1.Pod) int32 {
-	candidate, traffic := s.record.Candidate, s.record.Shift.Traffic
-	if candidate == nil || traffic == 0 {
+func candidateWeight(v view, strand []*corev1.Pod) int32 {
+	states, traffic := v.states(), v.record.Shift.Traffic
+	if states.candidate == nil || traffic == 0 {
 		return 0
 	}
-	mine, theirs := isLeadable(s, &s.record.Active, strand), isLeadable(s, candidate, strand)
+	labels := trafficOf(v.service, v.seen)
+	mine, theirs := isLeadable(labels, states.active.cluster, strand), isLeadable(labels, states.candidate.cluster, strand)
 	switch {
-	case mine && !theirs, !hasEntered(s, candidate):
+	case mine && !theirs, !hasEntered(proxiesOf(v).probes, seenRoute(v.seen), *states.candidate):
 		return 0
 	case theirs && !mine:
 		return 100
@@ -114,24 +116,22 @@ func candidateWeight(s *state, strand []*corev1.Pod) int32 {
 	}
 }
 
-// isLeadable reports whether a side was seen to have a pod that a gateway may lead to and that keeps
+// isLeadable reports whether a cluster was seen to have a pod that a gateway may lead to and that keeps
 // it.
-func isLeadable(s *state, side *Side, strand []*corev1.Pod) bool {
-	cluster := s.findCluster(side)
+func isLeadable(t traffic, cluster *Cluster, strand []*corev1.Pod) bool {
 	return cluster != nil && slices.ContainsFunc(cluster.Pods, func(pod *corev1.Pod) bool {
-		return s.isLed(pod) && pod.DeletionTimestamp == nil && reconcile.Ready(pod) && !slices.Contains(strand, pod)
+		return t.isLed(pod) && pod.DeletionTimestamp == nil && reconcile.Ready(pod) && !slices.Contains(strand, pod)
 	})
 }
 
 // hasEntered reports whether a candidate was seen to answer through its Service, or has requests
 // that way.
-func hasEntered(s *state, candidate *Side) bool {
-	if seenWeight(s, naming.ServeVersion(s.clusterName(candidate))) > 0 {
+func hasEntered(p probes, route *gatewayv1.HTTPRoute, candidate versionState) bool {
+	if seenWeight(route, naming.ServeVersion(candidate.clusterName)) > 0 {
 		return true
 	}
-	cluster := s.findCluster(candidate)
-	door, there := candidateDoor(s, cluster)
-	return there && cluster.Heard && cluster.Answer.Probes[door].OK
+	door, there := p.candidateDoor(candidate.cluster)
+	return there && candidate.cluster.Heard && candidate.cluster.Answer.Probes[door].OK
 }
 
 // holdsRoute reports whether a route is as it is wanted, both being there. Other than of other

@@ -162,7 +162,7 @@ func (s *situation) enters(t *testing.T) {
 	t.Helper()
 	cluster := s.seen.Clusters[2]
 	s.seen.Versions[naming.ServeVersion(cluster.Name)].Spec.ClusterIP = "10.1.2.3"
-	door, there := candidateDoor(s.read(), cluster)
+	door, there := proxiesOf(s.read()).candidateDoor(cluster)
 	if !there {
 		t.Fatal("there is nothing to ask")
 	}
@@ -214,7 +214,7 @@ func TestPaths_AreThoseOfAllVersions(t *testing.T) {
 		"a root path":    {`{"http_options":{"root_path":"/below"},"applications":[{"name":"a","route_prefix":"/new","import_path":"a:b"}]}`, nil},
 	} {
 		s := upgrades(t, func(spec *v1beta1.ClusterServiceSpec) { spec.ServeConfig.Raw = []byte(c.config) })
-		have := routePaths(s.read())
+		have := routePaths(s.seen.Record, s.read().revisions)
 		if slices.Sort(have); !slices.Equal(slices.Compact(have), c.want) {
 			t.Errorf("%s: %q, want %q", name, have, c.want)
 		}

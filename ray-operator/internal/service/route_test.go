@@ -33,9 +33,7 @@ func TestShare_NeverTakesTheLastRequests(t *testing.T) {
 		}
 		s.seen.Record.Active.Good = s.seen.Record.Active.Revision
 		s.seen.Record.Shift = upgrade.Shift{Active: 100, Candidate: 100, Proven: true, Back: true, At: time.Unix(now, 0)}
-		r := &router{state: s.read()}
-		r.active.Open, r.candidate.Open = active.Pods[1:], s.seen.Clusters[2].Pods[1:]
-		r.choosePods()
+		r := route(s.advanced(assessment{active: Health{Open: active.Pods[1:]}, candidate: Health{Open: s.seen.Clusters[2].Pods[1:]}}))
 		if len(r.open) != c.open || len(r.close) != c.close {
 			t.Errorf("%s: %d get requests and %d lose them, want %d and %d", name, len(r.open), len(r.close), c.open, c.close)
 		}

@@ -4,10 +4,11 @@
 // In: ClusterServices, their ComputeClusters and pods, from the cache; the last answers of heads and proxies.
 // Out: writes through package kube, wants for heads, a status, events.
 //
-// Between observe, which reads, and apply, which writes, Decide passes plain values through four pure stages:
-// assess says how each version is, and must never write the record; advance makes the next record of it, alone, and
-// must never choose pods; route chooses pods, shares and Services, and must never touch clusters; provision compares
-// clusters, heads and objects with what was decided, and must never say how far an upgrade is. report only tells.
+// Between observe, which reads, and apply, which writes, Decide passes values through pure stages, each of which takes
+// what the former one returns: follow brings the record to the spec; assess says how each version is; advance makes the
+// next record of it, and must never choose pods; route chooses pods, shares and Services, and must never touch clusters;
+// provision compares clusters, heads and objects with what was decided, and must never say how far an upgrade is. report
+// only tells.
 //
 // The package must never wait for a head or a proxy, touch a cluster that is not the service's own, take away an
 // application that the record does not name, send requests to a pod whose proxy was not seen to take any, or let a
@@ -34,8 +35,8 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 )
 
-// Board is the part of a services.Watch that a controller of services uses.
-type Board interface {
+// Heads is the part of a services.Watch that a controller of services uses.
+type Heads interface {
 	// Want says what a service wants of a cluster, in place of what it said before. It never
 	// blocks; saying the same again changes nothing.
 	Want(cluster, service types.NamespacedName, want services.Want)
@@ -59,7 +60,7 @@ type Reconciler struct {
 	// Nodes reads nodes from the cache; nil where they may not be watched.
 	Nodes client.Reader
 	// Heads asks live heads and proxies in the background.
-	Heads   Board
+	Heads   Heads
 	Events  telemetry.Recorder
 	Metrics *telemetry.Metrics
 	Clock   clock.PassiveClock

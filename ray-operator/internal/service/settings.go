@@ -78,12 +78,6 @@ func strategyOf(service *v1beta1.ClusterService) v1beta1.ServiceUpgradeType {
 	return v1beta1.ServiceUpgradeSurge
 }
 
-// forbidsHead reports whether the user keeps requests from heads.
-func forbidsHead(service *v1beta1.ClusterService) bool {
-	given := service.Spec.Service
-	return given != nil && given.HeadEndpoints != nil && !*given.HeadEndpoints
-}
-
 // wasReady reports whether the service was told to be.
 func wasReady(service *v1beta1.ClusterService) bool {
 	return meta.IsStatusConditionTrue(service.Status.Conditions, v1beta1.ConditionReady)

@@ -38,7 +38,7 @@ type Deployed struct {
 	Message string
 }
 
-// Serving stands in for Serve on all heads and, as a service.Board, for what asks heads and
+// Serving stands in for Serve on all heads and, as a service.Heads, for what asks heads and
 // proxies. A head answers while its pod is ready; what it runs goes with it.
 type Serving struct {
 	// Program says what becomes of an application; nil is one that runs after 3 s.
@@ -435,10 +435,10 @@ func (s *Serving) ask() {
 	}
 }
 
-// board is the service.Board of one life of the operator.
+// board is the service.Heads of one life of the operator.
 type board struct{ *Serving }
 
-// Want implements service.Board.
+// Want implements service.Heads.
 func (b board) Want(cluster, service types.NamespacedName, want services.Want) {
 	if b.wanted[cluster] == nil {
 		b.wanted[cluster], b.told[cluster] = map[types.NamespacedName]services.Want{}, map[types.NamespacedName]saidBy{}
@@ -446,7 +446,7 @@ func (b board) Want(cluster, service types.NamespacedName, want services.Want) {
 	b.wanted[cluster][service] = want
 }
 
-// Forget implements service.Board.
+// Forget implements service.Heads.
 func (b board) Forget(service types.NamespacedName, keep ...types.NamespacedName) {
 	for cluster := range b.wanted {
 		if !slices.Contains(keep, cluster) {
@@ -456,7 +456,7 @@ func (b board) Forget(service types.NamespacedName, keep ...types.NamespacedName
 	}
 }
 
-// Last implements service.Board.
+// Last implements service.Heads.
 func (b board) Last(cluster, service types.NamespacedName, head types.UID) (services.Answer, bool) {
 	last, ok := b.told[cluster][service]
 	if want := b.wanted[cluster][service]; want.Config == nil || want.Config.Digest != last.answer.RefusedDigest {

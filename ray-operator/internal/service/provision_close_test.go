@@ -173,7 +173,7 @@ func TestPart(t *testing.T) {
 		delete(pod.Labels, naming.ServeLabel("text"))
 		pod.Annotations = map[string]string{v1beta1.AnnotationClosed: time.Unix(now-c.ago, 0).UTC().Format(time.RFC3339)}
 		c.leaves(s, cluster, pod)
-		v := &provisioner{state: s.read(), closing: map[string]headclient.Closing{}}
+		v := s.provisions(assessment{})
 		v.closeParting()
 		if have := v.closing[cluster.Name].ID; have != c.want || c.ago < 8 && v.wake != time.Duration(8-c.ago)*time.Second {
 			t.Errorf("%s: it is to close %q, want %q; it looks again after %s", c.name, have, c.want, v.wake)
@@ -205,7 +205,7 @@ func TestParting_EndsChannelsOfLeavingPods(t *testing.T) {
 		}
 		pod.Annotations = map[string]string{v1beta1.AnnotationClosed: time.Unix(now-20, 0).UTC().Format(time.RFC3339)}
 		drains(s, cluster, pod)
-		v := &provisioner{state: s.read(), closing: map[string]headclient.Closing{}}
+		v := s.provisions(assessment{})
 		v.closeParting()
 		closing := v.closing[cluster.Name]
 		if closing.ID == "" || !slices.Equal(closing.Leaving, c.want) || closing.Grace != drainOf(s.service) {
