@@ -322,7 +322,7 @@ func addJobs(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dial
 	known := newCensus()
 	build := ctrl.NewControllerManagedBy(manager).Named("clusterjob").
 		For(&v1beta1.ClusterJob{}, builder.WithPredicates(known.counts(), notItsStatus(own)))
-	woken := sources{manager.GetCache(), manager.GetCache(), known}.ofJobs(&reconciler.Lines, now, cfg, heads)
+	woken := sources{manager.GetCache(), manager.GetCache(), known}.ofJobs(&reconciler.Waiting, now, cfg, heads)
 	if err := complete(build, woken, own.Rest(reconciler), workers{cfg.Workers, measured}); err != nil {
 		return fmt.Errorf("add the controller of ClusterJobs: %w", err)
 	}

@@ -52,8 +52,8 @@ func (s sources) ofClusters(cfg Config, heads, scalers, stores poller) []source.
 }
 
 // ofJobs returns what wakes jobs: changes of objects, and what heads answer about runs.
-func (s sources) ofJobs(lines *job.Lines, now clock.PassiveClock, cfg Config, heads poller) []source.Source {
-	return append(s.follow(job.WakeRules(lines, now, cfg.Kueue)), heads.Changes())
+func (s sources) ofJobs(waiting *job.WaitingJobs, now clock.PassiveClock, cfg Config, heads poller) []source.Source {
+	return append(s.follow(job.WakeRules(waiting, now, cfg.Kueue)), heads.Changes())
 }
 
 // ofServices returns what wakes services: changes of objects, and what heads answer about Serve.

@@ -81,7 +81,7 @@ func TestSources_WakeByAnswers(t *testing.T) {
 			from.ofClusters(Config{WatchNodes: true}, pollerOf("heads"), pollerOf("scalers"), pollerOf("stores")),
 			[]string{"heads", "scalers", "stores"},
 		},
-		"jobs wake by heads":     {from.ofJobs(&job.Lines{}, now, Config{}, pollerOf("heads")), []string{"heads"}},
+		"jobs wake by heads":     {from.ofJobs(&job.WaitingJobs{}, now, Config{}, pollerOf("heads")), []string{"heads"}},
 		"services wake by heads": {from.ofServices(pollerOf("heads")), []string{"heads"}},
 	} {
 		got := woken(t, func(ctx context.Context, into queue) { start(ctx, t, c.sources, into) })
@@ -126,7 +126,7 @@ func cordons(to *controllertest.FakeInformer, obj client.Object) {
 
 // jobsAmong are jobs of the namespaces that a census knows.
 func jobsAmong(known *census) controlled {
-	return controlled{job.WakeRules(&job.Lines{}, clocktesting.NewFakePassiveClock(time.Unix(1000, 0)), true), known}
+	return controlled{job.WakeRules(&job.WaitingJobs{}, clocktesting.NewFakePassiveClock(time.Unix(1000, 0)), true), known}
 }
 
 // ofOwned returns what happens to objects that clusters, jobs and services own.

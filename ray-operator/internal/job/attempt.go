@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/utils/ptr"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
@@ -17,47 +18,57 @@ import (
 
 // runAttempt brings an attempt on its way: a cluster, its head, a place there, the submission.
 func runAttempt(p *planner) bool {
+	p.releaseClusters(p.now, p.seen.Former...) // also of a bound one: an operator that saw the past may have made a former one again
+	p.wakeIn(p.seen.recheckRemains())
 	if p.isBound() {
-		releaseFormer(p) // an operator that saw the past may have made a former one again
 		watchAttempt(p)
 		return true
 	}
-	left := p.record.endedAt(p.now).Add(retryDelay(p.situation)).Sub(p.now)
-	switch leaving := releaseFormer(p); {
+	left := p.record.endedAt(p.now).Add(retryDelay(p.job.Spec.Retry, p.record)).Sub(p.now)
+	switch obstacle := findHeadObstacle(p.view); {
 	case len(p.record.Past) > 0 && left > 0:
 		last := p.record.Past[len(p.record.Past)-1]
 		p.setPhase(v1beta1.PhaseRetrying, reason.Retrying.Of(last.Number, last.Reason, reconcile.Stamp(p.now.Add(left))))
 		p.wakeIn(left)
-	case leaving:
+	case p.seen.hasFormer():
 		p.setPhase(p.waitingPhase(), reason.ClusterEnding.Of(p.endingCluster()))
-	case ensureHead(p):
+	case obstacle == nil:
 		approachHead(p)
+	default:
+		p.setPhase(obstacle.phase, obstacle.finding)
+		if p.seen.Cluster == nil && p.hasOwnCluster() {
+			p.Make = ownCluster(p.job, p.record.Own)
+			p.Events = append(p.Events, strandedEvents(p.seen.Stranded, p.record.Last.Cluster)...)
+		}
 	}
 	return true
 }
 
-// ensureHead reports whether there is a head to submit to, and otherwise plans or explains what is missing.
-func ensureHead(p *planner) bool {
-	cluster, name := p.seen.Cluster, p.clusterName()
+// obstacle is why an attempt has no head to go to, and the phase of the job meanwhile.
+type obstacle struct {
+	phase   string
+	finding reason.Finding
+}
+
+// findHeadObstacle returns why there is no head to submit to, nil if there is one.
+func findHeadObstacle(v view) *obstacle {
+	cluster, name := v.seen.Cluster, v.clusterName()
 	switch {
-	case cluster == nil && p.hasOwnCluster():
-		p.Make = ownCluster(p.job, p.record.Own)
-		reportStranded(p)
-		p.setPhase(v1beta1.PhaseProvisioning, reason.ClusterStarting.Of(name, "it is being made"))
+	case cluster == nil && v.hasOwnCluster():
+		return &obstacle{v1beta1.PhaseProvisioning, reason.ClusterStarting.Of(name, "it is being made")}
 	case cluster == nil:
-		p.setPhase(v1beta1.PhasePending, reason.ClusterMissing.Of(name))
+		return &obstacle{v1beta1.PhasePending, reason.ClusterMissing.Of(name)}
 	case cluster.DeletionTimestamp != nil:
-		p.setPhase(v1beta1.PhasePending, reason.ClusterDeleting.Of(name))
+		return &obstacle{v1beta1.PhasePending, reason.ClusterDeleting.Of(name)}
 	case !reconcile.IsOurs(cluster.Spec.ManagedBy):
-		p.setPhase(v1beta1.PhasePending, reason.ClusterForeign.Of(name, cluster.Spec.ManagedBy))
+		return &obstacle{v1beta1.PhasePending, reason.ClusterForeign.Of(name, cluster.Spec.ManagedBy)}
 	case ptr.Deref(cluster.Spec.Suspend, false):
-		p.setPhase(p.waitingPhase(), reason.ClusterSuspended.Of(name))
-	case p.seen.Head == nil || p.seen.Head.Status.PodIP == "":
-		p.setPhase(p.waitingPhase(), explainStarting(cluster))
+		return &obstacle{v.waitingPhase(), reason.ClusterSuspended.Of(name)}
+	case v.seen.Head == nil || v.seen.Head.Status.PodIP == "":
+		return &obstacle{v.waitingPhase(), explainStarting(cluster)}
 	default:
-		return true
+		return nil
 	}
-	return false
 }
 
 // explainStarting returns why a cluster has no head yet, in the words of its status.
@@ -77,31 +88,44 @@ func explainStarting(cluster *v1beta1.ComputeCluster) reason.Finding {
 // approachHead asks for the session of the head, and binds the attempt to it once it answers and has a place.
 func approachHead(p *planner) {
 	p.Ask = &Ask{Head: p.seen.Head}
-	answer, line := &p.seen.Answer, p.seen.Line
+	answer, position := &p.seen.Answer, p.seen.Position
 	switch {
 	case !p.seen.Heard || answer.Failure != "" || answer.Session.Name == "":
-		p.setPhase(p.waitingPhase(), explainSilence(p))
-	case line.Most > 0 && line.Running+line.Place > line.Most:
-		p.setPhase(p.waitingPhase(), reason.JobQueued.Of(p.clusterName(), line.Running, line.Most, line.Place))
-		p.wakeIn(line.recheckAfter())
+		if answer.Failure != headclient.Unauthenticated {
+			p.wakeIn(p.seen.untilTold(p.now))
+		}
+		p.setPhase(p.waitingPhase(), explainSilence(&p.seen, p.clusterName(), p.now))
+	case position.Most > 0 && position.Running+position.Place > position.Most:
+		p.setPhase(p.waitingPhase(), reason.JobQueued.Of(p.clusterName(), position.Running, position.Most, position.Place))
+		p.wakeIn(position.recheckAfter())
 	case len(p.job.Spec.EntrypointLabelSelector) > 0 && naming.IsRayBefore(answer.Session.Version, 54):
 		closeJob(p, reason.SubmissionRefused.Of(fmt.Sprintf("entrypointLabelSelector needs Ray 2.54, and the cluster runs %s", answer.Session.Version)))
-	default:
-		bindAttempt(p)
+	default: // what follows depends on the record
+		p.record.Bound = boundTo(p.seen.Cluster, p.seen.Head, answer.Session.Name, p.now)
+		p.Enter, p.Finalizer = position.Most, !p.hasOwnCluster()
+		p.Ask = &Ask{Head: p.seen.Head, ID: p.submissionID(), Session: p.record.Bound.Session, Submit: true}
+		p.setPhase(v1beta1.PhaseSubmitting, reason.Submitting.Of(p.record.Attempt, p.clusterName()))
+		p.addEvent(reason.JobSubmitted.Of(p.record.Attempt, p.clusterName(), p.submissionID()), "Submit")
+		p.wakeIn(permitFor - time.Second)
 	}
 }
 
-// explainSilence returns what is known of a head that does not answer.
-func explainSilence(p *planner) reason.Finding {
-	name, answer := p.clusterName(), &p.seen.Answer
+// boundTo returns what an attempt is bound to from now on: a head of a cluster, and the session that answers there.
+func boundTo(cluster *v1beta1.ComputeCluster, head *corev1.Pod, session string, now time.Time) Bound {
+	return Bound{Cluster: cluster.Name, UID: cluster.UID, Pod: head.Name, Head: head.UID, Session: session, At: now.Unix()}
+}
+
+// explainSilence returns what is known of a head that does not answer, on a cluster of a name.
+func explainSilence(seen *Seen, name string, now time.Time) reason.Finding {
+	answer := &seen.Answer
 	switch {
-	case p.seen.Heard && answer.Failure == headclient.Unauthenticated:
+	case seen.Heard && answer.Failure == headclient.Unauthenticated:
 		return reason.HeadUnauthorized.Of(name, cutText(answer.Err.Error()))
-	case checkSilence(p) && reconcile.Ready(p.seen.Head):
+	case seen.isSilent(now) && reconcile.Ready(seen.Head):
 		return reason.HeadUnreachable.Of(name, reconcile.Stamp(answer.FailingSince), cutText(answer.Err.Error()))
 	}
-	if p.seen.Cluster != nil && !reconcile.Ready(p.seen.Head) {
-		if starting := explainStarting(p.seen.Cluster); starting.Severity() == reason.Warning {
+	if seen.Cluster != nil && !reconcile.Ready(seen.Head) {
+		if starting := explainStarting(seen.Cluster); starting.Severity() == reason.Warning {
 			return starting
 		}
 	}
@@ -110,33 +134,21 @@ func explainSilence(p *planner) reason.Finding {
 
 // isPermitUseful reports whether the head may take a submission now. For one that does not answer, the permit would be
 // renewed for ever, each time with a read past the cache. The poller wakes the job when the head answers again.
-func isPermitUseful(s situation) bool {
-	return !s.seen.Heard || s.seen.Answer.Failure == "" || s.now.Sub(s.seen.Answer.FailingSince) < permitFor
+func (s *Seen) isPermitUseful(now time.Time) bool {
+	return !s.Heard || s.Answer.Failure == "" || now.Sub(s.Answer.FailingSince) < permitFor
 }
 
-// checkSilence reports whether the head has not answered for so long that people are told. If not, it wakes the job
-// then.
-func checkSilence(p *planner) bool {
-	if !p.seen.Heard || p.seen.Answer.Failure == "" {
-		return false
+// untilTold returns after how long people are told that the head does not answer; 0 where they are told, or it answers.
+func (s *Seen) untilTold(now time.Time) time.Duration {
+	if !s.Heard || s.Answer.Failure == "" {
+		return 0
 	}
-	left := p.seen.Answer.FailingSince.Add(silentAfter).Sub(p.now)
-	p.wakeIn(left)
-	return left <= 0
+	return max(0, s.Answer.FailingSince.Add(silentAfter).Sub(now))
 }
 
-// bindAttempt binds the attempt to the head that answers; what follows depends on it.
-func bindAttempt(p *planner) {
-	p.record.Bound = Bound{
-		Cluster: p.seen.Cluster.Name, UID: p.seen.Cluster.UID, Pod: p.seen.Head.Name, Head: p.seen.Head.UID,
-		Session: p.seen.Answer.Session.Name, At: p.now.Unix(),
-	}
-	p.Enter = p.seen.Line.Most
-	p.Finalizer = !p.hasOwnCluster()
-	p.Ask = &Ask{Head: p.seen.Head, ID: p.submissionID(), Session: p.record.Bound.Session, Submit: true}
-	p.setPhase(v1beta1.PhaseSubmitting, reason.Submitting.Of(p.record.Attempt, p.clusterName()))
-	p.addEvent(reason.JobSubmitted.Of(p.record.Attempt, p.clusterName(), p.submissionID()), "Submit")
-	p.wakeIn(permitFor - time.Second)
+// isSilent reports whether the head has not answered for so long that people are told.
+func (s *Seen) isSilent(now time.Time) bool {
+	return s.Heard && s.Answer.Failure != "" && s.untilTold(now) == 0
 }
 
 // watchAttempt asks the head about the bound attempt, and submits it where that has not happened.
@@ -144,16 +156,23 @@ func watchAttempt(p *planner) {
 	answer := &p.seen.Answer
 	known := p.seen.Heard && answer.Known
 	if p.seen.Head != nil {
-		askHead(p, known)
+		p.Ask = askAbout(p.view)
+		if p.Ask.Submit {
+			p.wakeIn(permitFor - time.Second)
+		}
 	}
 	if p.seen.Heard && !known && !p.startedAt().IsZero() {
 		p.wakeIn(lookEvery) // a head that answers once more that it does not know the attempt wakes nobody
 	}
-	switch phase := p.boundPhase(); {
-	case p.seen.Head == nil && p.seen.Cluster != nil:
+	phase, isStarting := p.boundPhase(), p.seen.Head == nil && p.seen.Cluster != nil
+	if !isStarting {
+		p.wakeIn(p.seen.untilTold(p.now))
+	}
+	switch {
+	case isStarting:
 		p.setPhase(phase, explainStarting(p.seen.Cluster))
-	case checkSilence(p):
-		p.setPhase(phase, explainSilence(p))
+	case p.seen.isSilent(p.now):
+		p.setPhase(phase, explainSilence(&p.seen, p.clusterName(), p.now))
 	case phase == v1beta1.PhaseRunning:
 		p.setPhase(phase, reason.JobRunning.Of(p.record.Attempt, p.clusterName()))
 	case known:
@@ -163,12 +182,10 @@ func watchAttempt(p *planner) {
 	}
 }
 
-// askHead asks the head about the bound attempt, and has it submitted unless the head or the status shows a start.
-func askHead(p *planner, known bool) {
-	taken := known || p.seen.Heard && !p.seen.Answer.Submitted.IsZero() || !p.startedAt().IsZero()
-	submit := !taken && isPermitUseful(p.situation)
-	p.Ask = &Ask{Head: p.seen.Head, ID: p.submissionID(), Session: p.record.Bound.Session, Submit: submit}
-	if submit {
-		p.wakeIn(permitFor - time.Second)
-	}
+// askAbout returns what is wanted of the head of the bound attempt: that it is submitted, unless the head or the status
+// shows a start.
+func askAbout(v view) *Ask {
+	known := v.seen.Heard && v.seen.Answer.Known
+	taken := known || v.seen.Heard && !v.seen.Answer.Submitted.IsZero() || !v.startedAt().IsZero()
+	return &Ask{Head: v.seen.Head, ID: v.submissionID(), Session: v.record.Bound.Session, Submit: !taken && v.seen.isPermitUseful(v.now)}
 }

@@ -13,70 +13,92 @@ import (
 
 // cleanUpEndedJob removes what is left of a job that has its outcome, each thing when it is due.
 func cleanUpEndedJob(p *planner) bool {
-	end := &p.record.Outcome
-	if end.Phase == "" {
+	outcome := &p.record.Outcome
+	if outcome.Phase == "" {
 		return false
 	}
 	p.Finalizer = false
-	if isTold(p.job, &p.record) {
-		planCleanup(p)
-	} else {
+	if !isTold(p.job, &p.record) {
 		readLastLines(p)
+		p.setPhase(outcome.Phase, reason.Finding{Code: outcome.Reason, Text: outcome.Text})
+		return true
 	}
-	p.setPhase(end.Phase, reason.Finding{Code: end.Reason, Text: end.Text})
+	p.setPhase(outcome.Phase, reason.Finding{Code: outcome.Reason, Text: outcome.Text})
+	p.releaseClusters(p.now, p.seen.Former...)
+	p.wakeIn(p.seen.recheckRemains())
+	end := time.Unix(outcome.At, 0)
+	if cluster := p.seen.Cluster; p.hasOwnCluster() && cluster != nil && cluster.DeletionTimestamp == nil {
+		due := dueCleanup(cleanupRulesOf(p.job.Spec.Cleanup, outcome.Phase), end, p.now)
+		switch {
+		case p.Queue.Held && p.seen.Queue.Workload != nil: // it was kept, and others need its quota
+			p.releaseClusters(p.now, cluster)
+		case due.isDeleted:
+			p.wakeIn(due.wake)
+			p.releaseClusters(p.now, cluster)
+		default:
+			p.wakeIn(due.wake)
+			p.Keep = noteOf(cluster, p.job.Name, due.until)
+			if due.isShrunk && hasWorkers(cluster) {
+				p.Shrink = cluster
+			}
+		}
+	}
+	if ttl := p.job.Spec.TTLSecondsAfterFinished; ttl != nil {
+		left := untilLimit(*ttl, end, p.now)
+		p.wakeIn(left)
+		p.End = left <= 0
+	}
 	return true
 }
 
-// planCleanup plans what goes after the end.
-func planCleanup(p *planner) {
-	end := time.Unix(p.record.Outcome.At, 0)
-	releaseFormer(p)
-	if cluster := p.seen.Cluster; p.hasOwnCluster() && cluster != nil && cluster.DeletionTimestamp == nil {
-		if p.Queue.Held && p.seen.Queue.Workload != nil { // it was kept, and others need its quota
-			releaseCluster(p, cluster)
-		} else {
-			applyCleanupRules(p, cluster, end)
-		}
-	}
-	if checkDeadline(p, p.job.Spec.TTLSecondsAfterFinished, end) {
-		p.End = true
-	}
+// cleanupState is what the rules of an outcome want of a cluster now.
+type cleanupState struct {
+	isDeleted, isShrunk bool
+	// until is how long it stays, for people. wake is after how long the rules want something else, 0 for never.
+	until string
+	wake  time.Duration
 }
 
-// applyCleanupRules plans what the rules of the outcome want of the job's own cluster.
-func applyCleanupRules(p *planner, cluster *v1beta1.ComputeCluster, end time.Time) {
-	until := "as long as the ClusterJob is there"
-	for _, rule := range cleanupRulesOf(p.situation) {
-		due := end.Add(time.Duration(rule.AfterSeconds) * time.Second)
-		left := due.Sub(p.now)
-		p.wakeIn(left)
+// dueCleanup returns what the rules of an outcome, the deletion first, want of a cluster some time after an end.
+func dueCleanup(rules []v1beta1.CleanupRule, end, now time.Time) cleanupState {
+	due := cleanupState{until: "as long as the ClusterJob is there"}
+	for _, rule := range rules {
+		at := end.Add(time.Duration(rule.AfterSeconds) * time.Second)
+		left := at.Sub(now)
+		due.wake = reconcile.Soonest(due.wake, left)
 		switch {
 		case rule.Action == v1beta1.CleanupDeleteCluster && left <= 0:
-			releaseCluster(p, cluster)
-			return
+			due.isDeleted = true
+			return due
 		case rule.Action == v1beta1.CleanupDeleteCluster:
-			until = "until " + reconcile.Stamp(due)
-		case left <= 0 && hasWorkers(cluster):
-			p.Shrink = cluster
+			due.until = "until " + reconcile.Stamp(at)
+		case left <= 0:
+			due.isShrunk = true
 		}
 	}
-	note := fmt.Sprintf("ClusterJob %s keeps it %s", p.job.Name, until)
-	if cluster.Annotations[v1beta1.AnnotationRetainedBy] != note {
-		p.Keep = &Keeping{Cluster: cluster, Note: note}
-	}
+	return due
 }
 
-// cleanupRulesOf returns the rules of the outcome, DeleteCluster first.
-func cleanupRulesOf(s situation) []v1beta1.CleanupRule {
+// noteOf returns what to note on a cluster about the job that keeps it, nil if it has that note.
+func noteOf(cluster *v1beta1.ComputeCluster, job, until string) *Keeping {
+	note := fmt.Sprintf("ClusterJob %s keeps it %s", job, until)
+	if cluster.Annotations[v1beta1.AnnotationRetainedBy] == note {
+		return nil
+	}
+	return &Keeping{Cluster: cluster, Note: note}
+}
+
+// cleanupRulesOf returns those rules that are about an outcome, DeleteCluster first.
+func cleanupRulesOf(rules []v1beta1.CleanupRule, phase string) []v1beta1.CleanupRule {
 	on := v1beta1.OutcomeFailure
-	if s.record.Outcome.Phase == v1beta1.PhaseSucceeded {
+	if phase == v1beta1.PhaseSucceeded {
 		on = v1beta1.OutcomeSuccess
 	}
-	if len(s.job.Spec.Cleanup) == 0 {
+	if len(rules) == 0 {
 		return []v1beta1.CleanupRule{{Outcome: on, Action: v1beta1.CleanupDeleteCluster}}
 	}
 	var first, rest []v1beta1.CleanupRule
-	for _, rule := range s.job.Spec.Cleanup {
+	for _, rule := range rules {
 		switch {
 		case rule.Outcome != on:
 		case rule.Action == v1beta1.CleanupDeleteCluster:

@@ -26,7 +26,7 @@ func TestBackoff_IsByOurOwnClock(t *testing.T) {
 			if next := Decide(train(retry, toldOf(1)), seen(record), now.Add(after)); next.Phase != want {
 				t.Errorf("%s: after %s it is %s: %s", name, after, next.Phase, next.Finding.Text)
 			}
-			if have := standingOf(train(retry, toldOf(1), recorded(record))).isWaiting(now.Add(after)); have != (want == v1beta1.PhaseSubmitting) {
+			if have := entryOfJob(train(retry, toldOf(1), recorded(record))).isWaiting(now.Add(after)); have != (want == v1beta1.PhaseSubmitting) {
 				t.Errorf("%s: after %s it waits for a place: %t", name, after, have)
 			}
 		}

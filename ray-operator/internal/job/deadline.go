@@ -3,44 +3,55 @@ package job
 import (
 	"time"
 
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
-// enforceDeadlines stops a job or an attempt that took too long.
+// enforceDeadlines stops a job or an attempt that took too long, or wakes the job when it will have.
 func enforceDeadlines(p *planner) bool {
-	spec := &p.job.Spec
-	began := p.job.CreationTimestamp.Time
-	if p.record.Began > 0 {
-		began = time.Unix(p.record.Began, 0)
-	}
-	ran := p.ranSince()
-	switch {
-	case ran.IsZero() && checkDeadline(p, spec.StartDeadlineSeconds, began):
-		stopAttempt(p, reason.StartDeadlineExceeded.Of(*spec.StartDeadlineSeconds, explainWait(p.situation)))
-	case !ran.IsZero() && checkDeadline(p, spec.ActiveDeadlineSeconds, ran):
-		stopAttempt(p, reason.DeadlineExceeded.Of(*spec.ActiveDeadlineSeconds))
-	case spec.Retry != nil && p.isBound() && !p.startedAt().IsZero() && checkDeadline(p, spec.Retry.AttemptDeadlineSeconds, p.startedAt()):
-		stopAttempt(p, reason.AttemptDeadlineExceeded.Of(*spec.Retry.AttemptDeadlineSeconds))
-	default:
+	exceeded, left := findExceeded(p.view)
+	p.wakeIn(left)
+	if exceeded == nil {
 		return false
 	}
+	stopAttempt(p, *exceeded)
 	return true
 }
 
-// checkDeadline reports whether a limit in seconds is over, counted from a moment. If not, it wakes the job then.
-func checkDeadline(p *planner, limit *int32, from time.Time) bool {
-	if limit == nil {
-		return false
+// findExceeded returns the deadline that is over, nil if none is, and after how long the next one will be.
+func findExceeded(v view) (exceeded *reason.Finding, left time.Duration) {
+	spec, ran, started := &v.job.Spec, v.ranSince(), v.startedAt()
+	limit, from, of := spec.ActiveDeadlineSeconds, ran, func(limit int32) reason.Finding { return reason.DeadlineExceeded.Of(limit) }
+	if ran.IsZero() {
+		limit, from = spec.StartDeadlineSeconds, v.beganAt()
+		of = func(limit int32) reason.Finding { return reason.StartDeadlineExceeded.Of(limit, explainWait(v)) }
 	}
-	left := from.Add(time.Duration(*limit) * time.Second).Sub(p.now)
-	p.wakeIn(left)
-	return left <= 0
+	if limit != nil {
+		if left = untilLimit(*limit, from, v.now); left <= 0 {
+			finding := of(*limit)
+			return &finding, 0
+		}
+	}
+	if spec.Retry == nil || spec.Retry.AttemptDeadlineSeconds == nil || !v.isBound() || started.IsZero() {
+		return nil, left
+	}
+	each := untilLimit(*spec.Retry.AttemptDeadlineSeconds, started, v.now)
+	if each <= 0 {
+		finding := reason.AttemptDeadlineExceeded.Of(*spec.Retry.AttemptDeadlineSeconds)
+		return &finding, left
+	}
+	return nil, reconcile.Soonest(left, each)
+}
+
+// untilLimit returns how much is left of a limit in seconds that is counted from a moment.
+func untilLimit(limit int32, from, now time.Time) time.Duration {
+	return from.Add(time.Duration(limit) * time.Second).Sub(now)
 }
 
 // explainWait returns what the job was waiting for when its deadline was over.
-func explainWait(s situation) string {
-	s.now = s.now.Add(-time.Nanosecond)
-	trial := planner{situation: s}
+func explainWait(v view) string {
+	v.now = v.now.Add(-time.Nanosecond)
+	trial := planner{view: v}
 	if trial.isBound() {
 		watchAttempt(&trial)
 	} else {

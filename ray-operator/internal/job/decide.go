@@ -32,15 +32,15 @@ type Seen struct {
 	// Queue is the job's place in a queue of Kueue, and Alive whether a cluster or a pod of its own is there.
 	Queue kueue.Seen
 	Alive bool
-	// Line is where the job stands among those that wait for the cluster.
-	Line Line
+	// Position is where the job stands among those that wait for the cluster.
+	Position Position
 	// Answer is what the head said last, if Heard.
 	Answer jobs.Answer
 	Heard  bool
 }
 
-// Line is where a job stands among those that wait for a place on its cluster.
-type Line struct {
+// Position is where a job stands among those that wait for a place on its cluster.
+type Position struct {
 	// Most is how many may run there, 0 without a bound; Running how many do.
 	Most, Running int
 	// Place in the queue, from 1.
@@ -50,7 +50,7 @@ type Line struct {
 // planner is a plan in the making, with what it is made from.
 type planner struct {
 	Plan
-	situation
+	view
 }
 
 // steps are asked in turn. The first that reports true has decided.
@@ -70,10 +70,10 @@ var steps = []func(*planner) bool{
 
 // Decide returns what to do about a job and what to say of it: the queue first, then the steps. It is pure and total.
 func Decide(job *v1beta1.ClusterJob, seen Seen, now time.Time) Plan {
-	p := planner{situation: situation{job: job, seen: seen, record: seen.Record, now: now}}
-	p.Finalizer = slices.Contains(job.Finalizers, v1beta1.FinalizerRun)
-	planQueue(&p)
-	had := p.Finalizer
+	had := slices.Contains(job.Finalizers, v1beta1.FinalizerRun)
+	p := planner{view: view{job: job, seen: seen, record: seen.Record, now: now}, Plan: Plan{Finalizer: had}}
+	p.Queue = queueAnswer(p.view)
+	p.wakeIn(queueRecheck(&seen))
 	for _, step := range steps {
 		if step(&p) {
 			break

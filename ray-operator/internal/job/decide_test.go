@@ -207,7 +207,7 @@ func TestSteps(t *testing.T) {
 }
 
 func line(most, running, place int) func(*Seen) {
-	return func(s *Seen) { s.Line = Line{Most: most, Running: running, Place: place} }
+	return func(s *Seen) { s.Position = Position{Most: most, Running: running, Place: place} }
 }
 
 // TestOldRay: a label selector that the cluster's Ray would ignore is refused.

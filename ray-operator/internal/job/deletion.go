@@ -1,35 +1,39 @@
 package job
 
+import "github.com/heliostat-dev/heliostat/ray-operator/reason"
+
 // stopDeletedJob ends a job that is terminating. What runs on a cluster of others is stopped. What runs on its own goes
 // with that.
 func stopDeletedJob(p *planner) bool {
 	if p.job.DeletionTimestamp == nil {
 		return false
 	}
-	p.setPhase(p.job.Status.Phase, askForStop(p, "it is being deleted"))
+	p.setPhase(p.job.Status.Phase, reason.Stopping.Of(p.record.Attempt, "it is being deleted"))
 	if !p.Finalizer || p.hasOwnCluster() || !p.isBound() || p.record.Outcome.Phase != "" {
 		p.Finalizer, p.Ask = false, nil
 		return true
 	}
-	f, is := judgeAttempt(p.situation)
+	f, is := judgeAttempt(p.view)
 	due := p.job.DeletionTimestamp.Add(stopFor)
 	switch {
 	case is:
-		markLost(p, f)
+		p.Lost = f.lostHead(p.record.Bound)
 		p.Finalizer, p.Ask = false, nil
 	case !p.now.Before(due):
-		abandonStop(p)
+		p.Events = append(p.Events, abandonedEvent(abandonedStop(p.view), p.seen.Cluster))
 		p.Finalizer, p.Ask = false, nil
 	default:
+		p.Ask = askForStop(p.view)
 		p.wakeIn(due.Sub(p.now))
-		wakeOnceSettled(p)
+		p.wakeIn(untilSettled(p.view))
 	}
 	return true
 }
 
-// markLost has the head of a fate that was judged by its absence looked for past the cache.
-func markLost(p *planner, f fate) {
-	if f.gone {
-		p.Lost = p.record.Bound
+// lostHead returns the head that is looked for past the cache: that of an attempt which is judged by its absence.
+func (r result) lostHead(bound Bound) Bound {
+	if r.gone {
+		return bound
 	}
+	return Bound{}
 }

@@ -1,18 +1,23 @@
 package job
 
 import (
+	"time"
+
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
-// followFate ends the bound attempt by its fate: another attempt follows, the job rests, or it is closed.
-func followFate(p *planner, f fate) {
-	stops := isLastAttempt(p.situation)
-	markLost(p, f)
-	recordEnd(p, f)
-	kind := classOf(f.Code)
+// followResult ends the bound attempt by its result: another attempt follows, the job rests, or it is closed.
+func followResult(p *planner, f result) {
+	stops, number, started := isLastAttempt(p.job, p.record.Ending), p.record.Attempt, p.startedAt()
+	p.Lost = f.lostHead(p.record.Bound)
+	entry := p.record.endAttempt(f, started, p.now)
+	p.Done, p.Ask = &entry, nil
+	kind, retry := classOf(f.Code), p.job.Spec.Retry
 	suspended := kind == neutral && f.Code != reason.StopAbandoned.Code
-	again := (kind == failure || kind == loss) && countEnd(p, kind, f)
+	p.record.countEnd(kind)
+	again := isRetried(retry, &p.record, kind, f.exit)
 	switch {
 	case stops && (suspended || again || kind == loss):
 		closeJob(p, reason.Stopped.Of())
@@ -20,36 +25,39 @@ func followFate(p *planner, f fate) {
 		p.record.Attempt++
 		p.setPhase(v1beta1.PhaseSuspending, f.Finding)
 	case again:
-		planRetry(p, f)
+		p.record.Attempt++
+		if p.hasOwnCluster() && (retry.Scope == v1beta1.RetryCluster || f.Code == reason.ClusterGone.Code) {
+			p.record.Own++
+		}
+		p.addEvent(reason.AttemptEnded.Of(number, f.Code, f.Text), "Retry")
+		p.Events[len(p.Events)-1].Warning = true
+		p.setPhase(v1beta1.PhaseRetrying, reason.Retrying.Of(number, f.Code, reconcile.Stamp(p.record.endedAt(p.now).Add(retryDelay(p.job.Spec.Retry, p.record)))))
 	default:
 		closeJob(p, f.Finding)
 	}
 	p.wakeIn(soon)
 }
 
-// recordEnd moves the bound attempt to the past ones.
-func recordEnd(p *planner, f fate) {
-	record := &p.record
-	start, end := p.startedAt(), f.end
+// endAttempt moves the bound attempt to the past ones, and returns how the status tells of it.
+func (r *Record) endAttempt(f result, started, now time.Time) v1beta1.JobAttempt {
+	end := f.end
 	if end.IsZero() {
-		end = p.now
+		end = now
 	}
-	past := Past{
-		Number: record.Attempt, Cluster: record.Bound.Cluster, Head: record.Bound.Head, Reason: f.Code, Exit: f.exit, End: end.Unix(),
-	}
-	if !start.IsZero() {
-		past.Start = start.Unix()
-		if record.Ran == 0 { // deadlines count from it, and the clock of the head may be another
-			record.Ran = min(max(past.Start, record.Bound.At), p.now.Unix())
+	past := Past{Number: r.Attempt, Cluster: r.Bound.Cluster, Head: r.Bound.Head, Reason: f.Code, Exit: f.exit, End: end.Unix()}
+	if !started.IsZero() {
+		past.Start = started.Unix()
+		if r.Ran == 0 { // deadlines count from it, and the clock of the head may be another
+			r.Ran = min(max(past.Start, r.Bound.At), now.Unix())
 		}
 	}
 	entry := entryOf(past)
-	describeBound(&entry, record.Bound)
+	describeBound(&entry, r.Bound)
 	entry.Message, entry.LastLines, entry.LogState = f.Text, f.lines, f.log
-	p.Done, p.Ask = &entry, nil
-	record.keepAttempt(past)
-	record.Ended = p.now.Unix()
-	record.Last, record.Bound, record.Ending, record.Since = record.Bound, Bound{}, "", 0
+	r.keepAttempt(past)
+	r.Ended = now.Unix()
+	r.Last, r.Bound, r.Ending, r.Since = r.Bound, Bound{}, "", 0
+	return entry
 }
 
 // closeJob ends the job for good.
@@ -72,9 +80,9 @@ func followEndedAttempt(p *planner) bool {
 	if !p.isBound() {
 		return false
 	}
-	f, is := judgeAttempt(p.situation)
+	f, is := judgeAttempt(p.view)
 	if is {
-		followFate(p, f)
+		followResult(p, f)
 	}
 	return is
 }

@@ -47,8 +47,8 @@ type Reconciler struct {
 	// Statuses remembers which statuses wait, Places who has just taken a place on a cluster.
 	Statuses reconcile.Statuses
 	Places   Places
-	// Lines remembers what was read of the jobs in line.
-	Lines   Lines
+	// Waiting remembers what was read of the jobs in queues.
+	Waiting WaitingJobs
 	permits permits
 }
 

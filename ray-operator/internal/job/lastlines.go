@@ -37,13 +37,14 @@ func readLastLines(p *planner) {
 	}
 	p.Done = &entry
 	p.setPhase(v1beta1.PhaseRetrying, reason.Collecting.Of(past.Number))
-	if p.isHeld() {
+	if isHeld(p.job, p.Queue) {
 		p.Phase = v1beta1.PhaseSuspending
 	}
 	if p.seen.LastHead != nil && !isUntaken(past) { // until the status has them: what nobody asks for is forgotten
 		p.Ask = &Ask{Head: p.seen.LastHead, ID: naming.Submission(p.job.Name, p.job.UID, past.Number), Session: p.record.Last.Session}
 	}
-	if entry.LastLines, entry.LogState = lastLinesOf(p.situation, past, checkSilence(p)); entry.LogState != "" {
+	p.wakeIn(p.seen.untilTold(p.now))
+	if entry.LastLines, entry.LogState = lastLinesOf(p.view, past); entry.LogState != "" {
 		p.wakeIn(soon)
 	} else {
 		p.wakeIn(reconcile.Recheck)
@@ -58,19 +59,19 @@ func isUntaken(past Past) bool {
 
 // lastLinesOf returns what there is of the last lines of an attempt that is over, with no state while they are being
 // read.
-func lastLinesOf(s situation, past Past, silent bool) ([]string, v1beta1.LogState) {
-	answer := &s.seen.Answer
+func lastLinesOf(v view, past Past) ([]string, v1beta1.LogState) {
+	answer := &v.seen.Answer
 	switch {
 	case isUntaken(past):
 		return nil, v1beta1.LogComplete
-	case s.seen.LastHead == nil:
+	case v.seen.LastHead == nil:
 		return nil, v1beta1.LogLost
-	case !s.seen.Heard:
+	case !v.seen.Heard:
 		return nil, ""
 	case answer.Tailed:
-		f := judgeEnded(s, answer.Job)
+		f := judgeEnded(v, answer.Job)
 		return f.lines, f.log
-	case silent, answer.Session.Name != "" && answer.Session.Name != s.record.Last.Session:
+	case v.seen.isSilent(v.now), answer.Session.Name != "" && answer.Session.Name != v.record.Last.Session:
 		return nil, v1beta1.LogLost
 	case !answer.Asked.IsZero() && !answer.Job.Status.Over(): // it is not there, or was given up
 		return nil, v1beta1.LogLost

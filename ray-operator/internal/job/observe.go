@@ -46,7 +46,7 @@ func (r *Reconciler) observeJob(ctx context.Context, job *v1beta1.ClusterJob) (S
 	case head != nil:
 		seen.Answer, seen.Heard = r.Runs.Last(client.ObjectKeyFromObject(job), head.UID, id)
 	}
-	holders, err := r.seeLine(ctx, job, &seen)
+	holders, err := r.seePosition(ctx, job, &seen)
 	return seen, holders, err
 }
 
@@ -150,11 +150,11 @@ func (s *Seen) canBeHead(pod *corev1.Pod) bool {
 	return stays
 }
 
-// seeLine finds where the job stands among those that wait for the cluster, and who runs
+// seePosition finds where the job stands among those that wait for the cluster, and who runs
 // there.
-func (r *Reconciler) seeLine(ctx context.Context, job *v1beta1.ClusterJob, seen *Seen) ([]types.UID, error) {
+func (r *Reconciler) seePosition(ctx context.Context, job *v1beta1.ClusterJob, seen *Seen) ([]types.UID, error) {
 	now := r.Clock.Now()
-	if seen.Cluster == nil || seen.Cluster.Spec.MaxConcurrentJobs == nil || job.Spec.ClusterRef == nil || !r.Lines.readStanding(job).isWaiting(now) {
+	if seen.Cluster == nil || seen.Cluster.Spec.MaxConcurrentJobs == nil || job.Spec.ClusterRef == nil || !r.Waiting.readEntry(job).isWaiting(now) {
 		return nil, nil
 	}
 	var jobs v1beta1.ClusterJobList
@@ -162,8 +162,8 @@ func (r *Reconciler) seeLine(ctx context.Context, job *v1beta1.ClusterJob, seen 
 	if err != nil {
 		return nil, fmt.Errorf("list the jobs of ComputeCluster %s: %w", seen.Cluster.Name, err)
 	}
-	waiting, holders := r.Lines.sortWaiting(jobs.Items, now)
-	place := slices.IndexFunc(waiting, func(s *standing) bool { return s.uid == job.UID }) + 1
-	seen.Line = Line{Most: int(*seen.Cluster.Spec.MaxConcurrentJobs), Running: len(holders), Place: place}
+	waiting, holders := r.Waiting.sortWaiting(jobs.Items, now)
+	place := slices.IndexFunc(waiting, func(s *queueEntry) bool { return s.uid == job.UID }) + 1
+	seen.Position = Position{Most: int(*seen.Cluster.Spec.MaxConcurrentJobs), Running: len(holders), Place: place}
 	return holders, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -57,39 +58,43 @@ func ownCluster(job *v1beta1.ClusterJob, number int32) *v1beta1.ComputeCluster {
 	return cluster
 }
 
-// releaseFormer releases the job's former clusters, and reports whether they or their pods are still there.
-func releaseFormer(p *planner) bool {
-	for _, cluster := range p.seen.Former {
-		releaseCluster(p, cluster)
+// recheckRemains returns after how long to look again at the pods of a cluster that is gone, 0 for never: nobody tells of
+// them.
+func (s *Seen) recheckRemains() time.Duration {
+	if len(s.Former) == 0 && s.Remains > 0 {
+		return time.Second
 	}
-	if len(p.seen.Former) == 0 && p.seen.Remains > 0 {
-		p.wakeIn(time.Second) // nobody tells of the pods of a cluster that is gone
-	}
-	return len(p.seen.Former) > 0 || p.seen.Remains > 0
+	return 0
 }
 
-// reportStranded adds events about pods that are no longer waited for.
-func reportStranded(p *planner) {
-	for _, pod := range p.seen.Stranded {
-		p.addEvent(reason.PodStranded.Of(pod.Name, p.record.Last.Cluster, pod.Spec.NodeName, reason.Command(reconcile.OffCommand(pod.Spec.NodeName))), "LeaveBehind")
+// hasFormer reports whether the job's former clusters or their pods are still there.
+func (s *Seen) hasFormer() bool { return len(s.Former) > 0 || s.Remains > 0 }
+
+// strandedEvents returns the events about pods of a cluster that are no longer waited for.
+func strandedEvents(pods []*corev1.Pod, cluster string) []telemetry.Event {
+	var events []telemetry.Event
+	for _, pod := range pods {
+		command := reason.Command(reconcile.OffCommand(pod.Spec.NodeName))
+		events = append(events, eventOf(reason.PodStranded.Of(pod.Name, cluster, pod.Spec.NodeName, command), "LeaveBehind"))
 	}
+	return events
 }
 
-// releaseCluster suspends a cluster of the job's own, and deletes it once it has no pods: the
+// releaseClusters suspends clusters of the job's own, and deletes each once it has no pods: the
 // garbage collector would give its workers their full grace, a suspension gives them a short
 // one. One whose suspension does not come to its end is deleted all the same.
-func releaseCluster(p *planner, cluster *v1beta1.ComputeCluster) {
-	if cluster.DeletionTimestamp != nil {
-		return
-	}
-	since, err := time.Parse(time.RFC3339, cluster.Annotations[v1beta1.AnnotationReleasedAt])
-	left := since.Add(freeFor).Sub(p.now)
-	switch {
-	case err != nil || !ptr.Deref(cluster.Spec.Suspend, false):
-		p.Free = append(p.Free, cluster)
-	case left > 0 && !meta.IsStatusConditionTrue(cluster.Status.Conditions, v1beta1.ConditionSuspended):
-		p.wakeIn(left)
-	default:
-		p.Discard = append(p.Discard, cluster)
+func (p *Plan) releaseClusters(now time.Time, clusters ...*v1beta1.ComputeCluster) {
+	for _, cluster := range clusters {
+		since, err := time.Parse(time.RFC3339, cluster.Annotations[v1beta1.AnnotationReleasedAt])
+		left := since.Add(freeFor).Sub(now)
+		switch {
+		case cluster.DeletionTimestamp != nil:
+		case err != nil || !ptr.Deref(cluster.Spec.Suspend, false):
+			p.Free = append(p.Free, cluster)
+		case left > 0 && !meta.IsStatusConditionTrue(cluster.Status.Conditions, v1beta1.ConditionSuspended):
+			p.wakeIn(left)
+		default:
+			p.Discard = append(p.Discard, cluster)
+		}
 	}
 }

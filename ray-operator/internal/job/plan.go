@@ -113,5 +113,10 @@ func (p *Plan) setPhase(phase string, finding reason.Finding) { p.Phase, p.Findi
 
 // addEvent adds an event of a finding.
 func (p *Plan) addEvent(finding reason.Finding, action string) {
-	p.Events = append(p.Events, telemetry.Event{Finding: finding, Action: action, Warning: finding.Severity() == reason.Warning})
+	p.Events = append(p.Events, eventOf(finding, action))
+}
+
+// eventOf returns the event that tells of a finding.
+func eventOf(finding reason.Finding, action string) telemetry.Event {
+	return telemetry.Event{Finding: finding, Action: action, Warning: finding.Severity() == reason.Warning}
 }

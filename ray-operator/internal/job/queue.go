@@ -2,93 +2,165 @@ package job
 
 import (
 	"cmp"
-	"context"
+	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"k8s.io/utils/ptr"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/lru"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
-	"github.com/heliostat-dev/heliostat/ray-operator/naming"
-	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
-// seeQueue finds the job's place in a queue, and where it has one whether anything of the job is there.
-func (r *Reconciler) seeQueue(ctx context.Context, job *v1beta1.ClusterJob, seen *Seen) (err error) {
-	var own *v1beta1.ComputeCluster
-	if job.Spec.ClusterTemplate != nil {
-		own = ownCluster(job, seen.Record.Own)
+// Places remembers who has just taken a place on a cluster, as long as the cache may not
+// show it. The zero value is ready.
+type Places struct {
+	mu    sync.Mutex
+	taken map[types.NamespacedName]map[types.UID]time.Time
+}
+
+// unseenFor is how long a place that was taken counts though the cache does not show it.
+const unseenFor = 30 * time.Second
+
+// Take gives a job a place on a cluster that lets so many run, of which the holders are
+// known; false where there is none left.
+func (p *Places) Take(cluster types.NamespacedName, job types.UID, most int, holders []types.UID, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.taken == nil {
+		p.taken = map[types.NamespacedName]map[types.UID]time.Time{}
 	}
-	asks := own
-	if own != nil && seen.Cluster != nil { // an edit of the template is for the next one
-		asks = seen.Cluster
-	}
-	seen.Queue, err = r.Queue.OfJob(ctx, job, asks)
-	if err != nil || seen.Queue.Queue == "" || own == nil {
-		return err
-	}
-	names := []string{own.Name, seen.Record.Last.Cluster, naming.JobCluster(job.Name, job.UID, seen.Record.Own-1)}
-	slices.Sort(names)
-	seen.Queue.Clusters = slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" })
-	if seen.Alive = seen.Cluster != nil || len(seen.Former) > 0; seen.Alive {
-		return nil
-	}
-	for _, name := range seen.Queue.Clusters {
-		var pods corev1.PodList
-		err := r.Client.List(ctx, &pods, client.InNamespace(job.Namespace), client.MatchingLabels{v1beta1.LabelCluster: name}, client.UnsafeDisableDeepCopy)
-		if err != nil {
-			return fault.Wrap(err, "list the pods of ComputeCluster %s", name)
+	for other := range p.taken {
+		maps.DeleteFunc(p.taken[other], func(_ types.UID, at time.Time) bool { return now.Sub(at) > unseenFor })
+		if len(p.taken[other]) == 0 {
+			delete(p.taken, other)
 		}
-		seen.Alive = seen.Alive || len(pods.Items) > 0
 	}
-	return nil
-}
-
-// planQueue plans what the job's place in a queue means for it.
-func planQueue(p *planner) {
-	outcome := p.record.Outcome
-	now := kueue.State{
-		Wants: isRunnable(p.situation), Runs: p.seen.Alive,
-		Ready: p.seen.Cluster != nil && meta.IsStatusConditionTrue(p.seen.Cluster.Status.Conditions, v1beta1.ConditionReady),
+	if p.taken[cluster] == nil {
+		p.taken[cluster] = map[types.UID]time.Time{}
 	}
-	if outcome.Phase != "" {
-		now.Ended, now.Failed = cmp.Or(outcome.Text, outcome.Reason), outcome.Phase != v1beta1.PhaseSucceeded
+	held := len(holders)
+	for uid := range p.taken[cluster] {
+		if uid != job && !slices.Contains(holders, uid) {
+			held++
+		}
 	}
-	p.Queue = kueue.Decide(p.seen.Queue, now, metav1.NewTime(p.now))
-	switch {
-	case p.seen.Queue.Problem != "":
-		p.wakeIn(reconcile.Recheck) // no watch tells of what is missing
-	case p.seen.Queue.Queue != "" && p.seen.Alive && p.seen.Cluster == nil && len(p.seen.Former) == 0:
-		p.wakeIn(time.Second) // nobody tells of the pods of a cluster that is gone
-	}
-}
-
-// isRunnable reports whether nothing but the queue keeps the job from running: an invalid one runs no attempt but one
-// that is bound.
-func isRunnable(s situation) bool {
-	if ptr.Deref(s.job.Spec.Suspend, false) || s.job.DeletionTimestamp != nil || s.seen.Queue.Queue == "" {
+	if held >= most && !slices.Contains(holders, job) {
 		return false
 	}
-	return s.isBound() || len(validate.Job(s.job)) == 0
+	p.taken[cluster][job] = now
+	return true
 }
 
-// isHeld reports whether the job may not run now.
-func (p *planner) isHeld() bool { return ptr.Deref(p.job.Spec.Suspend, false) || p.Queue.Held }
-
-// explainQueue returns what a job without admission waits for.
-func explainQueue(p *planner) reason.Finding {
-	queue := p.seen.Queue
-	if queue.Problem != "" {
-		return reason.QueueBlocked.Of(queue.Queue, queue.Problem)
+// Leave gives a place back, if it was taken and not seen.
+func (p *Places) Leave(cluster types.NamespacedName, job types.UID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.taken[cluster], job)
+	if len(p.taken[cluster]) == 0 {
+		delete(p.taken, cluster)
 	}
-	return reason.Queued.Of(queue.Queue, p.Queue.Waits)
+}
+
+// Holds reports whether a job has a place on its cluster: an attempt of it is bound.
+func Holds(job *v1beta1.ClusterJob) bool {
+	record, err := recallRecord(job)
+	return err == nil && record.Bound.Head != "" && record.Outcome.Phase == ""
+}
+
+// WaitingJobs remembers what was read of jobs in the queues of clusters, so that each change of a job is read once. The
+// zero value is ready.
+type WaitingJobs struct {
+	once  sync.Once
+	known *lru.Cache
+}
+
+// mostKnown bounds how many jobs a WaitingJobs remembers. Others are read each time.
+const mostKnown = 10_000
+
+// queueEntry is what a job's place in the queue depends on, as of one version of the job.
+type queueEntry struct {
+	name    types.NamespacedName
+	uid     types.UID
+	version string
+	created metav1.Time
+	record  Record
+	backoff time.Duration
+	// holds: it has a place. ready: nothing but the pause after an attempt keeps it from the queue.
+	holds, ready bool
+}
+
+// entryOfJob reads a job. One that is invalid, as under the rules of a later operator, cannot go, and keeps nobody
+// behind it.
+func entryOfJob(job *v1beta1.ClusterJob) *queueEntry {
+	s := &queueEntry{
+		name: types.NamespacedName{Namespace: job.Namespace, Name: job.Name}, uid: job.UID, version: job.ResourceVersion, created: job.CreationTimestamp,
+	}
+	var err error
+	if s.record, err = recallRecord(job); err != nil || s.record.Outcome.Phase != "" {
+		return s
+	}
+	s.backoff, s.holds = retryDelay(job.Spec.Retry, s.record), s.record.Bound.Head != ""
+	s.ready = !s.holds && !ptr.Deref(job.Spec.Suspend, false) && !isStopAsked(job) && job.DeletionTimestamp == nil && IsManaged(job) && len(validate.Job(job)) == 0
+	return s
+}
+
+// isWaiting reports whether the job stands in the queue of its cluster now.
+func (s *queueEntry) isWaiting(now time.Time) bool {
+	return s.ready && !now.Before(s.record.endedAt(now).Add(s.backoff))
+}
+
+// readEntry returns what a job's place in the queue depends on.
+func (w *WaitingJobs) readEntry(job *v1beta1.ClusterJob) *queueEntry {
+	w.once.Do(func() { w.known = lru.New(mostKnown) })
+	if known, ok := w.known.Get(job.UID); ok {
+		if s, is := known.(*queueEntry); is && s.version == job.ResourceVersion {
+			return s
+		}
+	}
+	s := entryOfJob(job)
+	w.known.Add(job.UID, s)
+	return s
+}
+
+// sortWaiting returns the jobs of a cluster that wait, in the order of their creation, and those that have a place.
+func (w *WaitingJobs) sortWaiting(jobs []v1beta1.ClusterJob, now time.Time) (waiting []*queueEntry, holders []types.UID) {
+	for i := range jobs {
+		switch s := w.readEntry(&jobs[i]); {
+		case s.holds:
+			holders = append(holders, s.uid)
+		case s.isWaiting(now):
+			waiting = append(waiting, s)
+		}
+	}
+	slices.SortFunc(waiting, func(a, b *queueEntry) int {
+		return cmp.Or(a.created.Compare(b.created.Time), cmp.Compare(a.uid, b.uid))
+	})
+	return waiting, holders
+}
+
+// Next are the first of those that wait for a place on a cluster, of all its jobs that have not ended.
+func (w *WaitingJobs) Next(jobs []v1beta1.ClusterJob, now time.Time) []types.NamespacedName {
+	waiting, _ := w.sortWaiting(jobs, now)
+	var names []types.NamespacedName
+	for _, s := range waiting[:min(len(waiting), nextAtOnce)] {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+// nextAtOnce is how many of those that wait are looked at when a place may have become
+// free; each that takes one has the next looked at.
+const nextAtOnce = 8
+
+// recheckAfter is after how long a job that waits looks again by itself. Next wakes the first ones in time, so the
+// others only keep the place right that they tell of, the more rarely the further behind they are.
+func (p Position) recheckAfter() time.Duration {
+	return reconcile.Recheck * time.Duration(1+(p.Place-1)/nextAtOnce)
 }

@@ -1,175 +1,247 @@
 package job
 
 import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/queue"
-	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
 )
 
-// inQueue has a job with a cluster of its own be in a queue, with a Workload whose conditions are true, or with none.
-func inQueue(alive bool, conditions ...string) func(*Seen) {
-	return func(s *Seen) {
-		job := train(own)
-		job.Labels = map[string]string{kueue.LabelQueue: "team"}
-		s.Alive = alive
-		s.Queue = kueue.Seen{Queue: "team", Wanted: kueue.For("ClusterJob", job, ownCluster(job, 1), nil)}
-		if len(conditions) == 0 {
-			return
-		}
-		s.Queue.Workload = s.Queue.Wanted.DeepCopy()
-		for _, kind := range conditions {
-			meta.SetStatusCondition(&s.Queue.Workload.Status.Conditions, metav1.Condition{
-				Type: kind, Status: metav1.ConditionTrue, Reason: "Preempted", Message: "Kueue says so",
-			})
-		}
-	}
-}
-
-// queueing is what is seen of a job in a queue, its spec, and what follows.
-type queueing struct {
-	seen Seen
-	edit edit
-	want string
-}
-
-// admissions are of jobs on their way from a queue to their end.
-func admissions() map[string]queueing {
-	preempted := func(r *Record) { r.Suspended = true }
-	rested := newRecord()
-	rested.Suspended = true
-	return map[string]queueing{
-		"a new one is queued and makes no cluster": {
-			seen(newRecord(), noCluster, inQueue(false)), own, "Pending Queued record(1 own 1 bound \"\" ending \"\" outcome \"\") and create Workload",
-		},
-		"one that is not admitted makes no cluster": {seen(rested, noCluster, inQueue(false, "Other")), own, "Pending Queued and leave Workload"},
-		"an admitted one makes its cluster": {
-			seen(rested, noCluster, inQueue(false, "Admitted", "QuotaReserved")), own,
-			"Provisioning ClusterStarting record(1 own 1 bound \"\" ending \"\" outcome \"\") make and leave Workload",
-		},
-		"an evicted one that runs is stopped, and keeps its quota": {
-			seen(bound(), inQueue(true, "Admitted", "QuotaReserved", "Evicted")), own,
-			"Suspending Stopping record(1 own 1 bound \"session_1\" ending \"JobPreempted\" outcome \"\") ask stop and leave Workload",
-		},
-		"one without pods any more gives its quota back": {
-			seen(rested, noCluster, inQueue(false, "Admitted", "QuotaReserved", "Evicted")), own, "Pending Queued and write the status of Workload",
-		},
-		"one that its user suspended leaves the queue": {
-			seen(bound(preempted, func(r *Record) { r.Bound = Bound{} }), noCluster, inQueue(false, "Admitted", "QuotaReserved")),
-			func(j *v1beta1.ClusterJob) { own(j); j.Spec.Suspend = new(true) }, "Suspended JobSuspended and delete Workload",
-		},
-		"one that runs on a cluster that exists goes on": {
-			seen(bound(), func(s *Seen) { s.Queue = kueue.Seen{Queue: "team", Problem: "the cluster holds the quota"} }), func(*v1beta1.ClusterJob) {},
-			"Submitting Submitting ask submit and leave Workload",
-		},
-		"one on a cluster that exists cannot be queued": {
-			seen(rested, func(s *Seen) { s.Queue = kueue.Seen{Queue: "team", Problem: "the cluster holds the quota"} }), func(*v1beta1.ClusterJob) {},
-			"Pending QueueBlocked and leave Workload",
-		},
-	}
-}
-
-// endings are of jobs that have ended, or cannot begin.
-func endings() map[string]queueing {
-	done := func(r *Record) {
-		r.Bound = Bound{}
-		r.Outcome = Outcome{Phase: v1beta1.PhaseSucceeded, Reason: reason.JobSucceeded.Code, Text: "it is done", At: ago(5)}
-	}
-	invalid := func(j *v1beta1.ClusterJob) { own(j); j.Spec.Entrypoint = "" }
-	keeps := func(j *v1beta1.ClusterJob) {
-		own(j)
-		j.Spec.Cleanup = []v1beta1.CleanupRule{{Outcome: v1beta1.OutcomeFailure, Action: v1beta1.CleanupDeleteCluster}}
-	}
-	rested := newRecord()
-	rested.Suspended = true
-	return map[string]queueing{
-		"one that ended keeps its quota while its cluster is there": {
-			seen(bound(done), inQueue(true, "Admitted", "QuotaReserved")), own, "Succeeded JobSucceeded free and leave Workload",
-		},
-		"one that ended lets a cluster go that it keeps, when it is evicted": {
-			seen(bound(done), inQueue(true, "Admitted", "QuotaReserved", "Evicted")), keeps,
-			"Succeeded JobSucceeded free and leave Workload",
-		},
-		"one that ended keeps its cluster where it never was queued": {
-			seen(bound(done), inQueue(true)), keeps, "Succeeded JobSucceeded keep and leave Workload",
-		},
-		"one that ended says so when nothing is left": {
-			seen(bound(done), noCluster, inQueue(false, "Admitted", "QuotaReserved")), own, "Succeeded JobSucceeded and write the status of Workload",
-		},
-		"an invalid one whose cluster starts keeps its quota": {
-			seen(newRecord(), inQueue(true, "Admitted", "QuotaReserved")), invalid, "Pending InvalidSpec stalled and leave Workload",
-		},
-		"an invalid one that is evicted lets its cluster go": {
-			seen(newRecord(), inQueue(true, "Admitted", "QuotaReserved", "Evicted")), invalid,
-			"Pending InvalidSpec record(1 own 2 bound \"\" ending \"\" outcome \"\") free stalled and leave Workload",
-		},
-		"an invalid one without a cluster leaves the queue": {
-			seen(rested, noCluster, inQueue(false, "Admitted", "QuotaReserved")), invalid, "Pending InvalidSpec stalled and delete Workload",
-		},
-	}
-}
-
-func TestQueue_HoldsAndLets(t *testing.T) {
-	for _, cases := range []map[string]queueing{admissions(), endings()} {
-		for name, test := range cases {
-			plan := decide(train(test.edit), test.seen)
-			if got := gist(plan) + " and " + plan.Queue.Step.String() + " Workload"; got != test.want {
-				t.Errorf("%s:\n%s, want\n%s", name, got, test.want)
+// TestNeverMoreThanMost: in whatever order jobs ask for places, and whenever the cache shows who has one,
+// there are never more holders than places.
+func TestNeverMoreThanMost(t *testing.T) {
+	for seed := range uint64(200) {
+		chance := rand.New(rand.NewPCG(seed, 1))
+		var places Places
+		cluster := types.NamespacedName{Namespace: "default", Name: "demo"}
+		most, at := 1+chance.IntN(3), now
+		holds, shown := map[types.UID]bool{}, []types.UID{} // as it is, and as the cache shows it
+		for range 200 {
+			at = at.Add(time.Duration(chance.IntN(3000)) * time.Millisecond)
+			uid := types.UID(fmt.Sprint(chance.IntN(8)))
+			switch chance.IntN(4) {
+			case 0, 1:
+				if places.Take(cluster, uid, most, shown, at) {
+					if holds[uid] = true; chance.IntN(5) == 0 { // its write failed
+						holds[uid] = slices.Contains(shown, uid)
+						places.Leave(cluster, uid)
+					}
+				}
+			case 2:
+				shown = holding(holds)
+			case 3:
+				if i := slices.Index(shown, uid); i >= 0 { // what ends was seen to run
+					holds[uid], shown = false, slices.Delete(slices.Clone(shown), i, i+1)
+				}
+			}
+			if count := len(holding(holds)); count > most {
+				t.Fatalf("seed %d: %d hold one of %d places", seed, count, most)
 			}
 		}
 	}
 }
 
-func TestQueue_LooksForTheLastPod(t *testing.T) {
-	rested := newRecord()
-	rested.Suspended = true
-	if plan := decide(train(own), seen(rested, noCluster, inQueue(true))); plan.Wake != time.Second {
-		t.Errorf("a job whose Workload is gone looks again in %s, while pods of its cluster end", plan.Wake)
+func holding(of map[types.UID]bool) []types.UID {
+	var all []types.UID
+	for uid, is := range of {
+		if is {
+			all = append(all, uid)
+		}
+	}
+	return all
+}
+
+// TestPlacesAreForgotten: one that was taken and never seen is free after a while, and nothing is
+// kept of it.
+func TestPlacesAreForgotten(t *testing.T) {
+	var places Places
+	a, b := types.NamespacedName{Name: "a"}, types.NamespacedName{Name: "b"}
+	if !places.Take(a, "first", 1, nil, now) || places.Take(a, "second", 1, nil, now.Add(unseenFor)) {
+		t.Fatalf("a place that was taken is not kept for %s", unseenFor)
+	}
+	if !places.Take(b, "third", 1, nil, now.Add(unseenFor+time.Second)) || len(places.taken) != 1 {
+		t.Errorf("%v are kept", places.taken)
+	}
+	if !places.Take(a, "second", 1, nil, now.Add(unseenFor+time.Second)) {
+		t.Errorf("a place that nobody holds is not given")
+	}
+	if !places.Take(a, "second", 1, []types.UID{"second"}, now.Add(unseenFor+2*time.Second)) {
+		t.Errorf("who holds a place cannot take it again")
 	}
 }
 
-func TestOwnCluster_IsInTheQueueOfItsJob(t *testing.T) {
-	for queue, want := range map[string]string{"": "", "team": "team"} {
-		job := train(own)
-		job.Labels = map[string]string{kueue.LabelQueue: queue}
-		job.Spec.ClusterTemplate.Metadata.Labels = map[string]string{kueue.LabelQueue: "other", "team": "a"}
-		made := ownCluster(job, 1)
-		if got := kueue.QueueOf(made); got != want || made.Labels["team"] != "a" {
-			t.Errorf("the cluster of a job in queue %q has the labels %v", queue, made.Labels)
+func TestOrderOfTheQueue(t *testing.T) {
+	retry := func(j *v1beta1.ClusterJob) { j.Spec.Retry = &v1beta1.Retry{Limit: 5, BackoffSeconds: number(60)} }
+	failed := func(r *Record) {
+		r.Bound, r.Attempt, r.Failures, r.Past = Bound{}, 2, 1, []Past{past(1, "EntrypointFailed", 30)}
+	}
+	all := map[string]*v1beta1.ClusterJob{
+		"oldest": train(), "old": train(), "twin-a": train(), "twin-b": train(),
+		"runs": train(), "over": train(), "suspended": train(suspend), "going": train(deleted(1)),
+		"others": train(func(j *v1beta1.ClusterJob) { j.Spec.ManagedBy = "example.com/other" }), "damaged": train(),
+		"invalid":   train(func(j *v1beta1.ClusterJob) { j.Spec.Entrypoint = "" }),
+		"backs-off": train(retry), "backed-off": train(retry),
+	}
+	records := map[string]Record{
+		"runs": bound(), "over": bound(outcome), "damaged": {},
+		"backs-off": bound(failed), "backed-off": bound(failed, func(r *Record) { r.Past[0].End = ago(60) }),
+	}
+	created := map[string]int64{"oldest": 100, "old": 99, "twin-a": 50, "twin-b": 50, "backed-off": 10}
+	var jobs []v1beta1.ClusterJob
+	for name, job := range all {
+		job.Name, job.UID = name, types.UID(name)
+		if record, ok := records[name]; ok {
+			recorded(record)(job)
+		}
+		if seconds, ok := created[name]; ok {
+			job.CreationTimestamp = metav1.Unix(ago(seconds), 0)
+		} else {
+			job.CreationTimestamp = metav1.Unix(ago(1000), 0)
+		}
+		jobs = append(jobs, *job)
+	}
+	var names []string
+	waiting, holders := new(WaitingJobs).sortWaiting(jobs, now)
+	for _, one := range waiting {
+		names = append(names, one.name.Name)
+	}
+	if want := []string{"oldest", "old", "twin-a", "twin-b", "backed-off"}; !slices.Equal(names, want) {
+		t.Errorf("the queue is %q, want %q", names, want)
+	}
+	if !slices.Equal(holders, []types.UID{"runs"}) {
+		t.Errorf("%q hold places", holders)
+	}
+	for name, job := range all {
+		if have := Holds(job); have != (name == "runs") {
+			t.Errorf("%s holds a place: %v", name, have)
 		}
 	}
 }
 
-func TestSeeQueue_AsksForTheClusterThatRuns(t *testing.T) {
-	two, five, job := int32(2), int32(5), train(own)
-	job.Labels = map[string]string{kueue.LabelQueue: "team"}
-	job.Spec.ClusterTemplate.Spec.WorkerGroups = []v1beta1.WorkerGroup{{Name: "cpu", Replicas: &two}}
-	there := ownCluster(job, 1)
-	job.Spec.ClusterTemplate.Spec.WorkerGroups[0].Replicas = &five
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{kueue.AddToScheme, corev1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
+// TestNext: only so many are looked at for one place.
+func TestNext(t *testing.T) {
+	var jobs []v1beta1.ClusterJob
+	for i := range 100 {
+		job := train()
+		job.Name, job.UID = fmt.Sprintf("job-%02d", i), types.UID(fmt.Sprintf("job-%02d", i))
+		jobs = append(jobs, *job)
+	}
+	next := new(WaitingJobs).Next(jobs, now)
+	if len(next) != nextAtOnce || next[0].Name != "job-00" || next[nextAtOnce-1].Name != fmt.Sprintf("job-%02d", nextAtOnce-1) {
+		t.Errorf("next are %v", next)
+	}
+	if few := new(WaitingJobs).Next(jobs[:2], now); len(few) != 2 {
+		t.Errorf("of two next are %v", few)
+	}
+}
+
+// jobCache is a cache that holds the cluster demo and jobs, and counts the jobs that it gives.
+type jobCache struct {
+	client.Client
+	jobs  []v1beta1.ClusterJob
+	given int
+}
+
+func (s *jobCache) List(_ context.Context, into client.ObjectList, by ...client.ListOption) error {
+	list, ok := into.(*v1beta1.ClusterJobList)
+	if !ok {
+		return fmt.Errorf("a list of %T is not expected", into)
+	}
+	var options client.ListOptions
+	options.ApplyOptions(by)
+	fields := index.Fields()
+	for i := range s.jobs {
+		for _, field := range fields {
+			value, asked := options.FieldSelector.RequiresExactMatch(field.Name)
+			if _, is := field.Kind.(*v1beta1.ClusterJob); is && asked && slices.Contains(field.Value(&s.jobs[i]), value) {
+				list.Items = append(list.Items, s.jobs[i])
+			}
 		}
 	}
-	reader := fake.NewClientBuilder().WithScheme(scheme).Build()
-	r := &Reconciler{Client: reader, Queue: &queue.Keeper{Client: reader}}
-	for want, cluster := range map[int32]*v1beta1.ComputeCluster{2: there, 5: nil} {
-		seen := Seen{Record: newRecord(), Cluster: cluster}
-		if err := r.seeQueue(t.Context(), job, &seen); err != nil {
-			t.Fatal(err)
+	s.given += len(list.Items)
+	return nil
+}
+
+// longQueue is a cluster on which 5,000 jobs have ended and 200 wait for two that run.
+func longQueue() (*jobCache, Seen) {
+	var cache jobCache
+	add := func(format string, count int, edits ...edit) {
+		for i := range count {
+			named := func(job *v1beta1.ClusterJob) {
+				job.Name, job.UID, job.ResourceVersion = fmt.Sprintf(format, i), types.UID(fmt.Sprintf(format, i)), fmt.Sprint(i+1)
+			}
+			cache.jobs = append(cache.jobs, *train(append([]edit{named}, edits...)...))
 		}
-		if got := seen.Queue.Wanted.Spec.PodSets[1].Count; got != want {
-			t.Errorf("with a cluster %v: the job asks for %d workers, want %d", cluster != nil, got, want)
+	}
+	add("ended-%d", 5000, recorded(bound(outcome)), func(j *v1beta1.ClusterJob) { j.Status.EndTime = &metav1.Time{Time: now} })
+	add("runs-%d", 2, recorded(bound()))
+	add("waits-%03d", 200)
+	cluster := demo()
+	cluster.Spec.MaxConcurrentJobs = number(2)
+	return &cache, Seen{Record: newRecord(), Cluster: cluster}
+}
+
+// TestSeeLine_ReadsEachChangeOnce: a pass over one that waits takes none that has ended, and parses what has changed.
+func TestSeeLine_ReadsEachChangeOnce(t *testing.T) {
+	cache, seen := longQueue()
+	r := &Reconciler{Client: cache, Clock: clocktesting.NewFakePassiveClock(now)}
+	last := &cache.jobs[len(cache.jobs)-1]
+	look := func() {
+		if holders, err := r.seePosition(t.Context(), last, &seen); err != nil || len(holders) != 2 {
+			t.Fatalf("%d run, %v", len(holders), err)
 		}
+	}
+	look()
+	if want := (Position{Most: 2, Running: 2, Place: 200}); seen.Position != want || cache.given != 202 {
+		t.Errorf("it stands at %+v, of %d jobs, want %+v of 202", seen.Position, cache.given, want)
+	}
+	unended := slices.Clone(cache.jobs[5000:])
+	if each := testing.AllocsPerRun(10, func() { r.Waiting.sortWaiting(unended, now) }); each > 20 { // validating one takes more
+		t.Errorf("one more look at the queue allocates %.0f times", each)
+	}
+	cache.jobs[5002].Spec.Suspend, cache.jobs[5002].ResourceVersion = new(true), "changed"
+	if look(); seen.Position.Place != 199 {
+		t.Errorf("behind one that was suspended it stands at %d", seen.Position.Place)
+	}
+}
+
+func BenchmarkWaiting(b *testing.B) {
+	cache, _ := longQueue()
+	unended, waiting := cache.jobs[5000:], new(WaitingJobs)
+	for b.Loop() {
+		waiting.sortWaiting(unended, now)
+	}
+}
+
+// TestQueued_LooksAgain: the first ones soon, others the later the further behind they are.
+func TestQueued_LooksAgain(t *testing.T) {
+	for place, want := range map[int]time.Duration{1: 15 * time.Second, 8: 15 * time.Second, 9: 30 * time.Second, 16: 30 * time.Second, 200: 375 * time.Second} {
+		if plan := decide(train(), seen(newRecord(), line(2, 2, place))); plan.Wake != want {
+			t.Errorf("place %d: after %s, want %s", place, plan.Wake, want)
+		}
+	}
+}
+
+// TestPermits: what was given is known until long after it is over.
+func TestPermits(t *testing.T) {
+	var p permits
+	p.keepUntil("a", now)
+	p.keepUntil("b", now.Add(permitFor))
+	if !p.lastUntil("a").Equal(now) || !p.lastUntil("b").Equal(now.Add(permitFor)) || !p.lastUntil("c").IsZero() {
+		t.Errorf("permits %v", p.until)
+	}
+	p.keepUntil("c", now.Add(3*permitFor))
+	if len(p.until) != 1 {
+		t.Errorf("%v are kept", p.until)
 	}
 }

@@ -173,12 +173,7 @@ func (r *Record) restoreAttempt(told *v1beta1.JobAttempt) {
 		Number: told.Number, Cluster: told.ClusterName, Head: told.HeadUID, Reason: told.Reason, Exit: told.ExitCode,
 		Start: unixSeconds(told.StartTime), End: unixSeconds(told.EndTime),
 	})
-	switch classOf(told.Reason) {
-	case failure:
-		r.Failures++
-	case loss:
-		r.Losses++
-	}
+	r.countEnd(classOf(told.Reason))
 }
 
 // keepAttempt puts an attempt among the past ones.

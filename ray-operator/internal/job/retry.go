@@ -5,24 +5,26 @@ import (
 	"time"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
-	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
-// countEnd counts a failure or a loss, and reports whether another attempt follows.
-func countEnd(p *planner, kind kind, f fate) bool {
-	retry, record := p.job.Spec.Retry, &p.record
-	if kind == failure {
-		record.Failures++
-	} else {
-		record.Losses++
+// countEnd counts an attempt that ended as a failure or a loss, where it is one.
+func (r *Record) countEnd(kind kind) {
+	switch kind {
+	case failure:
+		r.Failures++
+	case loss:
+		r.Losses++
 	}
+}
+
+// isRetried reports whether another attempt follows one that ended in a way and is counted, with an exit code or without.
+func isRetried(retry *v1beta1.Retry, record *Record, kind kind, exit *int32) bool {
 	switch {
-	case retry == nil:
+	case kind != failure && kind != loss || retry == nil:
 		return false
 	case kind == loss && retry.InfrastructureLimit != nil:
 		return record.Losses <= *retry.InfrastructureLimit
-	case kind == failure && !isRetriedExit(retry.OnExitCodes, f.exit):
+	case kind == failure && !isRetriedExit(retry.OnExitCodes, exit):
 		return false
 	case retry.InfrastructureLimit != nil:
 		return record.Failures <= retry.Limit
@@ -44,25 +46,13 @@ func isRetriedExit(codes *v1beta1.ExitCodes, exit *int32) bool {
 	}
 }
 
-// planRetry plans another attempt.
-func planRetry(p *planner, f fate) {
-	number := p.record.Attempt
-	p.record.Attempt++
-	if p.hasOwnCluster() && (p.job.Spec.Retry.Scope == v1beta1.RetryCluster || f.Code == reason.ClusterGone.Code) {
-		p.record.Own++
-	}
-	p.addEvent(reason.AttemptEnded.Of(number, f.Code, f.Text), "Retry")
-	p.Events[len(p.Events)-1].Warning = true
-	p.setPhase(v1beta1.PhaseRetrying, reason.Retrying.Of(number, f.Code, reconcile.Stamp(p.record.endedAt(p.now).Add(retryDelay(p.situation)))))
-}
-
 // retryDelay returns how long to wait after the last attempt before the next.
-func retryDelay(s situation) time.Duration {
-	retry, count := s.job.Spec.Retry, int(s.record.Failures+s.record.Losses)
-	if retry == nil || count == 0 || len(s.record.Past) == 0 {
+func retryDelay(retry *v1beta1.Retry, record Record) time.Duration {
+	count := int(record.Failures + record.Losses)
+	if retry == nil || count == 0 || len(record.Past) == 0 {
 		return 0
 	}
-	if kind := classOf(s.record.Past[len(s.record.Past)-1].Reason); kind != failure && kind != loss {
+	if kind := classOf(record.Past[len(record.Past)-1].Reason); kind != failure && kind != loss {
 		return 0
 	}
 	wait, most := inSeconds(retry.BackoffSeconds, 10), inSeconds(retry.MaxBackoffSeconds, 360)

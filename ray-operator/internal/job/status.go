@@ -93,7 +93,7 @@ func listAttempts(job *v1beta1.ClusterJob, seen Seen, plan Plan, now time.Time) 
 	if record.Bound.Head != "" {
 		entry := v1beta1.JobAttempt{Number: record.Attempt, Reason: record.Ending}
 		describeBound(&entry, record.Bound)
-		s := situation{job: job, seen: seen, record: record, now: now}
+		s := view{job: job, seen: seen, record: record, now: now}
 		if started := s.startedAt(); !started.IsZero() {
 			at := metav1.Unix(started.Unix(), 0)
 			entry.StartTime = &at

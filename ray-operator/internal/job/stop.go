@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -43,12 +44,12 @@ func stopAttempt(p *planner, finding reason.Finding) {
 	advanceStop(p)
 }
 
-// askForStop asks the head to stop the bound attempt, and returns the finding meanwhile.
-func askForStop(p *planner, why string) reason.Finding {
-	if p.isBound() && p.seen.Head != nil {
-		p.Ask = &Ask{Head: p.seen.Head, ID: p.submissionID(), Session: p.record.Bound.Session, Stop: true}
+// askForStop returns what is wanted of the head so that the bound attempt ends, nil where there is no head.
+func askForStop(v view) *Ask {
+	if !v.isBound() || v.seen.Head == nil {
+		return nil
 	}
-	return reason.Stopping.Of(p.record.Attempt, why)
+	return &Ask{Head: v.seen.Head, ID: v.submissionID(), Session: v.record.Bound.Session, Stop: true}
 }
 
 // continueStop goes on with the stop of an attempt that was begun.
@@ -63,65 +64,79 @@ func continueStop(p *planner) bool {
 // advanceStop asks for the stop of the bound attempt, and ends it once it is over or has been waited for long enough:
 // on the job's own cluster the work ends with that.
 func advanceStop(p *planner) {
-	p.setPhase(p.boundPhase(), askForStop(p, explainStop(p.situation).Text))
+	p.Ask = askForStop(p.view)
+	p.setPhase(p.boundPhase(), reason.Stopping.Of(p.record.Attempt, explainStop(&p.job.Spec, p.record.Ending).Text))
 	if p.isSuspending() {
 		p.Phase = v1beta1.PhaseSuspending
 	}
-	if f, is := judgeAttempt(p.situation); is {
-		followFate(p, f)
+	if f, is := judgeAttempt(p.view); is {
+		followResult(p, f)
 		return
 	}
-	patience := stopFor
-	switch {
-	case p.hasOwnCluster() && p.isSuspending():
-		patience = freeAfter
-	case p.hasOwnCluster():
-		patience = giveUpAfter
-	}
-	left := time.Unix(p.record.Since, 0).Add(patience).Sub(p.now)
+	left := time.Unix(p.record.Since, 0).Add(stopPatience(p.view)).Sub(p.now)
 	if left > 0 {
 		p.wakeIn(left)
-		wakeOnceSettled(p)
+		p.wakeIn(untilSettled(p.view))
 		return
 	}
-	f := fate{Finding: explainStop(p.situation), log: v1beta1.LogLost}
+	f := result{Finding: explainStop(&p.job.Spec, p.record.Ending), log: v1beta1.LogLost}
 	if said := p.seen.Answer.Tail; p.seen.Heard && len(said.Lines) > 0 {
 		f.lines, f.log = lastOf(said.Lines), v1beta1.LogTruncated
 	}
 	if p.hasOwnCluster() {
 		p.record.Own++ // it goes, with all that may still run there
-	} else if abandoned := abandonStop(p); !p.isSuspending() || isLastAttempt(p.situation) {
-		f.Finding = abandoned
+	} else {
+		abandoned := abandonedStop(p.view)
+		p.Events = append(p.Events, abandonedEvent(abandoned, p.seen.Cluster))
+		if !p.isSuspending() || isLastAttempt(p.job, p.record.Ending) {
+			f.Finding = abandoned
+		}
 	}
-	followFate(p, f)
+	followResult(p, f)
 }
 
-// wakeOnceSettled wakes the job when it may be clear that its attempt never got to the head: a head that still does not
-// know it wakes nobody.
-func wakeOnceSettled(p *planner) {
-	if p.seen.Heard && !p.seen.Answer.Known {
-		p.wakeIn(max(settledAt(p.situation).Sub(p.now), 0) + lookEvery)
+// stopPatience returns how long the stop of the bound attempt is waited for.
+func stopPatience(v view) time.Duration {
+	switch {
+	case !v.hasOwnCluster():
+		return stopFor
+	case v.isSuspending():
+		return freeAfter
+	default:
+		return giveUpAfter
 	}
 }
 
-// abandonStop gives up the stop of a run on a shared cluster, and returns why.
-func abandonStop(p *planner) reason.Finding {
+// untilSettled returns after how long it may be clear that an attempt never got to the head, 0 where it got there: a head
+// that still does not know it wakes nobody.
+func untilSettled(v view) time.Duration {
+	if !v.seen.Heard || v.seen.Answer.Known {
+		return 0
+	}
+	return max(settledAt(v).Sub(v.now), 0) + lookEvery
+}
+
+// abandonedStop returns why the stop of a run on a shared cluster is given up.
+func abandonedStop(v view) reason.Finding {
 	why := "its head does not answer"
-	if p.seen.Heard && p.seen.Answer.Err == nil {
-		why = fmt.Sprintf("Ray still says %s", p.seen.Answer.Job.Status)
+	if v.seen.Heard && v.seen.Answer.Err == nil {
+		why = fmt.Sprintf("Ray still says %s", v.seen.Answer.Job.Status)
 	}
-	finding := reason.StopAbandoned.Of(p.job.Name, p.record.Bound.Cluster, why, p.submissionID())
-	p.addEvent(finding, "Stop")
-	if p.seen.Cluster != nil {
-		p.Events[len(p.Events)-1].Also = p.seen.Cluster
-	}
-	return finding
+	return reason.StopAbandoned.Of(v.job.Name, v.record.Bound.Cluster, why, v.submissionID())
 }
 
-// explainStop returns the finding of an attempt that is stopped on purpose.
-func explainStop(s situation) reason.Finding {
-	spec := &s.job.Spec
-	switch s.record.Ending {
+// abandonedEvent returns the event of a stop that is given up, which is told of the cluster too.
+func abandonedEvent(finding reason.Finding, cluster *v1beta1.ComputeCluster) telemetry.Event {
+	event := eventOf(finding, "Stop")
+	if cluster != nil {
+		event.Also = cluster
+	}
+	return event
+}
+
+// explainStop returns the finding of an attempt that is stopped on purpose, by the code of why.
+func explainStop(spec *v1beta1.ClusterJobSpec, ending string) reason.Finding {
+	switch ending {
 	case reason.Stopped.Code:
 		return reason.Stopped.Of()
 	case reason.JobPreempted.Code:

@@ -112,12 +112,12 @@ func TestStop_TakesOneValue(t *testing.T) {
 	}
 }
 
-// TestStop_LeavesTheLine: who is to stop takes nobody's place.
-func TestStop_LeavesTheLine(t *testing.T) {
-	if job := train(); !standingOf(job).isWaiting(now) {
-		t.Error("a job that waits stands in no line")
+// TestStop_LeavesTheQueue: who is to stop takes nobody's place.
+func TestStop_LeavesTheQueue(t *testing.T) {
+	if job := train(); !entryOfJob(job).isWaiting(now) {
+		t.Error("a job that waits stands in no queue")
 	}
-	if job := train(asked); standingOf(job).isWaiting(now) {
+	if job := train(asked); entryOfJob(job).isWaiting(now) {
 		t.Error("a job that is to stop stands in the queue")
 	}
 }

@@ -12,11 +12,11 @@ func suspendJob(p *planner) bool {
 	switch {
 	case ptr.Deref(p.job.Spec.Suspend, false) && p.isBound():
 		stopAttempt(p, reason.JobSuspended.Of())
-	case p.isHeld() && p.isBound() && !p.hasOwnCluster():
+	case isHeld(p.job, p.Queue) && p.isBound() && !p.hasOwnCluster():
 		return false // the label came later, and a job on a cluster that exists has no quota to lose
-	case p.isHeld() && p.isBound():
+	case isHeld(p.job, p.Queue) && p.isBound():
 		stopAttempt(p, reason.JobPreempted.Of())
-	case p.isHeld():
+	case isHeld(p.job, p.Queue):
 		vacateCluster(p)
 	case p.record.Suspended:
 		p.record.Suspended, p.record.Began, p.record.Ran = false, p.now.Unix(), 0
@@ -34,16 +34,18 @@ func vacateCluster(p *planner) {
 		p.seen.Former = append(p.seen.Former, p.seen.Cluster)
 	}
 	p.record.Suspended = true
-	if releaseFormer(p) {
+	p.releaseClusters(p.now, p.seen.Former...)
+	p.wakeIn(p.seen.recheckRemains())
+	if p.seen.hasFormer() {
 		p.setPhase(v1beta1.PhaseSuspending, reason.ClusterEnding.Of(p.endingCluster()))
 		return
 	}
 	if p.job.Status.Phase == v1beta1.PhaseSuspending {
-		reportStranded(p)
+		p.Events = append(p.Events, strandedEvents(p.seen.Stranded, p.record.Last.Cluster)...)
 	}
 	if ptr.Deref(p.job.Spec.Suspend, false) {
 		p.setPhase(v1beta1.PhaseSuspended, reason.JobSuspended.Of())
 	} else {
-		p.setPhase(v1beta1.PhasePending, explainQueue(p))
+		p.setPhase(v1beta1.PhasePending, explainQueue(p.seen.Queue, p.Queue.Waits))
 	}
 }

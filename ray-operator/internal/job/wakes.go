@@ -20,10 +20,10 @@ import (
 const kindName = "ClusterJob"
 
 // WakeRules say what wakes jobs, beside changes of their own: Workloads of Kueue where there is a queue. What was read
-// of jobs in queues of clusters is remembered in lines.
-func WakeRules(lines *Lines, now clock.PassiveClock, isQueued bool) []wake.Rule {
+// of jobs in queues of clusters is remembered in waiting.
+func WakeRules(waiting *WaitingJobs, now clock.PassiveClock, isQueued bool) []wake.Rule {
 	rules := []wake.Rule{
-		{Name: "a job wakes the next in the queue", Kind: &v1beta1.ClusterJob{}, Matters: changesPlace, Find: nextInQueue(lines, now)},
+		{Name: "a job wakes the next in the queue", Kind: &v1beta1.ClusterJob{}, Matters: changesPlace, Find: nextInQueue(waiting, now)},
 		{Name: "a cluster wakes the jobs that use it", Kind: &v1beta1.ComputeCluster{}, Matters: wake.Always, Find: jobsOfCluster},
 		{Name: "a head wakes the jobs of its cluster", Kind: &corev1.Pod{}, Matters: changesHead, Find: jobsOfHead},
 	}
@@ -45,7 +45,7 @@ func changesPlace(c wake.Change) bool {
 }
 
 // nextInQueue finds the first of those that wait for a job's cluster.
-func nextInQueue(lines *Lines, now clock.PassiveClock) func(context.Context, client.Reader, wake.Change) ([]types.NamespacedName, error) {
+func nextInQueue(waiting *WaitingJobs, now clock.PassiveClock) func(context.Context, client.Reader, wake.Change) ([]types.NamespacedName, error) {
 	return func(ctx context.Context, cache client.Reader, c wake.Change) ([]types.NamespacedName, error) {
 		changed, is := c.Object().(*v1beta1.ClusterJob)
 		if !is || changed.Spec.ClusterRef == nil {
@@ -60,7 +60,7 @@ func nextInQueue(lines *Lines, now clock.PassiveClock) func(context.Context, cli
 			return nil, nil // none waits
 		}
 		jobs, err := listJobs(ctx, cache, name)
-		return lines.Next(jobs, now.Now()), err
+		return waiting.Next(jobs, now.Now()), err
 	}
 }
 

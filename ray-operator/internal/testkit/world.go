@@ -99,7 +99,7 @@ func NewWorld(t testing.TB) *World {
 		due: map[request]time.Time{}, view: newView(labelled), ServerLabels: map[string]string{"app": "server"},
 	}
 	w.rules = map[string][]wake.Rule{
-		clusterKind: cluster.WakeRules(cluster.Watched{Nodes: true}), jobKind: job.WakeRules(&job.Lines{}, w.Clock, false), serviceKind: service.WakeRules(),
+		clusterKind: cluster.WakeRules(cluster.Watched{Nodes: true}), jobKind: job.WakeRules(&job.WaitingJobs{}, w.Clock, false), serviceKind: service.WakeRules(),
 	}
 	w.Ctx = log.IntoContext(t.Context(), funcr.New(func(_, args string) { w.logs = append(w.logs, args) }, funcr.Options{}))
 	w.server = newServer(w.Clock, w.publish)

@@ -58,7 +58,7 @@ func TestFate(t *testing.T) {
 		"may yet get there":              {bound(ending(reason.DeadlineExceeded, 30)), []func(*Seen){unknown(41)}, ""},
 		"never got there, so far as yet": {bound(), []func(*Seen){unknown(0)}, ""},
 	} {
-		s := situation{job: train(ranBefore(2)), seen: seen(test.record, test.edits...), now: now, record: test.record}
+		s := view{job: train(ranBefore(2)), seen: seen(test.record, test.edits...), now: now, record: test.record}
 		f, is := judgeAttempt(s)
 		have := ""
 		if is {
@@ -132,7 +132,7 @@ func TestJudge(t *testing.T) {
 		said := job{Status: test.status}
 		test.edit(&said)
 		for record, want := range map[string]string{"": test.want, "DeadlineExceeded": test.meant} {
-			s := situation{job: train(), record: bound(func(r *Record) { r.Ending = record })}
+			s := view{job: train(), record: bound(func(r *Record) { r.Ending = record })}
 			if have := nameEnd(s, said).Code; have != want {
 				t.Errorf("%s, ending %q: %s, want %s", name, record, have, want)
 			}
@@ -173,7 +173,7 @@ func TestNameEnd_HasTheException(t *testing.T) {
 		if c.exits {
 			exits(3)(&said)
 		}
-		have := nameEnd(situation{job: train(), record: bound()}, said).Text
+		have := nameEnd(view{job: train(), record: bound()}, said).Text
 		if normal := strings.Join(strings.Fields(have), " "); !strings.Contains(normal, strings.Join(strings.Fields(c.want), " ")) {
 			t.Errorf("%s: %q has no %q", name, have, c.want)
 		}
@@ -235,15 +235,14 @@ func TestCounts(t *testing.T) {
 		"of another exit code":         {&v1beta1.Retry{Limit: 5, OnExitCodes: &v1beta1.ExitCodes{In: []int32{7}}}, 0, 0, failure, false},
 		"a loss has no code to select": {&v1beta1.Retry{Limit: 5, OnExitCodes: &v1beta1.ExitCodes{In: []int32{7}}}, 0, 0, loss, true},
 	} {
-		job := train()
-		job.Spec.Retry = test.retry
-		p := planner{situation: situation{job: job, record: bound(func(r *Record) { r.Failures, r.Losses = test.failures, test.losses })}}
+		record := bound(func(r *Record) { r.Failures, r.Losses = test.failures, test.losses })
 		code := int32(1)
-		if have := countEnd(&p, test.kind, fate{exit: &code}); have != test.want {
+		record.countEnd(test.kind)
+		if have := isRetried(test.retry, &record, test.kind, &code); have != test.want {
 			t.Errorf("%s: %v", name, have)
 		}
-		if p.record.Failures+p.record.Losses != test.failures+test.losses+1 {
-			t.Errorf("%s: %d failures and %d losses after %d and %d", name, p.record.Failures, p.record.Losses, test.failures, test.losses)
+		if record.Failures+record.Losses != test.failures+test.losses+1 {
+			t.Errorf("%s: %d failures and %d losses after %d and %d", name, record.Failures, record.Losses, test.failures, test.losses)
 		}
 	}
 }
@@ -268,14 +267,12 @@ func TestBackoff(t *testing.T) {
 		"after a suspension": {&v1beta1.Retry{}, 3, "JobSuspended", 0},
 		"nothing has ended":  {&v1beta1.Retry{}, 0, "", 0},
 	} {
-		job := train()
-		job.Spec.Retry = test.retry
 		record := newRecord()
 		record.Failures = test.count
 		if test.last != "" {
 			record.Past = []Past{past(1, test.last, 0)}
 		}
-		if have := retryDelay(situation{job: job, record: record}); have != test.want {
+		if have := retryDelay(test.retry, record); have != test.want {
 			t.Errorf("%s: %s, want %s", name, have, test.want)
 		}
 	}

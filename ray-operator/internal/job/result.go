@@ -9,11 +9,13 @@ import (
 
 	"k8s.io/utils/ptr"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/jobs"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -48,8 +50,8 @@ func classOf(code string) kind {
 	}
 }
 
-// fate is what has become of an attempt.
-type fate struct {
+// result is what has become of an attempt.
+type result struct {
 	reason.Finding
 	// exit and end are as Ray told them, nil and zero where it did not.
 	exit  *int32
@@ -70,110 +72,109 @@ const (
 )
 
 // judgeAttempt returns what has become of the bound attempt, false while it goes on.
-func judgeAttempt(s situation) (fate, bool) {
-	answer := &s.seen.Answer
+func judgeAttempt(v view) (result, bool) {
+	answer := &v.seen.Answer
 	switch {
-	case s.seen.Heard && answer.Known && answer.Job.Status.Over():
-		if !answer.Tailed && s.seen.Head != nil {
-			return fate{}, false // its last lines are on their way
+	case v.seen.Heard && answer.Known && answer.Job.Status.Over():
+		if !answer.Tailed && v.seen.Head != nil {
+			return result{}, false // its last lines are on their way
 		}
-		return judgeEnded(s, answer.Job), true
-	case s.hasSession():
-		if f, is := judgeRejected(s); is {
+		return judgeEnded(v, answer.Job), true
+	case v.hasSession():
+		if f, is := judgeRejected(answer, v.submissionID()); is {
 			return f, true
 		}
-	case s.seen.Heard && answer.Session.Name != "":
-		return judgeLostHead(s, "another session answers at its address"), true
+	case v.seen.Heard && answer.Session.Name != "":
+		return judgeLostHead(v.seen.Head, v.record.Bound, "another session answers at its address"), true
 	}
-	return judgeAbsent(s)
+	return judgeAbsent(v)
 }
 
-// judgeRejected returns the fate of an attempt that Ray refused, or that somebody else submitted under its name.
-func judgeRejected(s situation) (fate, bool) {
-	switch answer := &s.seen.Answer; {
-	case answer.Foreign:
-		return fate{Finding: reason.SubmissionForeign.Of(s.submissionID()), log: v1beta1.LogComplete}, true
-	case answer.Refused != "":
-		return fate{Finding: reason.SubmissionRefused.Of(answer.Refused), log: v1beta1.LogComplete}, true
-	default:
-		return fate{}, false
-	}
-}
-
-// judgeAbsent returns the fate of an attempt whose cluster or head is gone, or does not know it.
-func judgeAbsent(s situation) (fate, bool) {
-	bound, answer := &s.record.Bound, &s.seen.Answer
-	unknown := s.hasSession() && !answer.Known && !answer.Asked.IsZero()
+// judgeRejected returns the result of an attempt of an ID that Ray refused, or that somebody else submitted under its name.
+func judgeRejected(answer *jobs.Answer, id string) (result, bool) {
 	switch {
-	case s.seen.Cluster == nil || s.seen.Cluster.UID != bound.UID:
-		return fate{Finding: reason.ClusterGone.Of(bound.Cluster, s.record.Attempt), gone: true, log: v1beta1.LogLost}, s.seen.Head == nil
-	case s.seen.Head == nil:
-		return judgeLostHead(s, "it is not there any more"), !canComeBack(s)
-	case !canComeBack(s) && hasSessionEnded(s):
-		return judgeLostHead(s, "its Ray container ended, and the session with it"), true // whenever the kubelet starts it again
-	case unknown:
-		return judgeUnknown(s)
+	case answer.Foreign:
+		return result{Finding: reason.SubmissionForeign.Of(id), log: v1beta1.LogComplete}, true
+	case answer.Refused != "":
+		return result{Finding: reason.SubmissionRefused.Of(answer.Refused), log: v1beta1.LogComplete}, true
 	default:
-		return fate{}, false
+		return result{}, false
 	}
 }
 
-// judgeUnknown returns the fate of an attempt that its own session does not know. Another operator may have submitted it
+// judgeAbsent returns the result of an attempt whose cluster or head is gone, or does not know it.
+func judgeAbsent(v view) (result, bool) {
+	bound, answer := &v.record.Bound, &v.seen.Answer
+	unknown := v.hasSession() && !answer.Known && !answer.Asked.IsZero()
+	switch {
+	case v.seen.Cluster == nil || v.seen.Cluster.UID != bound.UID:
+		return result{Finding: reason.ClusterGone.Of(bound.Cluster, v.record.Attempt), gone: true, log: v1beta1.LogLost}, v.seen.Head == nil
+	case v.seen.Head == nil:
+		return judgeLostHead(v.seen.Head, v.record.Bound, "it is not there any more"), !canComeBack(v.seen.Cluster)
+	case !canComeBack(v.seen.Cluster) && hasSessionEnded(v):
+		return judgeLostHead(v.seen.Head, v.record.Bound, "its Ray container ended, and the session with it"), true // whenever the kubelet starts it again
+	case unknown:
+		return judgeUnknown(v)
+	default:
+		return result{}, false
+	}
+}
+
+// judgeUnknown returns the result of an attempt that its own session does not know. Another operator may have submitted it
 // after the head answered this one: such an answer is too old where the status has the attempt begun.
-func judgeUnknown(s situation) (fate, bool) {
-	answer, started := &s.seen.Answer, s.startedAt()
+func judgeUnknown(v view) (result, bool) {
+	answer, started := &v.seen.Answer, v.startedAt()
 	switch {
 	case !answer.Submitted.IsZero() || !started.IsZero() && answer.Asked.After(started.Add(time.Second)): // the status has whole seconds
-		return fate{Finding: reason.RunNotFound.Of(s.submissionID()), log: v1beta1.LogLost}, true
+		return result{Finding: reason.RunNotFound.Of(v.submissionID()), log: v1beta1.LogLost}, true
 	case !started.IsZero():
-		return fate{}, false
+		return result{}, false
 	}
-	return fate{Finding: explainStop(s), log: v1beta1.LogLost}, answer.Asked.After(settledAt(s)) // it never got there
+	return result{Finding: explainStop(&v.job.Spec, v.record.Ending), log: v1beta1.LogLost}, answer.Asked.After(settledAt(v)) // it never got there
 }
 
 // canComeBack reports whether the cluster's memory outlives its head: another one will know the
 // attempt, and what became of it. With its workers gone nothing of it goes on.
-func canComeBack(s situation) bool {
-	cluster := s.seen.Cluster
+func canComeBack(cluster *v1beta1.ComputeCluster) bool {
 	return cluster.Spec.ControlStore != nil && !ptr.Deref(cluster.Spec.Suspend, false) && cluster.DeletionTimestamp == nil &&
 		!meta.IsStatusConditionTrue(cluster.Status.Conditions, v1beta1.ConditionSuspended)
 }
 
 // hasSessionEnded reports whether the head's Ray container ended after the attempt was bound to its
 // session, and does not answer: it will never answer as that session.
-func hasSessionEnded(s situation) bool {
-	silent := !s.hasSession() || s.seen.Answer.Failure != ""
-	return silent && diagnose.RayEnded(s.seen.Head).After(time.Unix(s.record.Bound.At, 0))
+func hasSessionEnded(v view) bool {
+	silent := !v.hasSession() || v.seen.Answer.Failure != ""
+	return silent && diagnose.RayEnded(v.seen.Head).After(time.Unix(v.record.Bound.At, 0))
 }
 
 // settledAt returns from when on an attempt that the head does not know is taken for one that never
 // got there: some time after it was last allowed to be submitted. Never while it still is.
-func settledAt(s situation) time.Time {
+func settledAt(v view) time.Time {
 	switch {
-	case s.job.DeletionTimestamp != nil:
-		return s.job.DeletionTimestamp.Add(settledAfter)
-	case s.record.Ending != "":
-		return time.Unix(s.record.Since, 0).Add(settledAfter)
+	case v.job.DeletionTimestamp != nil:
+		return v.job.DeletionTimestamp.Add(settledAfter)
+	case v.record.Ending != "":
+		return time.Unix(v.record.Since, 0).Add(settledAfter)
 	default:
-		return s.now
+		return v.now
 	}
 }
 
-// judgeLostHead returns the fate of an attempt whose head is lost.
-func judgeLostHead(s situation, why string) fate {
-	return fate{
-		Finding: reason.HeadLost.Of(s.record.Bound.Pod, why), gone: s.seen.Head == nil, log: v1beta1.LogLost,
+// judgeLostHead returns the result of an attempt whose head is lost.
+func judgeLostHead(head *corev1.Pod, bound Bound, why string) result {
+	return result{
+		Finding: reason.HeadLost.Of(bound.Pod, why), gone: head == nil, log: v1beta1.LogLost,
 	}
 }
 
-// judgeEnded returns the fate of a run that Ray says is over.
-func judgeEnded(s situation, job headclient.Job) fate {
-	f := fate{exit: exitCode(job), end: job.End, Finding: nameEnd(s, job)}
-	f.lines, f.log = lastOf(s.seen.Answer.Tail.Lines), v1beta1.LogComplete
+// judgeEnded returns the result of a run that Ray says is over.
+func judgeEnded(v view, job headclient.Job) result {
+	f := result{exit: exitCode(job), end: job.End, Finding: nameEnd(v, job)}
+	f.lines, f.log = lastOf(v.seen.Answer.Tail.Lines), v1beta1.LogComplete
 	switch {
-	case !s.seen.Answer.Tailed || s.seen.Answer.LogLost:
+	case !v.seen.Answer.Tailed || v.seen.Answer.LogLost:
 		f.lines, f.log = nil, v1beta1.LogLost
-	case s.seen.Answer.Tail.Truncated:
+	case v.seen.Answer.Tail.Truncated:
 		f.log = v1beta1.LogTruncated
 	}
 	return f
@@ -191,12 +192,12 @@ func exitCode(job headclient.Job) *int32 {
 }
 
 // nameEnd returns the finding for how a run ended.
-func nameEnd(s situation, job headclient.Job) reason.Finding {
+func nameEnd(v view, job headclient.Job) reason.Finding {
 	switch {
 	case job.Status == headclient.JobSucceeded:
-		return reason.JobSucceeded.Of(s.record.Attempt)
-	case s.record.Ending != "" && (job.Status == headclient.JobStopped || job.ExitCode == nil && isSupervisorFailure(job)):
-		return explainStop(s)
+		return reason.JobSucceeded.Of(v.record.Attempt)
+	case v.record.Ending != "" && (job.Status == headclient.JobStopped || job.ExitCode == nil && isSupervisorFailure(job)):
+		return explainStop(&v.job.Spec, v.record.Ending)
 	case job.Status == headclient.JobStopped:
 		return reason.StoppedInRay.Of()
 	case job.ErrorType == "RUNTIME_ENV_SETUP_FAILURE":
