@@ -2,57 +2,33 @@ package beside
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
 	"net"
 	"net/http"
 	"os"
-	"time"
+
+	certutil "k8s.io/client-go/util/cert"
 
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
-// Files of a world with a certificate for loopback that signs itself, and its key.
+// Files of a world: a certificate for loopback that signs itself and its key, the server's token, and the API server's
+// authority.
 const (
-	CertificateFile = "tls.crt"
-	KeyFile         = "tls.key"
-)
-
-const (
-	tokenFile     = "token"
-	authorityFile = "api-server.crt"
+	certificateFile = "tls.crt"
+	keyFile         = "tls.key"
+	tokenFile       = "token"
+	authorityFile   = "api-server.crt"
 )
 
 // certify writes the certificate and its key, and the API server's authority.
 func (w *World) certify() error {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return fmt.Errorf("make a key: %w", err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "both ends"}, NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Now().Add(24 * time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-	}
-	certificate, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	certificate, key, err := certutil.GenerateSelfSignedCertKey("127.0.0.1", nil, nil)
 	if err != nil {
 		return fmt.Errorf("make a certificate: %w", err)
 	}
-	secret, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return fmt.Errorf("write a key: %w", err)
-	}
-	return errors.Join(
-		w.Write(CertificateFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate})),
-		w.Write(KeyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})),
-		w.Write(authorityFile, w.Authority),
-	)
+	return errors.Join(w.Write(certificateFile, certificate), w.Write(keyFile, key), w.Write(authorityFile, w.Authority))
 }
 
 // Write writes a file of the world.
@@ -65,7 +41,7 @@ func (w *World) Write(name string, text []byte) error {
 
 // Certificate returns the certificate of what runs beside the Kubernetes.
 func (w *World) Certificate() ([]byte, error) {
-	text, err := os.ReadFile(w.At(CertificateFile))
+	text, err := os.ReadFile(w.At(certificateFile))
 	if err != nil {
 		return nil, fmt.Errorf("read the certificate: %w", err)
 	}
@@ -89,7 +65,7 @@ func (w *World) StartServer(ctx context.Context, address string, flags ...string
 	p, err := w.Start("bin/server", append([]string{
 		"--bind-address=" + address, "--grpc-address=0", "--metrics-bind-address=0", "--health-probe-bind-address=" + health,
 		"--api-server=" + w.Config.Host, "--namespace=" + live.ReleaseNamespace, "--account-token-file=" + w.At(tokenFile),
-		"--tls-cert-file=" + w.At(CertificateFile), "--tls-private-key-file=" + w.At(KeyFile), "--api-server-ca-file=" + w.At(authorityFile),
+		"--tls-cert-file=" + w.At(certificateFile), "--tls-private-key-file=" + w.At(keyFile), "--api-server-ca-file=" + w.At(authorityFile),
 	}, flags...)...)
 	if err != nil {
 		return nil, err
