@@ -17,15 +17,6 @@ import (
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
-// asRaysClient is what a user types beside a suspended cluster.
-const asRaysClient = `exec 2>&1
-ray job list --address ADDRESS
-ray job submit --address ADDRESS --submission-id woken -- echo from beside
-ray job submit --address ADDRESS --no-wait --submission-id endless -- sleep 1000
-ray job stop --address ADDRESS endless
-ray job logs --address ADDRESS woken | sed 's/^/logs: /'
-`
-
 // A client with the service account of its pod, and the server by its Service.
 var _ = Describe("Ray's own client with heliostat:// in a pod", Label(live.RayAddressLabel, live.AcceptLabel, localkubeLabel), func() {
 	It("wakes a cluster with the token of its pod, which it writes nowhere, and sessions go on", func(ctx SpecContext) {
@@ -37,7 +28,7 @@ var _ = Describe("Ray's own client with heliostat:// in a pod", Label(live.RayAd
 		api := regexp.MustCompile(`RAY_API_SERVER_ADDRESS=(http://\S+)`).FindStringSubmatch(session.text())[1]
 		d.does(ctx, "suspend cluster/dev")
 		d.does(ctx, "wait cluster/dev --for suspended")
-		said := exec(ctx, beside, "sh", "-c", strings.ReplaceAll(asRaysClient, "ADDRESS", "heliostat://"+d.namespace+"/dev"))
+		said := exec(ctx, beside, "sh", "-c", rendered("programs/rays-client.sh", values{"Address": "heliostat://" + d.namespace + "/dev"}))
 		GinkgoWriter.Println(said)
 		Expect(said).To(And(ContainSubstring("is suspended; resume it: heliostat resume cluster/dev"), ContainSubstring("is suspended; resuming it"),
 			ContainSubstring("\nfrom beside\n"), ContainSubstring("logs: from beside\n"), ContainSubstring("was stopped")))

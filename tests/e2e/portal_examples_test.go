@@ -30,13 +30,7 @@ const (
 )
 
 // counting writes lines with all that an output may hold, for half a minute.
-var counting = fmt.Sprintf(`python -c "
-import sys, time
-for i in range(%d):
-    sys.stdout.buffer.write(b'line %%d \xc3\xa9 \xff \r tab\t.\n' %% i)
-    if i %% %d == 0:
-        sys.stdout.buffer.flush(); time.sleep(0.3)
-"`, followedLines, atOnceLines)
+var counting = rendered("programs/counting.sh", values{"Lines": followedLines, "AtOnce": atOnceLines})
 
 // The programs of examples/portal, as a user runs them.
 var _ = Describe("an example of a client of the server for portals", Ordered, ContinueOnFailure, Label(live.PortalExamplesLabel, live.AcceptLabel, localkubeLabel), func() {
