@@ -263,7 +263,7 @@ func (a applier) noteHead(ctx context.Context, cluster *v1beta1.ComputeCluster, 
 		return nil
 	}
 	record := Record{
-		Version: recordVersion, Scaled: plan.Scaled, Roll: plan.Roll, Accepted: plan.Accepted, Policy: plan.Policy, Failures: plan.Failures, Volume: seen.Store.memoryOn(),
+		Version: recordVersion, Scaled: plan.Scaled, Roll: plan.Roll, Accepted: plan.Accepted, Policy: plan.Policy, Failures: plan.Failures, Volume: seen.Store.MemoryOn(),
 	}.withIncarnation(plan.Incarnation)
 	if plan.Head != nil {
 		record.HeadUID = plan.Head.UID

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"slices"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster/store"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
@@ -22,10 +22,10 @@ import (
 // isStoreEncrypted reports whether a managed Redis speaks TLS. One that was made while the operator had no image for pods
 // goes on in clear text until its cluster is suspended, as does a head that was made with it.
 func isStoreEncrypted(b basis) bool {
-	set, isThere := b.seen.Fixtures[storeSetKind].Object.(*appsv1.StatefulSet)
+	set, isThere := b.seen.storeSet(), b.seen.storeSet() != nil
 	isAsleep := isThere && set.Spec.Replicas != nil && *set.Spec.Replicas == 0
 	switch {
-	case !isManaged(b.cluster):
+	case !store.IsManaged(b.cluster):
 		return false
 	case naming.EncryptionRequired(b.cluster):
 		return true
@@ -89,8 +89,8 @@ func hasCertificate(of Pod) bool {
 
 // isRedisRunning reports whether a managed Redis answers, with a certificate of the authority that there was.
 func (s Seen) isRedisRunning() bool {
-	set, is := s.Fixtures[storeSetKind].Object.(*appsv1.StatefulSet)
-	return is && set.Status.ReadyReplicas > 0 && desired.EncryptsStore(set)
+	set := s.storeSet()
+	return set != nil && set.Status.ReadyReplicas > 0 && desired.EncryptsStore(set)
 }
 
 // makeAuthority makes a certificate authority and its Secret; one that is there stays.

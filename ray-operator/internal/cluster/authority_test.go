@@ -8,6 +8,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster/store"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
@@ -93,7 +94,7 @@ func TestEncryptsStore_LeavesARedisAsItRuns(t *testing.T) {
 	} {
 		seen := given(1, c.edits...)
 		seen.Store = serving()
-		seen.Store.Volume = cluster.Volume{Name: "demo-store", Presence: reconcile.Ours, Phase: corev1.ClaimBound}
+		seen.Store.Volume = store.Volume{Name: "demo-store", Presence: reconcile.Ours, Phase: corev1.ClaimBound}
 		plan := decide(of, seen)
 		if plan.EncryptsStore != c.want {
 			t.Errorf("%s: TLS %t, want %t", name, plan.EncryptsStore, c.want)

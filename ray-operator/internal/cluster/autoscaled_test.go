@@ -13,6 +13,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/autoscaler/protocol"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster/scaler"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
@@ -31,7 +32,7 @@ func TestDecide_TakesWorkersOnlyWhileTheStreamIsUp(t *testing.T) {
 	} {
 		plan := decide(elastic(), given(1, func(s *cluster.Seen) {
 			s.Record.Scaled = map[string]cluster.RecordedSize{"cpu": {2}}
-			s.Scaler = cluster.Scaler{Heard: test.heard, Connected: test.connected, Decision: protocol.Decision{
+			s.Scaler = scaler.State{Heard: test.heard, Connected: test.connected, Decision: protocol.Decision{
 				Targets:  []protocol.Target{{Group: "cpu", Replicas: 1}},
 				Removals: []protocol.Removal{{Pod: string(s.Pods[2].UID), Node: "00", Drained: true}},
 			}}
@@ -55,7 +56,7 @@ func TestDecide_ReplacesLateWorkers(t *testing.T) {
 		s.Record.Scaled = map[string]cluster.RecordedSize{"cpu": {2}}
 		s.Pods[0] = running(pod.OperatorImage{Image: "heliostat"}.Complete(pod.Head(of, 1), of), naming.Place{Epoch: 1})
 		s.Record.HeadUID = s.Pods[0].UID
-		s.Scaler = cluster.Scaler{Heard: true, Connected: true, Decision: protocol.Decision{
+		s.Scaler = scaler.State{Heard: true, Connected: true, Decision: protocol.Decision{
 			Targets:  []protocol.Target{{Group: "cpu", Replicas: 2}},
 			Removals: []protocol.Removal{{Pod: string(s.Pods[2].UID), Reason: protocol.Late, Drained: true}},
 		}}
@@ -82,7 +83,7 @@ func TestDecide_TellsEventsApart(t *testing.T) {
 	})
 	seen := given(1, pods(1, failed), pods(2, failed), func(s *cluster.Seen) {
 		s.Record.Scaled = map[string]cluster.RecordedSize{"cpu": {2}, "gpu": {0}}
-		s.Scaler = cluster.Scaler{Heard: true, Connected: true, Decision: protocol.Decision{
+		s.Scaler = scaler.State{Heard: true, Connected: true, Decision: protocol.Decision{
 			Targets: []protocol.Target{{Group: "cpu", Replicas: 3}, {Group: "gpu", Replicas: 1}},
 		}}
 	})
@@ -105,7 +106,7 @@ func TestStatus_IsBoundedWhateverScales(t *testing.T) {
 	for _, worker := range seen.Pods[1:] {
 		exiting("Surplus", time.Minute, time.Minute)(worker.Pod)
 	}
-	seen.Scaler = cluster.Scaler{Heard: true, Connected: true}
+	seen.Scaler = scaler.State{Heard: true, Connected: true}
 	for i := range 1000 {
 		seen.Scaler.Decision.Infeasible = append(seen.Scaler.Decision.Infeasible, protocol.Infeasible{Shape: fmt.Sprintf("{GPU: %d}", i), Count: 1})
 	}
@@ -124,7 +125,7 @@ func TestStatus_CutsTheReasonOfAnExit(t *testing.T) {
 	of := elastic()
 	seen := elasticPods(of, 1)
 	exiting(strings.Repeat("x", 300), time.Minute, time.Minute)(seen.Pods[1].Pod)
-	seen.Scaler = cluster.Scaler{Heard: true, Connected: true}
+	seen.Scaler = scaler.State{Heard: true, Connected: true}
 	told := cluster.Status(of, seen, decide(of, seen), cluster.Outcome{}, now).Autoscaling.Retiring
 	if len(told) != 1 || told[0].Reason != strings.Repeat("x", 128) {
 		t.Errorf("the workers that go are %+v, want one with 128 characters of its reason", told)
@@ -135,7 +136,7 @@ func TestStatus_CutsTheReasonOfAnExit(t *testing.T) {
 func TestStatus_NamesAShapeWithoutAText(t *testing.T) {
 	of := elastic()
 	seen := elasticPods(of, 1)
-	seen.Scaler = cluster.Scaler{Heard: true, Connected: true}
+	seen.Scaler = scaler.State{Heard: true, Connected: true}
 	seen.Scaler.Decision.Infeasible = []protocol.Infeasible{{}}
 	told := cluster.Status(of, seen, decide(of, seen), cluster.Outcome{}, now).Autoscaling
 	if len(told.Infeasible) != 1 || told.Infeasible[0].Shape != "{}" {
@@ -157,7 +158,7 @@ func TestReady_SaysWhatAutoscaledWorkersWaitFor(t *testing.T) {
 		of := elastic()
 		seen := given(1, pods(2, test.second), func(s *cluster.Seen) {
 			s.Record.Scaled = map[string]cluster.RecordedSize{"cpu": {2}}
-			s.Scaler = cluster.Scaler{Heard: true, Connected: true, Decision: protocol.Decision{Targets: []protocol.Target{{Group: "cpu", Replicas: 2}}}}
+			s.Scaler = scaler.State{Heard: true, Connected: true, Decision: protocol.Decision{Targets: []protocol.Target{{Group: "cpu", Replicas: 2}}}}
 		})
 		ready := meta.FindStatusCondition(cluster.Status(of, seen, decide(of, seen), cluster.Outcome{}, now).Conditions, v1beta1.ConditionReady)
 		if ready.Status != metav1.ConditionTrue || ready.Reason != test.code || !strings.Contains(ready.Message, test.says) {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster/store"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
@@ -50,8 +51,8 @@ func Decide(cluster *v1beta1.ComputeCluster, seen Seen, site desired.Site, now t
 	}
 	noteStoreKeys(p)
 	recordFacts(p)
-	if p.Store == nil {
-		p.Store = assessStore(p.basis())
+	if p.Store == nil && p.hasStore() {
+		p.Store = storeOf(p.basis()).Assess()
 	}
 	p.EncryptsStore = isStoreEncrypted(p.basis())
 	return p.Plan
@@ -77,7 +78,7 @@ const (
 
 // wakeForPods wakes the cluster for pods that are not ready.
 func wakeForPods(p *planner) {
-	if hasUnmadeStore(p.situation) && !p.Suspended {
+	if store.IsManaged(p.cluster) && storeOf(p.basis()).HasNoPod() && !p.Suspended {
 		p.wakeIn(storeLook) // no watch tells why
 	}
 	for _, pod := range p.seen.Pods {

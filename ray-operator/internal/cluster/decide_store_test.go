@@ -11,6 +11,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster/store"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -39,13 +40,13 @@ func TestFormerHeads(t *testing.T) {
 		"nobody knows its node":                 {leaving, nil, [3]string{waits, "", waits}},
 		"nobody knows its node for 30 s":        {ended(30 * time.Second), nil, [3]string{"", "", waits}},
 	} {
-		for i, store := range []*v1beta1.ControlStore{givenRedis(), managedRedis(), embedded()} {
+		for i, kept := range []*v1beta1.ControlStore{givenRedis(), managedRedis(), embedded()} {
 			of := demo()
-			of.Spec.ControlStore = store
+			of.Spec.ControlStore = kept
 			seen := given(1, pods(0, test.former))
 			seen.Record.Epoch, seen.Record.Session, seen.Record.HeadUID = 2, 1, ""
 			seen.Store = serving()
-			seen.Store.Volume = cluster.Volume{Name: "demo-store", Presence: reconcile.Ours, Phase: corev1.ClaimBound}
+			seen.Store.Volume = store.Volume{Name: "demo-store", Presence: reconcile.Ours, Phase: corev1.ClaimBound}
 			if test.node != nil {
 				seen.Nodes = map[string]cluster.Node{"node-1": *test.node}
 			}
@@ -73,15 +74,15 @@ func TestFullVolume(t *testing.T) {
 			p.Status.Conditions[0].Status = corev1.ConditionFalse
 			p.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{Message: words}
 		}))
-		seen.Store.Volume = cluster.Volume{Name: "demo-store", Presence: reconcile.Ours, Phase: corev1.ClaimBound}
+		seen.Store.Volume = store.Volume{Name: "demo-store", Presence: reconcile.Ours, Phase: corev1.ClaimBound}
 		if have := decide(of, seen).Store.Finding.Code; have != want {
 			t.Errorf("%q is told as %s, want %s", words, have, want)
 		}
 	}
 }
 
-// TestStandpoint_SaysWhyThePodOfARedisWaits: where that is for a person to mend.
-func TestStandpoint_SaysWhyThePodOfARedisWaits(t *testing.T) {
+// TestState_SaysWhyThePodOfARedisWaits: where that is for a person to mend.
+func TestState_SaysWhyThePodOfARedisWaits(t *testing.T) {
 	waits := func(why string) *corev1.Pod {
 		return &corev1.Pod{
 			Spec: corev1.PodSpec{NodeName: "a", InitContainers: []corev1.Container{{Name: "certificates", Image: "private"}}, Containers: []corev1.Container{{Name: "redis"}}},

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster/store"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/controlstore"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -77,6 +77,6 @@ func storeFor(path string) *v1beta1.ControlStore {
 }
 
 // serving is a Redis that admits the head.
-func serving() cluster.StoreSeen {
-	return cluster.StoreSeen{Known: true, Verdict: controlstore.Verdict{Admitted: true, Finding: reason.StoreServes.Of("redis")}}
+func serving() store.Seen {
+	return store.Seen{Known: true, Verdict: controlstore.Verdict{Admitted: true, Finding: reason.StoreServes.Of("redis")}}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster/store"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -75,7 +76,7 @@ func isSessionOver(b basis) bool {
 // for it.
 func beginEpoch(p *planner, event telemetry.Event) {
 	p.Epoch++
-	if !p.keepsSession && !p.hasStore() || p.hasStore() && findLostMemory(p.basis()) != nil {
+	if !p.keepsSession && !p.hasStore() || p.hasStore() && storeOf(p.basis()).LostMemory() != nil {
 		p.Session = p.Epoch
 	}
 	p.Failures = 0
@@ -149,11 +150,14 @@ func resumeCluster(p *planner) {
 
 // startNewSession begins a new session where the memory of this one is lost.
 func startNewSession(p *planner) bool {
-	lost := findLostMemory(p.basis())
+	if !p.hasStore() {
+		return false
+	}
+	lost := storeOf(p.basis()).LostMemory()
 	if lost == nil {
 		return false
 	}
-	p.Store = &Standpoint{Known: true, Finding: *lost}
+	p.Store = &store.State{Known: true, Finding: *lost}
 	beginEpoch(p, telemetry.Event{Finding: *lost, Action: "Recover", Warning: true})
 	return true
 }

@@ -111,7 +111,7 @@ func sizeOf(b basis, group *v1beta1.WorkerGroup) (size Size, wake time.Duration)
 	switch within := boundsOf(group); {
 	case isAutoscaled(b.cluster):
 		begins := scale.Follow(size.Replicas, 0, within)
-		size.Target, size.Reason = b.seen.Scaler.target(group.Name)
+		size.Target, size.Reason = b.seen.Scaler.Target(group.Name)
 		size.Replicas = scale.Follow(size.Target, alive, within)
 		if size.Begins = !known && alive < begins; size.Begins {
 			size.Replicas = max(size.Replicas, begins)

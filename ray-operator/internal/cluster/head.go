@@ -18,16 +18,17 @@ import (
 // harm what is in there.
 func planHead(p *planner) {
 	b := p.basis()
-	former := formerHead(b)
-	p.ForgetStore = p.ForgetStore || isFreshSession(b) && former != nil // who still writes would spoil what is begun
+	of := storeOf(b)
+	former := of.Writer()
+	p.ForgetStore = p.ForgetStore || of.IsFreshSession() && former != nil // who still writes would spoil what is begun
 	if p.head != nil || p.Held != nil {
 		return
 	}
-	if held := findStoreObstacle(b); held != nil {
+	if held := of.Obstacle(); held != nil {
 		p.Held = held
 		p.wakeIn(storeLook)
 		if former != nil {
-			wait, _ := patienceWith(b, *former)
+			wait, _ := of.Patience(*former)
 			p.wakeIn(wait)
 		}
 		return
@@ -42,7 +43,7 @@ func planHead(p *planner) {
 // back when the Redis does. Workers stay. One that runs again is left alone: it waits for its Redis for a minute by
 // itself.
 func withdrawHead(p *planner) {
-	verdict, known := verdictOfIncarnation(p.basis())
+	verdict, known := storeOf(p.basis()).Verdict()
 	away := known && !verdict.Admitted && verdict.Finding.Code != reason.StoreSlow.Code
 	if !away || p.head == nil || p.head.isTerminating() || !p.head.isHalted() {
 		return

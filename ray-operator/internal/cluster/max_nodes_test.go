@@ -9,6 +9,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/autoscaler/protocol"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster/scaler"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
@@ -43,7 +44,7 @@ func TestDecide_KeepsWithinMaxNodes(t *testing.T) {
 			worker.Annotations[v1beta1.AnnotationIntent] = "v9-later"
 		}
 		seen.Record.Scaled["gpu"] = cluster.RecordedSize{0}
-		seen.Scaler = cluster.Scaler{Heard: true, Connected: true, Decision: protocol.Decision{
+		seen.Scaler = scaler.State{Heard: true, Connected: true, Decision: protocol.Decision{
 			Targets: []protocol.Target{{Group: "cpu", Replicas: int(test.cpu)}, {Group: "gpu", Replicas: int(test.gpu)}},
 		}}
 		if test.edit != nil {

@@ -7,15 +7,16 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/utils/ptr"
-
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster/scaler"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster/store"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
@@ -38,7 +39,7 @@ type Seen struct {
 	Token     Token
 	Authority reconcile.Presence
 	// Store is what is known of the control store.
-	Store StoreSeen
+	Store store.Seen
 	// Claims are the claims of workers' slots, by name.
 	Claims map[string]*corev1.PersistentVolumeClaim
 	// Nodes are those that the pods are on, by name; none where they are not watched.
@@ -46,7 +47,7 @@ type Seen struct {
 	// Ray is what the head said last.
 	Ray Ray
 	// Scaler is what the autoscaler beside the head said last.
-	Scaler Scaler
+	Scaler scaler.State
 	// Wanted names a ClusterJob that refers to the cluster and has not ended, where that
 	// matters to its idle policy.
 	Wanted string

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/autoscaler/protocol"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster/store"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
@@ -48,7 +49,7 @@ type Plan struct {
 	NoteHead bool
 	// Store is what is known of the control store, nil without one. ForgetStore reports that
 	// the operator must not ask it now, EncryptsStore that it is a managed Redis with TLS.
-	Store         *Standpoint
+	Store         *store.State
 	ForgetStore   bool
 	EncryptsStore bool
 	// Create holds the workers to create, by group, and Claims what they claim.

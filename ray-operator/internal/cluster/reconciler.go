@@ -23,6 +23,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	scaleclient "github.com/heliostat-dev/heliostat/ray-operator/internal/autoscaler/protocol/client"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster/store"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/controlstore"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
@@ -72,7 +73,7 @@ type Reconciler struct {
 	// Cordons remembers since when nodes are cordoned that do not say so.
 	Cordons Cordons
 	// StoreNodes remembers which nodes managed Redis run on.
-	StoreNodes StoreNodes
+	StoreNodes store.Nodes
 	// PodEvents remembers what was told of pods whose containers are not made, and of a StatefulSet whose pod is not.
 	PodEvents podevents.Memory
 }
@@ -197,7 +198,7 @@ func (r *Reconciler) forgetCluster(cluster types.NamespacedName) {
 	r.Heads.Forget(cluster)
 	r.Scale.Forget(cluster)
 	r.Stores.Forget(cluster)
-	r.StoreNodes.forget(cluster)
+	r.StoreNodes.Forget(cluster)
 }
 
 // writeStatus writes the status if it differs in meaning from the one there is, or says after

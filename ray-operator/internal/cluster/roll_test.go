@@ -14,6 +14,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/autoscaler/protocol"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster/scaler"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
@@ -86,7 +87,7 @@ func TestRollOfAnAutoscaledGroup_KeepsItsBounds(t *testing.T) {
 
 // hear lets the autoscaler want anything.
 func (g *rollGame) hear() {
-	g.seen.Scaler = cluster.Scaler{Heard: true, Connected: true, Decision: protocol.Decision{
+	g.seen.Scaler = scaler.State{Heard: true, Connected: true, Decision: protocol.Decision{
 		Targets: []protocol.Target{{Group: "cpu", Replicas: rapid.IntRange(0, g.most+2).Draw(g.T, "target")}},
 	}}
 }

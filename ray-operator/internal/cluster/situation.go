@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster/store"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 )
 
@@ -31,7 +32,7 @@ type basis struct {
 }
 
 // hasStore reports whether the head's memory outlives the head.
-func (s *situation) hasStore() bool { return s.cluster.Spec.ControlStore != nil }
+func (s *situation) hasStore() bool { return store.Exists(s.cluster) }
 
 // isRolling reports whether workers that are out of date are replaced one after the other.
 func (s *situation) isRolling() bool {

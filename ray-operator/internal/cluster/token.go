@@ -218,7 +218,7 @@ func planToken(p *planner) {
 	case p.head != nil:
 		missing = reason.TokenMissing.Of(naming.TokenSecret(p.cluster.Name))
 	default:
-		p.Token = p.Held == nil && findStoreObstacle(p.basis()) == nil // it goes with the first pod
+		p.Token = p.Held == nil && storeOf(p.basis()).Obstacle() == nil // it goes with the first pod
 		return
 	}
 	p.Held = &missing

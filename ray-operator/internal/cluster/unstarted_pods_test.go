@@ -10,7 +10,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/autoscaler/protocol"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster/scaler"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
@@ -80,7 +80,7 @@ func TestDecide_ReplacesUnstartedOfAnAutoscaledGroup(t *testing.T) {
 	for _, kind := range []v1beta1.ClusterUpgradeType{v1beta1.ClusterUpgradeNone, v1beta1.ClusterUpgradeRollingWorkers, v1beta1.ClusterUpgradeRecreate} {
 		of := elastic(func(c *v1beta1.ComputeCluster) { strategy(kind, nil)(&c.Spec) })
 		seen := elasticPods(of, 2)
-		seen.Scaler = cluster.Scaler{Heard: true, Connected: true, Decision: protocol.Decision{Targets: []protocol.Target{{Group: "cpu", Replicas: 2}}}}
+		seen.Scaler = scaler.State{Heard: true, Connected: true, Decision: protocol.Decision{Targets: []protocol.Target{{Group: "cpu", Replicas: 2}}}}
 		for _, worker := range seen.Pods[1:] {
 			misspelt(worker.Pod)
 			delete(seen.Ray.Nodes, worker.UID)

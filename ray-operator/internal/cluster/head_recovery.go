@@ -4,38 +4,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
-
-// reportStore sets what the status says of the control store. Without a session there is nothing to say, and the schema
-// asks for one: nobody knows it of a new cluster whose record is damaged.
-func reportStore(t *statusDraft, suspended *reason.Finding) {
-	if t.cluster.Spec.ControlStore == nil {
-		return
-	}
-	if session := t.statusIncarnation().Session; session > 0 {
-		t.status.ControlStore = &v1beta1.ControlStoreStatus{Session: session, ClaimName: pod.StoreClaim(t.cluster)}
-		if inRedis(t.cluster) {
-			t.status.ControlStore.Namespace = pod.StoreNamespace(t.cluster)
-		}
-	}
-	point := t.plan.Store
-	switch {
-	case suspended != nil:
-		meta.RemoveStatusCondition(&t.status.Conditions, v1beta1.ConditionControlStoreReady) // nobody asks it
-	case point == nil || !point.Known: // as it was told before
-	case point.Finding.Code == reason.StoreChecking.Code:
-		if meta.FindStatusCondition(t.status.Conditions, v1beta1.ConditionControlStoreReady) != nil {
-			return // nobody says otherwise yet
-		}
-		t.say.SetUnknown(v1beta1.ConditionControlStoreReady, point.Finding)
-	default:
-		t.say.Set(v1beta1.ConditionControlStoreReady, point.Serves, point.Finding)
-	}
-}
 
 // isRecovering reports whether the head comes back with the memory of an earlier life.
 func isRecovering(t *statusDraft) bool {

@@ -1,39 +1,17 @@
 package cluster
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strings"
-	"time"
 
 	"k8s.io/utils/ptr"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/autoscaler/protocol"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster/scaler"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scale"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
-
-// patience is for how long an autoscaler may not be reachable before people are told: a
-// head starts in that time.
-const patience = 30 * time.Second
-
-// mostTold is how many workers that go, and how many shapes that never fit, the status names: it must stay far from
-// the size that the API server stores, whatever code in a cluster asks for.
-const mostTold = 20
-
-// mostReason is how many bytes of a reason the schema takes. Those of the operator have fewer, but anybody who may change
-// pods can write one into an annotation.
-const mostReason = 128
-
-// noShape is how the status tells of a shape without a text, which the schema refuses.
-const noShape = "{}"
 
 // reportSizes sets what the status says of autoscaling, also of sizes that are kept since it was turned off.
 func reportSizes(t *statusDraft) {
@@ -51,19 +29,22 @@ func reportSizes(t *statusDraft) {
 			})
 		}
 	}
-	scaler := t.seen.Scaler
-	if !isAutoscaled(t.cluster) || !scaler.Heard || t.head == nil {
-		return
+	if isAutoscaled(t.cluster) && t.head != nil {
+		t.seen.Scaler.Report(told, t.head.UID, listExits(t.pods))
 	}
-	told.HeadUID = t.head.UID
-	told.Retiring = listRetiring(t)
-	told.RetiringTotal, told.InfeasibleTotal = int32(len(told.Retiring)), int32(len(scaler.Decision.Infeasible))
-	told.Retiring = told.Retiring[:min(len(told.Retiring), mostTold)]
-	for _, never := range scaler.Decision.Infeasible[:min(len(scaler.Decision.Infeasible), mostTold)] {
-		told.Infeasible = append(told.Infeasible, v1beta1.InfeasibleShape{
-			Shape: cmp.Or(never.Shape, noShape), Count: int32(never.Count), Message: never.Reason,
-		})
+}
+
+// listExits returns the pods with the planned exits that they are on.
+func listExits(pods []Pod) []scaler.Exit {
+	all := make([]scaler.Exit, len(pods))
+	for i, p := range pods {
+		all[i] = scaler.Exit{Name: p.Name, UID: p.UID, IsDraining: p.isDraining()}
+		if all[i].IsDraining {
+			exit := p.plannedExit()
+			all[i].Until, all[i].Why = exit.Until, exit.Why
+		}
 	}
+	return all
 }
 
 // givenReplicas returns the replicas of a spec, nil for the negative number that stands in the record for none.
@@ -72,32 +53,6 @@ func givenReplicas(recorded int32) *int32 {
 		return nil
 	}
 	return &recorded
-}
-
-// listRetiring returns the workers that the autoscaler gives back, and those on a planned exit.
-func listRetiring(t *statusDraft) []v1beta1.RetiringWorker {
-	var all []v1beta1.RetiringWorker
-	for _, p := range t.pods {
-		named := slices.IndexFunc(t.seen.Scaler.Decision.Removals, func(l protocol.Removal) bool { return l.Pod == string(p.UID) })
-		switch {
-		case p.isDraining():
-			exit := p.plannedExit()
-			until := metav1.NewTime(exit.Until)
-			all = append(all, v1beta1.RetiringWorker{
-				Pod: p.Name, UID: p.UID, Reason: exit.Why[:min(len(exit.Why), mostReason)], State: v1beta1.RetiringDraining, DeadlineTime: &until,
-			})
-		case named >= 0:
-			removal := t.seen.Scaler.Decision.Removals[named]
-			one := v1beta1.RetiringWorker{
-				Pod: p.Name, UID: types.UID(removal.Pod), Node: removal.Node, Reason: removal.Reason, State: v1beta1.RetiringDraining,
-			}
-			if removal.Drained {
-				one.State = v1beta1.RetiringDrained
-			}
-			all = append(all, one)
-		}
-	}
-	return all
 }
 
 // listHeldSizes returns the groups that keep a size since autoscaling was turned off, with it.
@@ -138,40 +93,10 @@ func judgeScaler(t *statusDraft) *verdict {
 	case !pod.HasAutoscaler(t.head.Pod):
 		return &verdict{false, reason.HeadWithoutAutoscaler.Of(t.head.Name)}
 	default:
-		return judgeScalerDecision(t)
+		head := scaler.Head{Name: t.head.Name, HasStarted: t.head.hasStarted(), IsReady: t.head.isReady()}
+		holds, finding := t.seen.Scaler.Judge(head, t.status.Autoscaling, listSizes(t), t.now)
+		return &verdict{holds, finding}
 	}
-}
-
-// judgeScalerDecision returns the condition of a cluster whose head has an autoscaler beside it.
-func judgeScalerDecision(t *statusDraft) *verdict {
-	switch scaler := t.seen.Scaler; {
-	case !scaler.Connected && !scaler.Since.IsZero() && t.now.Sub(scaler.Since) >= patience && t.head.isReady():
-		return &verdict{false, reason.AutoscalerUnreachable.Of(t.head.Name, reconcile.Stamp(scaler.Since), scaler.Failure)}
-	case !scaler.Heard || !scaler.Connected:
-		return &verdict{false, reason.AutoscalerStarting.Of(t.head.Name)}
-	case scaler.Decision.Error != "" && !t.head.hasStarted():
-		return &verdict{false, reason.AutoscalerStarting.Of(t.head.Name)}
-	case scaler.Decision.Error != "":
-		return &verdict{false, reason.AutoscalerTrouble.Of(scaler.Decision.Error)}
-	case len(scaler.Decision.Infeasible) > 0:
-		return &verdict{true, reason.Infeasible.Of(describeShapes(t.status.Autoscaling))}
-	default:
-		return &verdict{true, reason.Autoscaled.Of(listSizes(t))}
-	}
-}
-
-// describeShapes returns at most three shapes that nothing can hold, as text.
-func describeShapes(of *v1beta1.AutoscalingStatus) string {
-	const most = 3
-	var parts []string
-	all := of.Infeasible
-	for _, one := range all[:min(most, len(all))] {
-		parts = append(parts, fmt.Sprintf("%d × %s (%s)", one.Count, one.Shape, one.Message))
-	}
-	if more := int(of.InfeasibleTotal) - most; more > 0 {
-		parts = append(parts, fmt.Sprintf("and %d more shapes", more))
-	}
-	return strings.Join(parts, ", ")
 }
 
 // listSizes returns the groups' sizes with their bounds.
