@@ -14,7 +14,10 @@ const maxMethods = 25
 var distinct = []string{internal + "cluster", internal + "job", internal + "reconcile", internal + "service"}
 
 func methods() []Rule {
-	return []Rule{{Name: "methods-of-a-type", Check: tooManyMethods}, {Name: "method-beside-field", Check: besideFields}}
+	return []Rule{
+		{Name: "methods-of-a-type", Check: tooManyMethods}, {Name: "functions-over-an-object", Check: tooManyFunctions},
+		{Name: "method-beside-field", Check: besideFields},
+	}
 }
 
 // tooManyMethods finds types with too many methods.

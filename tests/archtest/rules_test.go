@@ -25,6 +25,10 @@ var bad = map[string][]string{
 		"cli/job/x.go\npackage x\nfunc f(ctx C) { objects.Delete(ctx, pod) }",
 	},
 	"methods-of-a-type": {clusterDir + "\npackage x\n" + methodsNamed(maxMethods+1), scaleDir + "\npackage x\n" + methodsNamed(maxMethods+1)},
+	"functions-over-an-object": {
+		clusterDir + "\npackage x\n" + functionsOver("*t", maxMethods+1),
+		clusterDir + "\npackage x\n" + functionsOver("*t", maxMethods-1) + "type u struct{ *t; a int }\nfunc (u u) one() {}\nfunc two(ctx context.Context, u *u) {}",
+	},
 	"method-beside-field": {
 		clusterDir + "\npackage x\ntype t struct{ Wake int }\nfunc (t *t) wake() {}",
 		clusterDir + "\npackage x\ntype t[T any] struct{ a, wake T }\nfunc (t t[T]) Wake() {}",
@@ -59,6 +63,15 @@ func methodsNamed(count int) string {
 	return text
 }
 
+// functionsOver returns so many functions whose first argument is of a type.
+func functionsOver(of string, count int) string {
+	text := "type t struct{ field int }\n"
+	for i := range count {
+		text += fmt.Sprintf("func do%d(x %s, y int) {}\n", i, of)
+	}
+	return text
+}
+
 func body(name string, lines int) string {
 	return "func " + name + "() {" + strings.Repeat("\n", lines) + "}"
 }
@@ -87,6 +100,7 @@ func TestRulesBite(t *testing.T) {
 // good sources break no rule: what is just within a limit, and what looks like a violation and is none.
 var good = []map[string]string{
 	{clusterDir: doc + "package x\n" + methodsNamed(maxMethods), "tests/x/x.go": doc + "package x\n" + methodsNamed(maxMethods+1)},
+	{clusterDir: doc + "package x\n" + functionsOver("t", maxMethods+1), scaleDir: doc + "package x\n" + functionsOver("*t", maxMethods+1)},
 	{scaleDir: doc + "package x\n" + body("f", maxReconcile) + "\n" + body("Reconcile", maxReconcile-1)},
 	{clusterDir: doc + "package x\nfunc (r *R) f(ctx C) { r.Writer.Create(ctx, pod); os.Create(name); r.Client.Get(ctx, key) }"},
 	{"cli/x/x.go": doc + "package x\nimport \"sigs.k8s.io/yaml\"\nfunc f() { yaml.Marshal(x); yaml.JSONToYAML(x) }"},
