@@ -14,8 +14,7 @@ var larger = map[string]struct {
 	why  string
 }{
 	internal + "cluster.Reconciler":  {53, "observer, applier and hastener are the three parts of a pass over its clients; none of them keeps anything"},
-	internal + "cluster.planner":     {48, "each step of a decision writes its own part of the plan; fewer of them must come to work over all of it"},
-	internal + "cluster.situation":   {74, "nothing changes it; it counts the steps of the planner, which reads by it"},
+	internal + "cluster.situation":   {47, "nothing changes it; it counts the steps of the planner, which reads by it"},
 	internal + "cluster.statusDraft": {40, "each part of a status reads what the parts before it say"},
 }
 

@@ -70,15 +70,15 @@ func (o observer) readAuthority(ctx context.Context, cluster *v1beta1.ComputeClu
 
 // planAuthority plans the Secret of the certificate authority, which is there before the first pod. Pods that live
 // have certificates of the one that is gone, and could not speak with those of another: none is made then.
-func planAuthority(p *planner) {
+func planAuthority(b basis) secretPlan {
 	switch {
-	case !naming.EncryptionRequired(p.cluster) && !isStoreEncrypted(p.basis()), p.seen.Authority == reconcile.Ours:
-	case p.head != nil && hasCertificate(*p.head), p.hasStore() && slices.ContainsFunc(p.seen.Pods, hasCertificate), p.seen.isRedisRunning():
-		missing := reason.CAMissing.Of(naming.AuthoritySecret(p.cluster.Name))
-		p.Held = &missing
-		p.wakeIn(reconcile.Recheck)
+	case !naming.EncryptionRequired(b.cluster) && !isStoreEncrypted(b), b.seen.Authority == reconcile.Ours:
+		return secretPlan{}
+	case b.head != nil && hasCertificate(*b.head), b.hasStore() && slices.ContainsFunc(b.seen.Pods, hasCertificate), b.seen.isRedisRunning():
+		missing := reason.CAMissing.Of(naming.AuthoritySecret(b.cluster.Name))
+		return secretPlan{missing: &missing}
 	default:
-		p.Authority = true
+		return secretPlan{isMade: true}
 	}
 }
 

@@ -85,13 +85,13 @@ func (o observer) seeScaler(_ context.Context, cluster *v1beta1.ComputeCluster, 
 	return nil
 }
 
-// orderScaler plans the snapshot for the autoscaler, and wakes the cluster when it has been out of reach for so long that
-// people must be told.
-func orderScaler(p *planner) {
-	p.Snapshot = snapshotFor(p.basis(), p.Sizes)
-	if wait, isAway := p.seen.Scaler.UntilUnreachable(p.now); isAway && isAutoscaled(p.cluster) {
-		p.wakeIn(wait)
+// untilScalerIsMissed returns when the autoscaler has been out of reach for so long that people must be told, 0 where it
+// is not.
+func untilScalerIsMissed(b basis) time.Duration {
+	if wait, isAway := b.seen.Scaler.UntilUnreachable(b.now); isAway && isAutoscaled(b.cluster) {
+		return wait
 	}
+	return 0
 }
 
 // snapshotFor returns what the autoscaler beside the head must know, nil where there is none.
@@ -121,18 +121,20 @@ func snapshotFor(b basis, sizes map[string]Size) *protocol.Snapshot {
 	return scaler.Snapshot(b.site.Under(b.cluster), b.head.Pod, groups, workers, b.now)
 }
 
-// takeBackWorkers deletes workers that the autoscaler gives back: they were drained already.
-func takeBackWorkers(p *planner, m *members, given []scale.Slot) {
-	event := eventOfScaling(p.situation, m.group, p.Sizes[m.group.Name])
+// takeBackWorkers returns the removals of workers that the autoscaler gives back: they were drained already.
+func takeBackWorkers(b basis, m *members, size Size, given []scale.Slot) []Removal {
+	event := eventOfScaling(b.situation, m.group, size)
+	var removals []Removal
 	for _, slot := range given {
 		worker := m.bySlot[slot.Index]
-		if p.seen.Scaler.IsLate(worker.UID) {
-			p.Delete = append(p.Delete, Removal{Pod: worker, Why: "it is late to join", Event: eventOfLate(p.situation, worker)})
+		if b.seen.Scaler.IsLate(worker.UID) {
+			removals = append(removals, Removal{Pod: worker, Why: "it is late to join", Event: eventOfLate(b.situation, worker)})
 			continue
 		}
-		p.Delete = append(p.Delete, Removal{Pod: worker, Why: "the autoscaler gives it back", Event: event})
+		removals = append(removals, Removal{Pod: worker, Why: "the autoscaler gives it back", Event: event})
 		event = nil // once for all of them
 	}
+	return removals
 }
 
 // eventOfLate returns the event of a worker that is replaced because it does not join.

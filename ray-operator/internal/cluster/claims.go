@@ -28,11 +28,11 @@ func missingClaims(s *situation, group *v1beta1.WorkerGroup, slot int) (missing 
 	return missing, going
 }
 
-// releaseClaims gives back the claims of slots that a group has no use for: more than it wants,
+// unneededClaims returns the claims of slots that a group has no use for: more than it wants,
 // and no pod is in them or about to be.
-func releaseClaims(p *planner, m *members, created []int) {
+func unneededClaims(b basis, m *members, replicas int, created []int) (unneeded []*corev1.PersistentVolumeClaim) {
 	if ptr.Deref(m.group.Suspend, false) || len(m.group.VolumeClaimTemplates) == 0 {
-		return
+		return nil
 	}
 	needed := map[int]bool{}
 	for slot := range m.bySlot {
@@ -41,14 +41,15 @@ func releaseClaims(p *planner, m *members, created []int) {
 	for _, slot := range created {
 		needed[slot] = true
 	}
-	for slot := 0; len(needed) < p.wantedReplicas(m.group)*m.hosts; slot++ {
+	for slot := 0; len(needed) < replicas*m.hosts; slot++ {
 		needed[slot] = true
 	}
-	for _, claim := range p.seen.claimsOf(m.group.Name) {
+	for _, claim := range b.seen.claimsOf(m.group.Name) {
 		if slot, err := strconv.Atoi(claim.Labels[v1beta1.LabelSlot]); err != nil || !needed[slot] {
-			p.Release = append(p.Release, claim)
+			unneeded = append(unneeded, claim)
 		}
 	}
+	return unneeded
 }
 
 // isOrphaned reports whether a claim is of a group that is gone from the spec, and so are its pods.

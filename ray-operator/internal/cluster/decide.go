@@ -8,6 +8,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
 // planner is a plan in the making, with what it is made from.
@@ -30,27 +31,36 @@ func (p *planner) basis() basis {
 func Decide(cluster *v1beta1.ComputeCluster, seen Seen, site desired.Site, now time.Time) Plan {
 	p := &planner{situation: &situation{cluster: cluster, seen: seen, site: site, now: now, intents: intentsOf(cluster)}}
 	p.Given = site.Sizes
-	if p.Stalled = findStall(p); p.Stalled != nil {
+	rules := checkRules(p.basis())
+	p.Refused, p.Accepted = rules.refused, rules.accepted
+	if p.Stalled = findStall(p.basis(), rules); p.Stalled != nil {
 		p.Wake = reconcile.Recheck
-		yieldQuota(p)
+		if p.Queue, _ = planQueue(p.basis(), p.Sizes, false); p.Queue.Held { // what runs is kept while it is admitted
+			p.Delete = removeAll(p.seen.Pods, "the queue does not admit the cluster")
+		}
 		return p.Plan
 	}
 	p.Incarnation, p.Failures = seen.Record.recordedIncarnation(), seen.Record.Failures
 	p.head = headOf(seen.Pods, p.Epoch)
-	reclaimPods(p)
+	p.Reclaim = strayPods(p.seen.Pods)
 	measureGroups(p)
-	seePolicy(p)
+	p.Policy = policyOf(p.basis())
 	if !suspendCluster(p) && !deleteIdleCluster(p) && settleEpoch(p) {
-		withdrawHead(p)
+		if away := withdrawHead(p.basis()); away != nil {
+			p.Delete = append(p.Delete, *away)
+		}
 		makeMissing(p)
-		planRecord(p)
+		if p.head != nil && (p.seen.RecordMissing || p.seen.Record.HeadUID == "" || p.Record != nil) {
+			p.NoteHead = !isRecordSpared(p.basis(), &p.Plan)
+		}
 		removeLeftovers(p)
-		resizeWorkers(p)
-		wakeForPods(p)
-		orderScaler(p)
+		p.takeResizes(resizeWorkers(p.basis()))
+		p.wakeIn(untilPodsChange(p.basis()))
+		p.Snapshot = snapshotFor(p.basis(), p.Sizes)
+		p.wakeIn(untilScalerIsMissed(p.basis()))
 	}
-	noteStoreKeys(p)
-	recordFacts(p)
+	p.Note = needsNote(p.basis()) && !p.ForgetStore && p.End == nil
+	p.recordFacts(p.seen.Record)
 	if p.Store == nil && p.hasStore() {
 		p.Store = storeOf(p.basis()).Assess()
 	}
@@ -58,13 +68,14 @@ func Decide(cluster *v1beta1.ComputeCluster, seen Seen, site desired.Site, now t
 	return p.Plan
 }
 
-// reclaimPods takes pods back that have lost their owner reference.
-func reclaimPods(p *planner) {
-	for _, pod := range p.seen.Pods {
+// strayPods returns those that have lost their owner reference, and get it back.
+func strayPods(pods []Pod) (strays []Pod) {
+	for _, pod := range pods {
 		if pod.stray && !pod.isTerminating() {
-			p.Reclaim = append(p.Reclaim, pod)
+			strays = append(strays, pod)
 		}
 	}
+	return strays
 }
 
 // What a pod waits for may become visible without a change of the pod: in events, or
@@ -76,24 +87,25 @@ const (
 	stuckAfter = 2 * time.Minute
 )
 
-// wakeForPods wakes the cluster for pods that are not ready.
-func wakeForPods(p *planner) {
-	if store.IsManaged(p.cluster) && storeOf(p.basis()).HasNoPod() && !p.Suspended {
-		p.wakeIn(storeLook) // no watch tells why
+// untilPodsChange returns how soon to look again at pods that are not ready, 0 where all are.
+func untilPodsChange(b basis) (wake time.Duration) {
+	if store.IsManaged(b.cluster) && storeOf(b).HasNoPod() && !b.suspended {
+		wake = storeLook // no watch tells why
 	}
-	for _, pod := range p.seen.Pods {
+	for _, pod := range b.seen.Pods {
 		due, eventful := diagnose.EventsDue(pod.Pod)
 		if eventful {
-			p.wakeIn(due.Sub(p.now))
+			wake = reconcile.Soonest(wake, due.Sub(b.now))
 		}
 		switch {
 		case !pod.isStaying() && !pod.isTerminating() || pod.isReady():
-		case p.now.Sub(pod.CreationTimestamp.Time) < stuckAfter:
-			p.wakeIn(waitingLook)
+		case b.now.Sub(pod.CreationTimestamp.Time) < stuckAfter:
+			wake = reconcile.Soonest(wake, waitingLook)
 		default:
-			p.wakeIn(stuckLook)
+			wake = reconcile.Soonest(wake, stuckLook)
 		}
 	}
+	return wake
 }
 
 // makeMissing plans what is missing.
@@ -104,11 +116,33 @@ func makeMissing(p *planner) {
 	}
 	planFixtures(p)
 	planGang(p)
-	planToken(p)
-	planAuthority(p)
+	token := planToken(p.basis(), p.Held != nil)
+	p.Token = token.isMade
+	p.takeSecret(token)
+	authority := planAuthority(p.basis())
+	p.Authority = authority.isMade
+	p.takeSecret(authority)
 	planStoreClaim(p)
 	planHead(p)
 	planGroups(p)
+}
+
+// secretPlan is what to do about a Secret of a fixed name.
+type secretPlan struct {
+	isMade bool
+	// missing is why no pods are made without it, nil for no reason.
+	missing *reason.Finding
+	// wake is after how long to look again, 0 for never.
+	wake time.Duration
+}
+
+// takeSecret plans what follows where a Secret is missing.
+func (p *Plan) takeSecret(plan secretPlan) {
+	p.wakeIn(plan.wake)
+	if plan.missing != nil {
+		p.Held = plan.missing
+		p.wakeIn(reconcile.Recheck)
+	}
 }
 
 func grace(seconds int64) *int64 { return &seconds }

@@ -16,7 +16,8 @@ import (
 // left for a while.
 func settleEpoch(p *planner) bool {
 	if p.seen.Record.Suspended.Cause != "" {
-		resumeCluster(p)
+		// the pods of the former epoch are gone or going
+		beginEpoch(p, telemetry.Event{Finding: reason.Resumed.Of(p.seen.Record.Suspended.Cause, p.Epoch+1), Action: "Resume"})
 		return true
 	}
 	if recreatePods(p) || correctHead(p) {
@@ -141,11 +142,6 @@ func correctHead(p *planner) bool {
 	p.Unstarted = append(p.Unstarted, *p.head)
 	beginEpoch(p, telemetry.Event{Finding: reason.NeverStarted.Of("head pod " + p.head.Name), Action: "Replace"})
 	return true
-}
-
-// resumeCluster begins a new epoch: the pods of the former one are gone or going.
-func resumeCluster(p *planner) {
-	beginEpoch(p, telemetry.Event{Finding: reason.Resumed.Of(p.seen.Record.Suspended.Cause, p.Epoch+1), Action: "Resume"})
 }
 
 // startNewSession begins a new session where the memory of this one is lost.

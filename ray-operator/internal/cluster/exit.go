@@ -128,27 +128,24 @@ func eventOfExit(s *situation, worker Pod, why string) *telemetry.Event {
 	}
 }
 
-// continueExit goes on with a planned exit: it is over when nothing runs there any more, when
-// there is no head to say so, or when its time is up.
-func continueExit(p *planner, worker Pod) {
-	exit := worker.plannedExit()
+// endExit returns the removal of a worker whose planned exit is over, nil where it goes on: it is over when nothing runs
+// there any more, when there is no head to say so, or when its time is up.
+func endExit(b basis, worker Pod, exit Exit) *Removal {
 	over := ""
 	switch {
-	case !p.now.Before(exit.Until):
+	case !b.now.Before(exit.Until):
 		over = "its time to drain is over"
 	case worker.hasFinished(), worker.endedAt().After(exit.Since):
 		over = "it has ended"
-	case p.seen.Ray.Nodes[worker.UID].Dead:
+	case b.seen.Ray.Nodes[worker.UID].Dead:
 		over = "Ray has drained it"
-	case p.basis().isHeadGone(), !worker.hasStarted():
+	case b.isHeadGone(), !worker.hasStarted():
 		over = "nothing runs on it"
 	}
-	if over != "" {
-		p.Delete = append(p.Delete, Removal{Pod: worker, Why: over, Drain: drainOf(exit, p.now)})
-		return
+	if over == "" {
+		return nil
 	}
-	p.Ask.addDrain(worker.UID, exit.Until)
-	p.wakeIn(exit.Until.Sub(p.now))
+	return &Removal{Pod: worker, Why: over, Drain: drainOf(exit, b.now)}
 }
 
 // drainOf returns the drain of an exit that is over, nil where its begin cannot be read.

@@ -21,16 +21,25 @@ func planGroups(p *planner) {
 		all = append(all, m)
 	}
 	var rolled *members
-	if canKeepRoll(p) {
+	if canKeepRoll(p.basis(), p.Roll) {
 		rolled, p.Rolling = chooseRolledGroup(p.basis(), p.Sizes, p.Roll.Group, all)
-		beginRoll(p, rolled)
+		if rolled != nil && isAutoscaled(p.cluster) {
+			size := rolledSize(rolled, p.Sizes[rolled.group.Name])
+			p.Sizes[rolled.group.Name], p.Roll = size, Roll{Group: rolled.group.Name, Size: size.Replicas}
+		}
 	}
 	for _, m := range all {
 		resizeGroup(p, m, m == rolled)
 	}
 	for _, worker := range p.seen.Pods {
 		if p.hasPod(worker) && worker.isDraining() {
-			continueExit(p, worker)
+			exit := worker.plannedExit()
+			if removal := endExit(p.basis(), worker, exit); removal != nil {
+				p.Delete = append(p.Delete, *removal)
+				continue
+			}
+			p.Ask.addDrain(worker.UID, exit.Until)
+			p.wakeIn(exit.Until.Sub(p.now))
 		}
 	}
 }
@@ -51,14 +60,14 @@ func resizeGroup(p *planner, m *members, rolling bool) {
 	}
 	fillSlots(p, m, change.Create, change.Broken)
 	for _, slot := range change.Broken {
-		deleteBroken(p, m.bySlot[slot.Index])
+		p.Delete = append(p.Delete, removeBroken(p.basis(), m.bySlot[slot.Index]))
 	}
 	retireWorkers(p, m, change.Retire)
-	takeBackWorkers(p, m, change.Given)
+	p.Delete = append(p.Delete, takeBackWorkers(p.basis(), m, p.Sizes[m.group.Name], change.Given)...)
 	for _, slot := range change.Surplus {
 		beginExit(p, m.bySlot[slot.Index], why)
 	}
-	releaseClaims(p, m, change.Create)
+	p.Release = append(p.Release, unneededClaims(p.basis(), m, p.wantedReplicas(m.group), change.Create)...)
 }
 
 // isAnswerNeeded reports whether Ray has yet to say which workers are idle before some are
@@ -116,12 +125,11 @@ func roomLeft(planned []GroupCreation) int {
 	return room
 }
 
-// deleteBroken deletes a worker that ended, or one of a replica that can never be whole again.
-func deleteBroken(p *planner, worker Pod) {
+// removeBroken returns the removal of a worker that ended, or of one of a replica that can never be whole again.
+func removeBroken(b basis, worker Pod) Removal {
 	if !worker.hasFinished() {
-		p.Delete = append(p.Delete, Removal{Pod: worker, Why: "its replica is broken"})
-		return
+		return Removal{Pod: worker, Why: "its replica is broken"}
 	}
-	event := telemetry.Event{Finding: reason.WorkerFailed.Of(worker.Name, explainEnd(p.situation, worker)), Related: worker.Pod, Action: "Replace", Warning: true}
-	p.Delete = append(p.Delete, Removal{Pod: worker, Why: "it has finished", Event: &event})
+	event := telemetry.Event{Finding: reason.WorkerFailed.Of(worker.Name, explainEnd(b.situation, worker)), Related: worker.Pod, Action: "Replace", Warning: true}
+	return Removal{Pod: worker, Why: "it has finished", Event: &event}
 }

@@ -151,15 +151,15 @@ func heldOf(b basis, group *v1beta1.WorkerGroup, size Size) RecordedSize {
 
 // recordFacts plans to record what must be kept of groups, rules and the idle policy, where the record differs and a new
 // head's does not come anyway.
-func recordFacts(p *planner) {
-	same := maps.EqualFunc(p.Scaled, p.seen.Record.Scaled, slices.Equal[RecordedSize]) && p.Roll == p.seen.Record.Roll &&
-		slices.Equal(p.Accepted, p.seen.Record.Accepted) && p.Policy == p.seen.Record.Policy
+func (p *Plan) recordFacts(was Record) {
+	same := maps.EqualFunc(p.Scaled, was.Scaled, slices.Equal[RecordedSize]) && p.Roll == was.Roll &&
+		slices.Equal(p.Accepted, was.Accepted) && p.Policy == was.Policy
 	switch {
 	case p.Record != nil:
 		p.Record.Scaled, p.Record.Roll = p.Scaled, p.Roll
 		p.Record.Accepted, p.Record.Policy = p.Accepted, p.Policy
 	case !same && !p.NoteHead:
-		record := p.seen.Record
+		record := was
 		record.Scaled, record.Roll = p.Scaled, p.Roll
 		record.Accepted, record.Policy = p.Accepted, p.Policy
 		p.Record = &record

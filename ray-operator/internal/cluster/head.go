@@ -33,46 +33,39 @@ func planHead(p *planner) {
 		}
 		return
 	}
-	p.Head, p.NoteHead = joinGang(p.situation, p.Sizes, p.site.HeadPod(p.cluster, p.Epoch)), !isRecordSpared(p)
+	p.Head, p.NoteHead = joinGang(p.situation, p.Sizes, p.site.HeadPod(p.cluster, p.Epoch)), !isRecordSpared(b, &p.Plan)
 	if isStoreEncrypted(p.basis()) {
 		pod.EncryptStore(p.Head, p.cluster)
 	}
 }
 
-// withdrawHead deletes a head that ended because its Redis is away: the kubelet's back-off would keep it from coming
-// back when the Redis does. Workers stay. One that runs again is left alone: it waits for its Redis for a minute by
-// itself.
-func withdrawHead(p *planner) {
-	verdict, known := storeOf(p.basis()).Verdict()
+// withdrawHead returns the removal of a head that ended because its Redis is away, nil for none: the kubelet's back-off
+// would keep it from coming back when the Redis does. Workers stay. One that runs again is left alone: it waits for its
+// Redis for a minute by itself.
+func withdrawHead(b basis) *Removal {
+	verdict, known := storeOf(b).Verdict()
 	away := known && !verdict.Admitted && verdict.Finding.Code != reason.StoreSlow.Code
-	if !away || p.head == nil || p.head.isTerminating() || !p.head.isHalted() {
-		return
+	if !away || b.head == nil || b.head.isTerminating() || !b.head.isHalted() {
+		return nil
 	}
-	event := telemetry.Event{Finding: reason.HeadWithdrawn.Of(p.head.Name, verdict.Finding.Code), Action: "Recover", Warning: true}
-	p.Delete = append(p.Delete, Removal{Pod: *p.head, GraceSeconds: grace(lostGrace), Why: "its control store is away", Event: &event})
-}
-
-// planRecord plans to record the head's UID where the record lacks it.
-func planRecord(p *planner) {
-	if p.head != nil && (p.seen.RecordMissing || p.seen.Record.HeadUID == "" || p.Record != nil) {
-		p.NoteHead = !isRecordSpared(p)
-	}
+	event := telemetry.Event{Finding: reason.HeadWithdrawn.Of(b.head.Name, verdict.Finding.Code), Action: "Recover", Warning: true}
+	return &Removal{Pod: *b.head, GraceSeconds: grace(lostGrace), Why: "its control store is away", Event: &event}
 }
 
 // isRecordSpared reports whether a cluster that has no record needs none: in its first epoch, with nothing to be kept
 // that neither the status nor the pods tell. The status has the UID of the first head, and before there is one,
 // workers tell that there was a head. An annotation that is wrong is not spared, as the status that contradicts it may
 // go.
-func isRecordSpared(p *planner) bool {
-	_, annotated := p.cluster.Annotations[v1beta1.AnnotationRecord]
-	if !p.seen.RecordMissing || annotated || p.Record != nil || p.Epoch > 1 || p.Failures > 0 {
+func isRecordSpared(b basis, p *Plan) bool {
+	_, annotated := b.cluster.Annotations[v1beta1.AnnotationRecord]
+	if !b.seen.RecordMissing || annotated || p.Record != nil || p.Epoch > 1 || p.Failures > 0 {
 		return false
 	}
-	if p.hasStore() || isAutoscaled(p.cluster) || len(p.Scaled) > 0 || len(p.Accepted) > 0 || p.Roll != (Roll{}) || p.Policy != (SeenPolicy{}) {
+	if b.hasStore() || isAutoscaled(b.cluster) || len(p.Scaled) > 0 || len(p.Accepted) > 0 || p.Roll != (Roll{}) || p.Policy != (SeenPolicy{}) {
 		return false
 	}
 	witnesses := func(group v1beta1.WorkerGroup) bool { return p.wantedReplicas(&group) > 0 }
-	return slices.ContainsFunc(p.cluster.Spec.WorkerGroups, witnesses)
+	return slices.ContainsFunc(b.cluster.Spec.WorkerGroups, witnesses)
 }
 
 // hasReadyHead reports whether there is a head that can be asked for something.

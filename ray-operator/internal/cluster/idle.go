@@ -22,48 +22,71 @@ func resumption(cluster *v1beta1.ComputeCluster) string {
 	return hash
 }
 
-// seePolicy notes an idle policy that is younger than the cluster, so that the time before it acts begins no sooner than
-// with the policy. One of a spec that was never edited is as old as the cluster.
-func seePolicy(p *planner) {
-	policy, was := p.cluster.Spec.IdlePolicy, p.seen.Record.Policy
-	if policy == nil || was.Hash == "" && p.cluster.Generation <= 1 {
-		return
+// policyOf returns the idle policy as the record must have it where it is younger than the cluster, so that the time before
+// it acts begins no sooner than with the policy. One of a spec that was never edited is as old as the cluster.
+func policyOf(b basis) SeenPolicy {
+	policy, was := b.cluster.Spec.IdlePolicy, b.seen.Record.Policy
+	if policy == nil || was.Hash == "" && b.cluster.Generation <= 1 {
+		return SeenPolicy{}
 	}
-	hash, _ := naming.ObjectHash(policy) // numbers and texts always marshal
-	p.Policy = was
-	if hash != was.Hash && p.seen.Record.Suspended.Cause == "" { // an edit that wakes the cluster is seen when it is awake
-		p.Policy = SeenPolicy{Hash: hash, Since: p.now.Unix()}
+	hash, _ := naming.ObjectHash(policy)                         // numbers and texts always marshal
+	if hash != was.Hash && b.seen.Record.Suspended.Cause == "" { // an edit that wakes the cluster is seen when it is awake
+		return SeenPolicy{Hash: hash, Since: b.now.Unix()}
 	}
+	return was
 }
 
-// checkIdle reports whether nobody has used the cluster for as long as its policy says, by an
+// idleness is what is known of how a cluster is used.
+type idleness struct {
+	// isAsked: the head must be asked for it, and isHeld: a job waits for the cluster, whose end wakes nobody here.
+	isAsked, isHeld bool
+	// since is since when nobody uses the cluster, at when its policy acts, later where isKept. Zero where that is not known.
+	since, at time.Time
+	isKept    bool
+	// isOver: nobody has used the cluster for as long as its policy says.
+	isOver bool
+}
+
+// checkIdle returns whether nobody has used the cluster for as long as its policy says, by an
 // answer of the head that is fresh; and else when that will be so. A policy that changed counts
 // from then. A job that waits for the cluster uses it, though Ray does not know yet.
-func checkIdle(p *planner) bool {
-	policy := p.cluster.Spec.IdlePolicy
-	if policy == nil || p.head == nil || !p.head.isReady() {
-		return false
+func checkIdle(b basis, noted SeenPolicy) idleness {
+	policy := b.cluster.Spec.IdlePolicy
+	switch {
+	case policy == nil || b.head == nil || !b.head.isReady():
+		return idleness{}
+	case b.seen.Wanted != "":
+		return idleness{isAsked: true, isHeld: true}
+	case !b.seen.Ray.isFresh(b.now) || b.seen.Ray.IdleSince.IsZero() || b.now.Sub(b.seen.Ray.UseAt) > freshFor:
+		return idleness{isAsked: true}
+	}
+	idle := idleness{isAsked: true, since: idleStart(b)}
+	idle.at = idle.since
+	if since := time.Unix(noted.Since, 0); since.After(idle.at) {
+		idle.at = since
+	}
+	idle.at = idle.at.Add(time.Duration(policy.AfterSeconds) * time.Second)
+	if kept := keptUntil(b.cluster, b.now); kept.After(idle.at) && policy.Action != v1beta1.IdleNone {
+		idle.at, idle.isKept = kept, true
+	}
+	idle.isOver = !idle.at.After(b.now)
+	return idle
+}
+
+// takeIdle plans what follows of how the cluster is used: what the head is asked, what is told, and when to look again.
+func (p *Plan) takeIdle(idle idleness, now time.Time) {
+	if !idle.isAsked {
+		return
 	}
 	p.Ask.askEvery(askIdle)
 	p.Ask.Use = true
-	if p.seen.Wanted != "" {
-		p.wakeIn(reconcile.Recheck) // the end of a job wakes nobody here
-		return false
+	switch {
+	case idle.isHeld:
+		p.wakeIn(reconcile.Recheck)
+	case !idle.at.IsZero():
+		p.IdleSince, p.IdleAt, p.IdleKept = idle.since, idle.at, p.IdleKept || idle.isKept
+		p.wakeIn(idle.at.Sub(now))
 	}
-	if !p.seen.Ray.isFresh(p.now) || p.seen.Ray.IdleSince.IsZero() || p.now.Sub(p.seen.Ray.UseAt) > freshFor {
-		return false
-	}
-	p.IdleSince = idleStart(p.basis())
-	p.IdleAt = p.IdleSince
-	if since := time.Unix(p.Policy.Since, 0); since.After(p.IdleAt) {
-		p.IdleAt = since
-	}
-	p.IdleAt = p.IdleAt.Add(time.Duration(policy.AfterSeconds) * time.Second)
-	if kept := keptUntil(p.cluster, p.now); kept.After(p.IdleAt) && policy.Action != v1beta1.IdleNone {
-		p.IdleAt, p.IdleKept = kept, true
-	}
-	p.wakeIn(p.IdleAt.Sub(p.now))
-	return !p.IdleAt.After(p.now)
 }
 
 // keptUntil returns before when the idle policy must not act, zero where nobody asked for that, or for too long. Values
@@ -104,7 +127,11 @@ func idleStart(b basis) time.Time {
 
 // deleteIdleCluster deletes a cluster that its idle policy wants gone.
 func deleteIdleCluster(p *planner) bool {
-	if policy := p.cluster.Spec.IdlePolicy; policy == nil || policy.Action != v1beta1.IdleDelete || !checkIdle(p) {
+	if policy := p.cluster.Spec.IdlePolicy; policy == nil || policy.Action != v1beta1.IdleDelete {
+		return false
+	}
+	idle := checkIdle(p.basis(), p.Policy)
+	if p.takeIdle(idle, p.now); !idle.isOver {
 		return false
 	}
 	p.End = &telemetry.Event{Finding: reason.DeletedIdle.Of(reconcile.Stamp(p.IdleSince)), Action: "Delete"}

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -19,21 +20,14 @@ func (o observer) seeQueue(ctx context.Context, cluster *v1beta1.ComputeCluster,
 	return err
 }
 
-// planQueue plans what the cluster's place in a queue means for it.
-func planQueue(p *planner, wants bool) {
-	now := kueue.State{Wants: wants, Runs: len(p.seen.Pods) > 0, Ready: hasStartedUp(p.basis(), p.Sizes)}
-	p.Queue = kueue.Decide(p.seen.Queue, now, metav1.NewTime(p.now))
-	if p.seen.Queue.Problem != "" || p.seen.Queue.Rides && p.Queue.Held {
-		p.wakeIn(reconcile.Recheck) // no watch tells of what is missing
+// planQueue returns what the cluster's place in a queue means for it, and how soon to look again, 0 for never.
+func planQueue(b basis, sizes map[string]Size, wants bool) (answer kueue.Answer, wake time.Duration) {
+	now := kueue.State{Wants: wants, Runs: len(b.seen.Pods) > 0, Ready: hasStartedUp(b, sizes)}
+	answer = kueue.Decide(b.seen.Queue, now, metav1.NewTime(b.now))
+	if b.seen.Queue.Problem != "" || b.seen.Queue.Rides && answer.Held {
+		wake = reconcile.Recheck // no watch tells of what is missing
 	}
-}
-
-// yieldQuota deletes the pods of a stalled cluster that the queue does not admit. What runs is kept while that is
-// admitted.
-func yieldQuota(p *planner) {
-	if planQueue(p, false); p.Queue.Held {
-		deletePods(p, "the queue does not admit the cluster")
-	}
+	return answer, wake
 }
 
 // limitToQuota returns the size of a group as far as the queue has given it quota: a size that was kept may be above

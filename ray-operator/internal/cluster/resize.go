@@ -3,6 +3,7 @@ package cluster
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
@@ -27,26 +28,41 @@ type Adopting struct {
 // resizeWorkers makes workers larger in place, where CPU and memory of their group's size is all
 // that changed: Kubernetes first, then Ray, and then they count as up to date. They are
 // never made smaller so: what runs on them may need what it was promised.
-func resizeWorkers(p *planner) {
-	defer func() {
-		if len(p.Resize) > 0 {
-			p.wakeIn(reconcile.Recheck) // in case that it is refused
-		}
-	}()
-	for _, worker := range p.seen.Pods {
-		if !p.hasPod(worker) || !worker.isStaying() || !p.intents.canGrow(worker) {
+func resizeWorkers(b basis) resizes {
+	changes := resizes{tell: map[types.UID]map[string]float64{}}
+	for _, worker := range b.seen.Pods {
+		if !b.hasPod(worker) || !worker.isStaying() || !b.intents.canGrow(worker) {
 			continue
 		}
-		wanted, actual := p.intents.resourcesOf(worker.At.Group), diagnose.RayStatus(worker.Pod).Resources
+		wanted, actual := b.intents.resourcesOf(worker.At.Group), diagnose.RayStatus(worker.Pod).Resources
 		switch {
 		case !equality.Semantic.DeepEqual(pod.Ray(worker.Pod).Resources, wanted):
-			p.Resize = append(p.Resize, Resizing{Pod: worker, Resources: wanted})
+			changes.write = append(changes.write, Resizing{Pod: worker, Resources: wanted})
 		case actual == nil || !equality.Semantic.DeepEqual(*actual, wanted) || isResizing(worker):
-		case !nodes.Has(p.seen.Ray.Nodes[worker.UID].Total, pod.RayAmounts(p.cluster, worker.Pod)):
-			p.Ask.addResize(worker.UID, pod.RayAmounts(p.cluster, worker.Pod))
+		case !nodes.Has(b.seen.Ray.Nodes[worker.UID].Total, pod.RayAmounts(b.cluster, worker.Pod)):
+			changes.tell[worker.UID] = pod.RayAmounts(b.cluster, worker.Pod)
 		default:
-			p.Adopt = append(p.Adopt, Adopting{Pod: worker, Intent: p.intents.intentOf(worker.At.Group)})
+			changes.adopt = append(changes.adopt, Adopting{Pod: worker, Intent: b.intents.intentOf(worker.At.Group)})
 		}
+	}
+	return changes
+}
+
+// resizes are the workers that Kubernetes, Ray and the operator have yet to know as larger.
+type resizes struct {
+	write []Resizing
+	tell  map[types.UID]map[string]float64 // by pod, what Ray must be told that it has
+	adopt []Adopting
+}
+
+// takeResizes plans what must be done about workers that become larger.
+func (p *Plan) takeResizes(changes resizes) {
+	p.Resize, p.Adopt = changes.write, changes.adopt
+	for worker, amounts := range changes.tell {
+		p.Ask.addResize(worker, amounts)
+	}
+	if len(p.Resize) > 0 {
+		p.wakeIn(reconcile.Recheck) // in case that it is refused
 	}
 }
 

@@ -52,24 +52,19 @@ func isRolled(b basis, group string) bool {
 
 // canKeepRoll reports whether the record can say what is rolled before the first worker goes. One that is only written
 // once the head is known comes too late.
-func canKeepRoll(p *planner) bool {
-	noted := !p.seen.RecordMissing && p.seen.Record.HeadUID != ""
-	return !isAutoscaled(p.cluster) || noted || p.Record != nil || p.Roll.Group != ""
+func canKeepRoll(b basis, roll Roll) bool {
+	noted := !b.seen.RecordMissing && b.seen.Record.HeadUID != ""
+	return !isAutoscaled(b.cluster) || noted || b.records || roll.Group != ""
 }
 
-// beginRoll fixes the size of an autoscaled group that is rolled from now on. The record says so before the first
-// worker goes.
-func beginRoll(p *planner, m *members) {
-	if m == nil || !isAutoscaled(p.cluster) {
-		return
-	}
-	size := p.Sizes[m.group.Name]
+// rolledSize returns the size of an autoscaled group that is rolled from now on, which is fixed then. The record says so
+// before the first worker goes.
+func rolledSize(m *members, size Size) Size {
 	if !size.Rolled {
 		size.Replicas = min(size.Replicas+len(m.exiting), boundsOf(m.group).Max)
 		size.Rolled, size.Reason = true, rollReason
-		p.Sizes[m.group.Name] = size
 	}
-	p.Roll = Roll{Group: m.group.Name, Size: size.Replicas}
+	return size
 }
 
 // paceOf returns how fast a group is rolled. With autoscaling, what is there beyond its size stays within its maximum

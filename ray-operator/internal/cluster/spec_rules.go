@@ -12,29 +12,34 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
-// checkRules applies the rules to the spec, and returns what stalls the cluster. What an earlier operator accepted
+// verdictOfRules is what the rules mean for a cluster.
+type verdictOfRules struct {
+	// invalid is what stalls the cluster, refused what an earlier operator accepted, by which rules in order. Nil for nothing.
+	invalid, refused *reason.Finding
+	accepted         []string
+}
+
+// checkRules applies the rules to the spec. What an earlier operator accepted
 // does not: a newer one with stricter rules goes on with the cluster, and says what it refuses. Nor does anything keep
 // a cluster from being suspended.
-func checkRules(p *planner) *reason.Finding {
-	findings := validate.Cluster(p.cluster)
+func checkRules(b basis) verdictOfRules {
+	findings := validate.Cluster(b.cluster)
 	if len(findings) == 0 {
-		return nil
+		return verdictOfRules{}
 	}
 	broken := rulesOf(findings)
 	text := findings.ErrorList().ToAggregate().Error()
-	accepted := p.seen.Record.Accepted
-	if wasAccepted(p.cluster) {
+	accepted := b.seen.Record.Accepted
+	if wasAccepted(b.cluster) {
 		accepted = broken
 	}
 	isNew := func(rule string) bool { return !slices.Contains(accepted, rule) }
-	if slices.ContainsFunc(broken, isNew) && !ptr.Deref(p.cluster.Spec.Suspend, false) {
+	if slices.ContainsFunc(broken, isNew) && !ptr.Deref(b.cluster.Spec.Suspend, false) {
 		finding := reason.InvalidSpec.Of(text)
-		return &finding
+		return verdictOfRules{invalid: &finding}
 	}
-	p.Accepted = slices.DeleteFunc(broken, isNew)
 	finding := reason.SpecRefused.Of(text)
-	p.Refused = &finding
-	return nil
+	return verdictOfRules{refused: &finding, accepted: slices.DeleteFunc(broken, isNew)}
 }
 
 // rulesOf returns the IDs of the rules that are broken, each once, in order.

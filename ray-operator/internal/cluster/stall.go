@@ -7,24 +7,24 @@ import (
 )
 
 // findStall returns what keeps the whole cluster from being worked on.
-func findStall(p *planner) *reason.Finding {
-	if invalid := checkRules(p); invalid != nil {
-		return invalid
+func findStall(b basis, rules verdictOfRules) *reason.Finding {
+	if rules.invalid != nil {
+		return rules.invalid
 	}
 	var finding reason.Finding
 	switch {
-	case naming.EncryptionRequired(p.cluster) && p.site.Image.Image == "":
+	case naming.EncryptionRequired(b.cluster) && b.site.Image.Image == "":
 		finding = reason.InvalidSpec.Of("network.encryption needs programs of the operator's image, and the operator was started without --autoscaler-image")
-	case isStoreEncrypted(p.basis()) && p.site.Image.Image == "":
+	case isStoreEncrypted(b) && b.site.Image.Image == "":
 		finding = reason.InvalidSpec.Of("the managed Redis speaks TLS, for which it needs a program of the operator's image, and the operator was started without --autoscaler-image")
-	case p.seen.RecordError != nil:
-		finding = reason.RecordDamaged.Of(p.seen.RecordError.Error())
-	case p.seen.Token.Presence == reconcile.Foreign:
-		finding = reason.NameConflict.Of("Secret " + naming.TokenSecret(p.cluster.Name))
-	case p.seen.Authority == reconcile.Foreign:
-		finding = reason.NameConflict.Of("Secret " + naming.AuthoritySecret(p.cluster.Name))
+	case b.seen.RecordError != nil:
+		finding = reason.RecordDamaged.Of(b.seen.RecordError.Error())
+	case b.seen.Token.Presence == reconcile.Foreign:
+		finding = reason.NameConflict.Of("Secret " + naming.TokenSecret(b.cluster.Name))
+	case b.seen.Authority == reconcile.Foreign:
+		finding = reason.NameConflict.Of("Secret " + naming.AuthoritySecret(b.cluster.Name))
 	default:
-		return findForeignFixture(p.basis())
+		return findForeignFixture(b)
 	}
 	return &finding
 }

@@ -65,11 +65,10 @@ func storeOf(b basis) *store.Situation {
 	return of
 }
 
-// noteStoreKeys plans a note that the cluster has keys in a Redis of its user's, before that is asked for the first
-// time: a Redis that admits a head is marked as the cluster's, though the head may never come.
-func noteStoreKeys(p *planner) {
-	given := p.hasStore() && p.cluster.Spec.ControlStore.Redis != nil
-	p.Note = given && p.head == nil && !p.seen.Store.Noted && !p.ForgetStore && p.End == nil
+// needsNote reports whether it must be noted that the cluster has keys in a Redis of its user's, before that is asked for
+// the first time: a Redis that admits a head is marked as the cluster's, though the head may never come.
+func needsNote(b basis) bool {
+	return b.hasStore() && b.cluster.Spec.ControlStore.Redis != nil && b.head == nil && !b.seen.Store.Noted
 }
 
 // planStoreClaim plans the claim of a store.

@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"time"
+
 	"k8s.io/utils/ptr"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
@@ -11,7 +13,22 @@ import (
 // suspendCluster removes the pods where the spec or the idle policy wants none, and reports
 // whether that is so.
 func suspendCluster(p *planner) bool {
-	wanted := chooseSuspension(p)
+	b := p.basis()
+	wanted, isOpen := ownSuspension(b)
+	if isOpen {
+		idle := checkIdle(b, p.Policy)
+		p.takeIdle(idle, p.now)
+		if idle.isOver && p.cluster.Spec.IdlePolicy.Action == v1beta1.IdleSuspend {
+			wanted = idleSuspension(b)
+			wanted.Since = idle.since.Unix()
+		}
+	}
+	var wake time.Duration
+	p.Queue, wake = planQueue(b, p.Sizes, wanted.Cause == "")
+	p.wakeIn(wake)
+	if wanted.Cause == "" && p.Queue.Held { // the queue gets the room of a cluster back that does not want it
+		wanted = Suspension{Cause: suspendedQueued}
+	}
 	if wanted.Cause == "" {
 		return false
 	}
@@ -24,48 +41,38 @@ func suspendCluster(p *planner) bool {
 	if wanted.Cause == suspendedIdle && p.Record != nil {
 		p.Began = &telemetry.Event{Finding: reason.SuspendedIdle.Of(wanted.idleSince()), Action: "Suspend"}
 	}
-	deletePods(p, "the cluster is suspended")
+	p.Delete = append(p.Delete, removeAll(p.seen.Pods, "the cluster is suspended")...)
 	p.ForgetStore = true
 	planFixtures(p)
 	planGang(p)
 	return true
 }
 
-// deletePods plans the deletion of all pods.
-func deletePods(p *planner, why string) {
-	for _, pod := range p.seen.Pods {
+// removeAll returns the removals of all pods.
+func removeAll(pods []Pod, why string) (removals []Removal) {
+	for _, pod := range pods {
 		if !pod.isTerminating() {
-			p.Delete = append(p.Delete, Removal{Pod: pod, GraceSeconds: grace(lostGrace), Why: why})
+			removals = append(removals, Removal{Pod: pod, GraceSeconds: grace(lostGrace), Why: why})
 		}
 	}
+	return removals
 }
 
-// chooseSuspension returns why the cluster must have no pods, zero where it may: its own reasons come before the
-// queue, which gets the room of a cluster back that does not want it.
-func chooseSuspension(p *planner) Suspension {
-	own := ownSuspension(p)
-	planQueue(p, own.Cause == "")
-	if own.Cause == "" && p.Queue.Held {
-		return Suspension{Cause: suspendedQueued}
-	}
-	return own
-}
-
-// ownSuspension returns why the cluster must have no pods whatever the queue says.
-func ownSuspension(p *planner) Suspension {
-	was := p.seen.Record.Suspended
-	now := Suspension{Cause: suspendedIdle, Generation: p.cluster.Generation, Resume: resumption(p.cluster)}
+// ownSuspension returns why the cluster must have no pods whatever the queue says. It is open where that depends on the idle
+// policy.
+func ownSuspension(b basis) (own Suspension, isOpen bool) {
+	was, now := b.seen.Record.Suspended, idleSuspension(b)
 	switch {
-	case ptr.Deref(p.cluster.Spec.Suspend, false):
-		return Suspension{Cause: suspendedBySpec}
-	case was.Cause == now.Cause && was.Generation == now.Generation && was.Resume == now.Resume && p.seen.Wanted == "":
-		return was
-	case was.Cause != "": // something changed that wakes it
-		return Suspension{}
-	case checkIdle(p) && p.cluster.Spec.IdlePolicy.Action == v1beta1.IdleSuspend:
-		now.Since = p.IdleSince.Unix()
-		return now
-	default:
-		return Suspension{}
+	case ptr.Deref(b.cluster.Spec.Suspend, false):
+		return Suspension{Cause: suspendedBySpec}, false
+	case was.Cause == now.Cause && was.Generation == now.Generation && was.Resume == now.Resume && b.seen.Wanted == "":
+		return was, false
+	default: // where it was suspended, something changed that wakes it
+		return Suspension{}, was.Cause == ""
 	}
+}
+
+// idleSuspension returns the suspension of a cluster that nobody uses.
+func idleSuspension(b basis) Suspension {
+	return Suspension{Cause: suspendedIdle, Generation: b.cluster.Generation, Resume: resumption(b.cluster)}
 }

@@ -204,23 +204,23 @@ func usersToken(err error, secret *corev1.Secret) (Token, error) {
 
 // planToken plans the token's Secret. A living head has read its token, so a new one would only keep new pods out:
 // none is made then.
-func planToken(p *planner) {
-	own := ownSecret(p.cluster)
+func planToken(b basis, isHeld bool) (plan secretPlan) {
+	own := ownSecret(b.cluster)
 	if own != "" {
-		p.wakeIn(tokenLook)
+		plan.wake = tokenLook
 	}
 	var missing reason.Finding
 	switch {
-	case !pod.TokenRequired(p.cluster), p.seen.Token.Presence == reconcile.Ours:
-		return
+	case !pod.TokenRequired(b.cluster), b.seen.Token.Presence == reconcile.Ours:
+		return plan
 	case own != "":
-		missing = reason.TokenSecretInvalid.Of(own, p.seen.Token.Lacking)
-	case p.head != nil:
-		missing = reason.TokenMissing.Of(naming.TokenSecret(p.cluster.Name))
+		missing = reason.TokenSecretInvalid.Of(own, b.seen.Token.Lacking)
+	case b.head != nil:
+		missing = reason.TokenMissing.Of(naming.TokenSecret(b.cluster.Name))
 	default:
-		p.Token = p.Held == nil && storeOf(p.basis()).Obstacle() == nil // it goes with the first pod
-		return
+		plan.isMade = !isHeld && storeOf(b).Obstacle() == nil // it goes with the first pod
+		return plan
 	}
-	p.Held = &missing
-	p.wakeIn(reconcile.Recheck)
+	plan.missing = &missing
+	return plan
 }
