@@ -80,7 +80,7 @@ func TestService_OfHTTPSIsHealthyByItsProxies(t *testing.T) {
 		s.turns(t, func(spec *v1beta1.ClusterServiceSpec) { spec.ServeConfig = secured("app:v1") })
 		cluster := s.seen.Clusters[1]
 		for _, pod := range cluster.Pods {
-			probe := proxiesOf(s.read()).probeOf(cluster, pod)
+			probe := s.proxies().probeOf(cluster, pod)
 			reply := cluster.Answer.Probes[probe]
 			reply.OK, reply.Times, reply.Why = answers, failing, "connection refused"
 			cluster.Answer.Probes[probe] = reply

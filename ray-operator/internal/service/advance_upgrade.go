@@ -24,7 +24,7 @@ func advance(a assessed) advanced {
 		t.moveVersions()
 	}
 	if ownsClusters(t.service) {
-		lags := isGatewayBehind(t.view, nil)
+		lags := isGatewayLagging(t.view)
 		t.record.holdRetiring(lags, t.now)
 		if lags && slices.ContainsFunc(t.record.Retiring, func(retired Retired) bool { return !retired.Unused }) {
 			t.wakeIn(routeWait)
@@ -34,7 +34,12 @@ func advance(a assessed) advanced {
 	if t.service.DeletionTimestamp == nil {
 		t.record.Routed = gatewayOf(t.service) != nil || t.seen.RouteRefused != nil || seenRoute(t.seen) != nil
 	}
-	return advanced{view: t.view, decision: t.decision, assessment: t.assessment}
+	return newAdvanced(t.view, t.decision, t.assessment)
+}
+
+func newAdvanced(v view, d decision, versions assessment) advanced {
+	states := v.states()
+	return advanced{view: v, decision: d, assessment: versions, states: states, proxies: proxiesOf(v, states)}
 }
 
 // moveVersions takes the next step with the versions that there are.
@@ -141,7 +146,7 @@ func (t *step) moveUpgrade() {
 	if candidate == nil || record.Shift.Proven && isUnheard(candidate.cluster, t.candidate) || isUncounted(t.view, t.active) {
 		return
 	}
-	lags := isGatewayBehind(t.view, nil)
+	lags := isGatewayLagging(t.view)
 	if lags {
 		t.wakeIn(routeWait)
 	} else {

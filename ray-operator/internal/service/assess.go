@@ -62,7 +62,8 @@ func assess(f followed) assessed {
 
 // assessVersions judges the versions of a record.
 func assessVersions(v view) assessment {
-	states, p := v.states(), proxiesOf(v)
+	states := v.states()
+	p := proxiesOf(v, states)
 	versions := assessment{active: assessVersion(v, p, states.active, states.active.Good != "")}
 	if states.candidate != nil {
 		versions.candidate = assessVersion(v, p, *states.candidate, v.record.Shift.Proven)

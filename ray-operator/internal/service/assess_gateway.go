@@ -1,7 +1,6 @@
 package service
 
 import (
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -111,17 +110,27 @@ func isRouteTaken(service *v1beta1.ClusterService, seen *Seen) bool {
 	return taken
 }
 
-// isGatewayBehind reports whether requests come by way of a gateway that does not divide them yet as it is
-// decided, so that nothing may go on that leans on it. What nobody can see may be so.
-func isGatewayBehind(v view, strand []*corev1.Pod) bool {
+// isGatewayBehind reports whether requests come by way of a gateway that does not divide them yet as it is decided, with a
+// route as it is wanted and the candidate's share there. Nothing may go on then that leans on it. What nobody can see may be
+// so.
+func isGatewayBehind(v view, wanted *gatewayv1.HTTPRoute, weight int32) bool {
 	if gatewayOf(v.service) == nil || v.service.DeletionTimestamp != nil || ptr.Deref(v.service.Spec.Suspend, false) {
 		return false
 	}
 	if v.seen.RouteRefused != nil {
 		return true
 	}
-	route, weight := seenRoute(v.seen), candidateWeight(v, strand)
+	route := seenRoute(v.seen)
 	taken, amiss := judgeRoute(v.service, route)
 	divides := v.record.Candidate == nil || int(weight) == v.record.Shift.Traffic
-	return taken && (amiss != nil || !holdsRoute(route, wantedRoute(v, weight)) || !divides)
+	return taken && (amiss != nil || !holdsRoute(route, wanted) || !divides)
+}
+
+// isGatewayLagging is isGatewayBehind by the record of a view, with the pods that are led now.
+func isGatewayLagging(v view) bool {
+	if gatewayOf(v.service) == nil {
+		return false
+	}
+	weight := candidateWeight(v, nil)
+	return isGatewayBehind(v, wantedRoute(v, weight), weight)
 }

@@ -81,7 +81,7 @@ func TestWhyAHeadIsSilent(t *testing.T) {
 		cluster.Answer = services.Answer{Failure: headclient.Unavailable, Err: errors.New("connection refused"), FailingSince: at().Add(-silentAfter)}
 		cluster.Head.Status.Conditions[0].Status = c.ready
 		cluster.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionReady, Status: metav1.ConditionFalse, Reason: c.told, Message: "told", ObservedGeneration: 1}}
-		health := judgeVersion(s.read(), proxiesOf(s.read()), cluster, expected{revision: s.seen.Revisions[s.seen.Record.Candidate.Revision], requires: wished})
+		health := judgeVersion(s.read(), s.proxies(), cluster, expected{revision: s.seen.Revisions[s.seen.Record.Candidate.Revision], requires: wished})
 		if health.Finding.Code != c.cause || !health.Silent {
 			t.Errorf("%s: %s: %s", c.name, health.Finding.Code, health.Finding.Text)
 		}

@@ -37,8 +37,7 @@ type probes struct {
 }
 
 // probesOf returns the questions to the proxies of a service.
-func probesOf(v view, sleeps bool) probes {
-	states := v.states()
+func probesOf(v view, states versionStates, sleeps bool) probes {
 	p := probes{path: idlePath, port: v.proxyPorts(v.record.Active).HTTP, isHTTPS: speaksHTTPS(states.active, v.target)}
 	if path := v.service.Spec.HealthPath; path != "" && !sleeps {
 		p.path = path

@@ -22,21 +22,21 @@ type proxies struct {
 	applications []string
 }
 
-// proxiesOf returns which pods of a service's clusters may take requests.
-func proxiesOf(v view) proxies {
+// proxiesOf returns which pods of a service's clusters may take requests, with the versions that it has.
+func proxiesOf(v view, states versionStates) proxies {
 	p := proxies{traffic: trafficOf(v.service, v.seen)}
 	if given := v.service.Spec.Service; given != nil {
 		p.onHead = given.HeadEndpoints
 	}
-	active := v.stateOf(v.record.Active)
+	active := states.active
 	if active.Renewing != "" && active.cluster != nil && !isRecreated(active.cluster.ComputeCluster) {
 		p.rolled = active.cluster
 	}
 	running := []Revision{active.revision, v.find(active.Good)}
 	canSleep := v.target.Config.CanSleep || active.revision.Config.CanSleep
-	if candidate := v.record.Candidate; candidate != nil {
-		running = append(running, v.find(candidate.Revision))
-		canSleep = canSleep || v.find(candidate.Revision).Config.CanSleep
+	if candidate := states.candidate; candidate != nil {
+		running = append(running, candidate.revision)
+		canSleep = canSleep || candidate.revision.Config.CanSleep
 	}
 	for _, revision := range running {
 		p.applications = append(p.applications, revision.applicationNames()...)
@@ -44,7 +44,7 @@ func proxiesOf(v view) proxies {
 	for _, cluster := range v.seen.Clusters {
 		canSleep = canSleep || p.sleepsOn(cluster)
 	}
-	p.probes = probesOf(v, canSleep)
+	p.probes = probesOf(v, states, canSleep)
 	return p
 }
 

@@ -21,11 +21,14 @@ type assessed struct {
 	assessment
 }
 
-// advanced is that with the record as it will be written.
+// advanced is that with the record as it will be written, the versions that it names, and which of their pods may take
+// requests.
 type advanced struct {
 	view
 	decision
 	assessment
+	states  versionStates
+	proxies proxies
 }
 
 // routed is that with the pods that get requests.

@@ -185,14 +185,20 @@ func (s *situation) read() view {
 	return view{service: s.service, seen: &s.seen, now: at(), record: s.seen.Record, revisions: revisions{known: s.seen.Revisions}}
 }
 
+// proxies are those that its stages ask.
+func (s *situation) proxies() proxies {
+	v := s.read()
+	return proxiesOf(v, v.states())
+}
+
 // advanced is what route takes of it, with versions of some health.
 func (s *situation) advanced(versions assessment) advanced {
-	return advanced{view: s.read(), assessment: versions}
+	return newAdvanced(s.read(), decision{}, versions)
 }
 
 // provisions is what provides for it, with versions of some health.
 func (s *situation) provisions(versions assessment) *provisioner {
-	return newProvisioner(routed{advanced: s.advanced(versions)})
+	return &provisioner{routed: routed{advanced: s.advanced(versions)}, closing: map[string]headclient.Closing{}}
 }
 
 func (s *situation) decide() Plan { return s.decideAt(at()) }

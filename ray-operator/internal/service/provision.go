@@ -33,15 +33,13 @@ type provision struct {
 type provisioner struct {
 	routed
 	provision
-	proxies proxies
-	states  versionStates
 	// closing are, by cluster, the jobs that close the connections that clients keep.
 	closing map[string]headclient.Closing
 }
 
 // provide chooses what must be done to clusters, heads and objects for what was decided. It is pure.
 func provide(r routed) provisioned {
-	v := newProvisioner(r)
+	v := &provisioner{routed: r, closing: map[string]headclient.Closing{}}
 	v.closeVersions()
 	switch r.course {
 	case courseServe:
@@ -65,10 +63,6 @@ func provide(r routed) provisioned {
 		v.fixObjects()
 	}
 	return provisioned{routed: r, provision: v.provision}
-}
-
-func newProvisioner(r routed) *provisioner {
-	return &provisioner{routed: r, proxies: proxiesOf(r.view), states: r.states(), closing: map[string]headclient.Closing{}}
 }
 
 // ensureCluster ensures that a version has its cluster as it must be, where the service has clusters of its own.

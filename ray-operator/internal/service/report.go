@@ -12,14 +12,13 @@ import (
 // reporter is a plan while it is told of.
 type reporter struct {
 	provisioned
-	states versionStates
-	plan   Plan
+	plan Plan
 	timer
 }
 
 // report puts together what was decided, and says how the service is. It is pure.
 func report(p provisioned) Plan {
-	r := &reporter{provisioned: p, states: p.states(), plan: Plan{
+	r := &reporter{provisioned: p, plan: Plan{
 		Keep: p.keep, Drop: p.drop, Finalizer: p.finalizer, Fixtures: p.fixtures,
 		Make: p.make, Change: p.change, Discard: p.discard,
 		Open: p.open, Close: p.close, Lead: p.lead, Strand: p.strand, Wants: p.wants,
@@ -110,7 +109,7 @@ func (r *reporter) reportVersions() {
 	r.describeVersions(a, c)
 	r.plan.Serving = record.Active.Good != "" && a+c > 0 && r.isUsable(c)
 	switch {
-	case r.plan.Serving && !isReached(r.service, r.seen.Clusters, proxiesOf(r.view).probes):
+	case r.plan.Serving && !isReached(r.service, r.seen.Clusters, r.proxies.probes):
 		r.plan.Serving = false
 		r.setPhase(v1beta1.PhaseStarting, reason.ServeProving.Of(r.states.active.clusterName))
 		r.wakeIn(reconcile.Recheck)

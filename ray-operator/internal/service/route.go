@@ -38,13 +38,11 @@ type routing struct {
 type router struct {
 	advanced
 	routing
-	proxies proxies
-	states  versionStates
 }
 
 // route chooses which pods get which requests. It is pure.
 func route(a advanced) routed {
-	r := &router{advanced: a, proxies: proxiesOf(a.view), states: a.states()}
+	r := &router{advanced: a}
 	switch a.course {
 	case courseServe:
 		r.choosePods()
@@ -54,7 +52,8 @@ func route(a advanced) routed {
 		r.leadPods(nil, nil)
 	}
 	r.weight = candidateWeight(a.view, r.strand)
-	r.route, r.behind = wantedRoute(a.view, r.weight), isGatewayBehind(a.view, r.strand)
+	r.route = wantedRoute(a.view, r.weight)
+	r.behind = isGatewayBehind(a.view, r.route, r.weight)
 	r.describeGateway()
 	if a.service.DeletionTimestamp == nil {
 		r.address = desired.ServeService(a.service, a.proxyPorts(a.record.Active))

@@ -71,8 +71,8 @@ func wantedRoute(v view, weight int32) *gatewayv1.HTTPRoute {
 	}
 	shares := []int32{100 - weight, weight}
 	var backends []desired.Backend
-	for i, version := range v.states().list() {
-		backends = append(backends, desired.Backend{Service: naming.ServeVersion(version.clusterName), Weight: shares[i]})
+	for i, version := range v.record.listVersions() {
+		backends = append(backends, desired.Backend{Service: naming.ServeVersion(clusterName(v.service, version.Cluster)), Weight: shares[i]})
 	}
 	return desired.ServeRoute(v.service, gateway, routePaths(v.record, v.revisions), backends...)
 }
@@ -100,14 +100,15 @@ func routePaths(record Record, known revisions) []string {
 // version has any that has no pod to lead to, as far as the other one has; and the candidate has none
 // before it was seen to answer through its Service: from then on gateways know its endpoints.
 func candidateWeight(v view, strand []*corev1.Pod) int32 {
-	states, traffic := v.states(), v.record.Shift.Traffic
-	if states.candidate == nil || traffic == 0 {
+	traffic := v.record.Shift.Traffic
+	if v.record.Candidate == nil || traffic == 0 {
 		return 0
 	}
+	states := v.states()
 	labels := trafficOf(v.service, v.seen)
 	mine, theirs := isLeadable(labels, states.active.cluster, strand), isLeadable(labels, states.candidate.cluster, strand)
 	switch {
-	case mine && !theirs, !hasEntered(proxiesOf(v).probes, seenRoute(v.seen), *states.candidate):
+	case mine && !theirs, !hasEntered(proxiesOf(v, states).probes, seenRoute(v.seen), *states.candidate):
 		return 0
 	case theirs && !mine:
 		return 100

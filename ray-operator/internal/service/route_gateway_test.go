@@ -162,7 +162,7 @@ func (s *situation) enters(t *testing.T) {
 	t.Helper()
 	cluster := s.seen.Clusters[2]
 	s.seen.Versions[naming.ServeVersion(cluster.Name)].Spec.ClusterIP = "10.1.2.3"
-	door, there := proxiesOf(s.read()).candidateDoor(cluster)
+	door, there := s.proxies().candidateDoor(cluster)
 	if !there {
 		t.Fatal("there is nothing to ask")
 	}

@@ -88,8 +88,13 @@ func (s versionStates) list() []versionState {
 func (v view) stateOf(version Version) versionState {
 	cluster := v.seen.findCluster(version.Cluster)
 	state := versionState{
-		Version: version, clusterName: clusterName(v.service, version.Cluster), cluster: cluster,
+		Version: version, cluster: cluster,
 		revision: v.find(version.Revision), configured: v.find(version.configuredRevision(cluster)), capacity: v.record.capacityOf(version),
+	}
+	if cluster != nil {
+		state.clusterName = cluster.Name
+	} else {
+		state.clusterName = clusterName(v.service, version.Cluster)
 	}
 	state.bounds = v.record.boundsOf(version, state.configured.Config)
 	return state
