@@ -15,7 +15,6 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/jobs"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -80,26 +79,14 @@ func judgeAttempt(v view) (result, bool) {
 			return result{}, false // its last lines are on their way
 		}
 		return judgeEnded(v, answer.Job), true
-	case v.hasSession():
-		if f, is := judgeRejected(answer, v.submissionID()); is {
-			return f, true
-		}
-	case v.seen.Heard && answer.Session.Name != "":
+	case v.hasSession() && answer.Foreign: // somebody else submitted it under its name
+		return result{Finding: reason.SubmissionForeign.Of(v.submissionID()), log: v1beta1.LogComplete}, true
+	case v.hasSession() && answer.Refused != "":
+		return result{Finding: reason.SubmissionRefused.Of(answer.Refused), log: v1beta1.LogComplete}, true
+	case !v.hasSession() && v.seen.Heard && answer.Session.Name != "":
 		return judgeLostHead(v.seen.Head, v.record.Bound, "another session answers at its address"), true
 	}
 	return judgeAbsent(v)
-}
-
-// judgeRejected returns the result of an attempt of an ID that Ray refused, or that somebody else submitted under its name.
-func judgeRejected(answer *jobs.Answer, id string) (result, bool) {
-	switch {
-	case answer.Foreign:
-		return result{Finding: reason.SubmissionForeign.Of(id), log: v1beta1.LogComplete}, true
-	case answer.Refused != "":
-		return result{Finding: reason.SubmissionRefused.Of(answer.Refused), log: v1beta1.LogComplete}, true
-	default:
-		return result{}, false
-	}
 }
 
 // judgeAbsent returns the result of an attempt whose cluster or head is gone, or does not know it.
