@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
+	"github.com/heliostat-dev/heliostat/ray-operator/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -117,7 +118,7 @@ func (c *chain) membersOf(cluster *v1beta1.ComputeCluster) []member {
 		if pod == nil || pod.Namespace != cluster.Namespace || !isOwnedBy(pod.OwnerReferences, cluster.UID) {
 			continue
 		}
-		if finding, found := waiting(pod, c.now); found {
+		if finding, found := diagnose.Pod(pod, nil, c.now); found {
 			epoch, _ := strconv.ParseInt(pod.Labels[v1beta1.LabelEpoch], 10, 64) // 0 without one
 			isHead := pod.Labels[v1beta1.LabelRole] == v1beta1.RoleHead
 			all = append(all, member{pod, isHead, pod.Labels[v1beta1.LabelGroup], epoch, finding})
@@ -164,7 +165,7 @@ func (c *chain) addPods(cluster *v1beta1.ComputeCluster, isReady bool) {
 		}
 		told[same] = true
 		message, remedy := reason.Split(finding.Code, finding.Text)
-		since := sinceOf(m.pod, c.now)
+		since := diagnose.Since(m.pod, c.now)
 		c.add(Cause{KindPod, m.pod.Namespace, m.pod.Name, cut(finding.Code), cut(message), cut(remedy), since})
 	}
 }
@@ -181,7 +182,7 @@ func countWorkers(all []member) map[string]int {
 }
 
 // better is what the cluster's status says of a pod, where it is certain that it speaks of this one and says no less:
-// the operator knows the pod's events too. So many workers of the group are not as they should be.
+// the operator knows the pod's events and its node too. So many workers of the group are not as they should be.
 func better(cluster *v1beta1.ComputeCluster, m member, count int) reason.Finding {
 	told, ok := toldOfGroup(cluster, m.group)
 	isCertain := count == 1

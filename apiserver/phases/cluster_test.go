@@ -46,7 +46,7 @@ var clusterPhases = map[string]struct {
 	},
 	"waits for the scheduler": {
 		clusterOf(headStarts), []*corev1.Pod{headOf("")},
-		"Accepted Done 0-2, HeadScheduled Current 2-? (Pod demo-head: is being scheduled), HeadReady Pending, WorkersReady Pending, Ready Pending",
+		"Accepted Done 0-2, HeadScheduled Current 2-? (Pod demo-head: cannot be scheduled: scheduler default-scheduler has not looked at it), HeadReady Pending, WorkersReady Pending, Ready Pending",
 	},
 	"waits for Ray": {
 		clusterOf(headStarts), []*corev1.Pod{headOf("node1")},
@@ -95,15 +95,15 @@ var clusterPhases = map[string]struct {
 		[]*corev1.Pod{
 			numbered("9", "a", 30), but(numbered("1", "b", 2), func(p *corev1.Pod) { p.UID = "named" }),
 		},
-		"Accepted Done 0-2, HeadScheduled Current 2-? (Pod a: is being scheduled), HeadReady Pending, WorkersReady Pending, Ready Pending",
+		"Accepted Done 0-2, HeadScheduled Current 2-? (Pod a: cannot be scheduled: scheduler default-scheduler has not looked at it), HeadReady Pending, WorkersReady Pending, Ready Pending",
 	},
 	"the newest head": {
 		clusterOf(headStarts), []*corev1.Pod{numbered("9", "c", 20), numbered("10", "b", 30), numbered("10", "a", 40), numbered("2", "d", 10)},
-		"Accepted Done 0-40, HeadScheduled Current 40-? (Pod a: is being scheduled), HeadReady Pending, WorkersReady Pending, Ready Pending",
+		"Accepted Done 0-40, HeadScheduled Current 40-? (Pod a: cannot be scheduled: scheduler default-scheduler has not looked at it), HeadReady Pending, WorkersReady Pending, Ready Pending",
 	},
 	"a head of an epoch that is none": {
 		clusterOf(headStarts), []*corev1.Pod{numbered("-1", "a", 20)},
-		"Accepted Done 0-20, HeadScheduled Current 20-? (Pod a: is being scheduled), HeadReady Pending, WorkersReady Pending, Ready Pending",
+		"Accepted Done 0-20, HeadScheduled Current 20-? (Pod a: cannot be scheduled: scheduler default-scheduler has not looked at it), HeadReady Pending, WorkersReady Pending, Ready Pending",
 	},
 	"no pod of others": {
 		clusterOf(waiting(reason.HeadMissing.Of())), []*corev1.Pod{

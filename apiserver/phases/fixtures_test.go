@@ -56,6 +56,7 @@ func headOf(node string) *corev1.Pod {
 	pod.OwnerReferences = []metav1.OwnerReference{{UID: "uid", Controller: new(true)}}
 	if pod.Spec.NodeName = node; node != "" {
 		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: at(3)}}
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: v1beta1.ContainerRay}}
 	}
 	return pod
 }

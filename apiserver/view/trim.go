@@ -165,12 +165,21 @@ func trimServeConfig(whole runtime.RawExtension) runtime.RawExtension {
 	return runtime.RawExtension{Raw: raw}
 }
 
-// trimPod trims a pod. Of thousands of them, the start commands, variables, mounts and volumes are most of what would be held.
+// trimPod trims a pod. Of thousands of them, the start commands, variables, mounts and volumes are most of what would be held. Of one
+// that is ready nobody asks what it waits for.
 func trimPod(pod *corev1.Pod) {
 	maps.DeleteFunc(pod.Labels, func(key, _ string) bool { return !isOurs(key) })
+	isReady := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+	selector := pod.Spec.NodeSelector
 	pod.Spec = corev1.PodSpec{
 		NodeName: pod.Spec.NodeName, ReadinessGates: pod.Spec.ReadinessGates, SchedulingGates: pod.Spec.SchedulingGates,
-		InitContainers: trimContainers(pod.Spec.InitContainers), Containers: trimContainers(pod.Spec.Containers),
+		InitContainers: trimContainers(pod.Spec.InitContainers, isReady), Containers: trimContainers(pod.Spec.Containers, isReady),
+		SchedulerName: pod.Spec.SchedulerName,
+	}
+	if architecture, is := selector[corev1.LabelArchStable]; is {
+		pod.Spec.NodeSelector = map[string]string{corev1.LabelArchStable: architecture}
 	}
 	status := pod.Status
 	pod.Status = corev1.PodStatus{
@@ -180,14 +189,24 @@ func trimPod(pod *corev1.Pod) {
 	}
 }
 
-func trimContainers(all []corev1.Container) []corev1.Container {
+func trimContainers(all []corev1.Container, isReady bool) []corev1.Container {
 	kept := make([]corev1.Container, 0, len(all))
 	for i := range all {
-		kept = append(kept, corev1.Container{
-			Name: all[i].Name, Image: all[i].Image, RestartPolicy: all[i].RestartPolicy, Resources: all[i].Resources,
-		})
+		one := corev1.Container{Name: all[i].Name, Image: all[i].Image, RestartPolicy: all[i].RestartPolicy, Resources: all[i].Resources}
+		if !isReady {
+			one.StartupProbe, one.ReadinessProbe = trimProbe(all[i].StartupProbe), trimProbe(all[i].ReadinessProbe)
+		}
+		kept = append(kept, one)
 	}
 	return kept
+}
+
+// trimProbe leaves where a probe asks.
+func trimProbe(probe *corev1.Probe) *corev1.Probe {
+	if probe == nil || probe.HTTPGet == nil {
+		return nil
+	}
+	return &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Port: probe.HTTPGet.Port, Path: probe.HTTPGet.Path}}}
 }
 
 func trimStatuses(all []corev1.ContainerStatus) []corev1.ContainerStatus {

@@ -47,7 +47,7 @@ func allHeld() map[string]held {
 			"active candidate conditions lastUpgrade phase retiring",
 		},
 		"Pod": {
-			&corev1.Pod{}, "containers initContainers nodeName readinessGates schedulingGates",
+			&corev1.Pod{}, "containers initContainers nodeName readinessGates schedulerName schedulingGates",
 			"conditions containerStatuses initContainerStatuses message nominatedNodeName phase podIP reason startTime",
 		},
 	}

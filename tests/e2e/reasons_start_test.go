@@ -15,7 +15,7 @@ import (
 )
 
 // Causes that scheduler and kubelets show, one of each way in which they show one. TestRecordedPods and
-// TestSchedulersWords in internal/diagnose have what they say of the others, and make accept plays those.
+// TestSchedulersWords in ray-operator/diagnose have what they say of the others, and make accept plays those.
 var _ = Describe("why a pod does not start", Ordered, ContinueOnFailure, Label("reasons", localkubeLabel), func() {
 	inspected(startCauses)
 })

@@ -10,14 +10,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
+	"github.com/heliostat-dev/heliostat/ray-operator/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster/scaler"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster/store"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
@@ -230,7 +231,7 @@ func (o observer) seeEvents(ctx context.Context, _ *v1beta1.ComputeCluster, seen
 			continue
 		}
 		looked[p.At.Group] = true
-		events, known, err := o.PodEvents.Of(ctx, o.Live, p.Pod, now)
+		events, known, err := o.PodEvents.Of(p.Pod, now, listEvents(ctx, o.Live, p.Pod))
 		if err != nil {
 			return err
 		}
@@ -242,6 +243,18 @@ func (o observer) seeEvents(ctx context.Context, _ *v1beta1.ComputeCluster, seen
 		}
 	}
 	return nil
+}
+
+// listEvents returns a function that lists the events of an object past the cache.
+func listEvents(ctx context.Context, live client.Reader, object client.Object) func() ([]corev1.Event, error) {
+	return func() ([]corev1.Event, error) {
+		var list corev1.EventList
+		about := client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("involvedObject.uid", string(object.GetUID()))}
+		if err := live.List(ctx, &list, client.InNamespace(object.GetNamespace()), about); err != nil {
+			return nil, fmt.Errorf("list the events of %s: %w", object.GetName(), err)
+		}
+		return list.Items, nil
+	}
 }
 
 // confirmHead asks the API server for the head that the record names, or that there must have been since there are

@@ -22,13 +22,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
+	"github.com/heliostat-dev/heliostat/ray-operator/diagnose"
 	scaleclient "github.com/heliostat-dev/heliostat/ray-operator/internal/autoscaler/protocol/client"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster/store"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/controlstore"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/podevents"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/nodes"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/queue"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
@@ -75,7 +75,7 @@ type Reconciler struct {
 	// StoreNodes remembers which nodes managed Redis run on.
 	StoreNodes store.Nodes
 	// PodEvents remembers what was told of pods whose containers are not made, and of a StatefulSet whose pod is not.
-	PodEvents podevents.Memory
+	PodEvents diagnose.EventCache
 }
 
 // Notes keeps notes about clusters' keys in a Redis, beside the operator.

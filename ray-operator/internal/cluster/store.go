@@ -170,7 +170,7 @@ func (o observer) storeReader() store.Reader {
 		return found
 	}
 	reader.Events = func(ctx context.Context, set *appsv1.StatefulSet) ([]corev1.Event, error) {
-		events, _, err := o.PodEvents.Of(ctx, o.Live, set, reader.Now)
+		events, _, err := o.PodEvents.Of(set, reader.Now, listEvents(ctx, o.Live, set))
 		return events, err
 	}
 	if o.WatchNodes {

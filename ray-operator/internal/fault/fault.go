@@ -30,6 +30,9 @@ type Terminal struct{ Finding reason.Finding }
 // Error is the finding's code and text.
 func (t *Terminal) Error() string { return t.Finding.Code + ": " + t.Finding.Text }
 
+// Cause returns the finding, for those who know errors by what they can say alone.
+func (t *Terminal) Cause() reason.Finding { return t.Finding }
+
 // IsWait reports whether an error, or every error joined in it, is a Wait.
 func IsWait(err error) bool {
 	switch err := err.(type) { //nolint:errorlint // walks the tree by hand: errors.As finds any, not all

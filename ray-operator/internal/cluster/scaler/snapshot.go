@@ -8,10 +8,10 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
+	"github.com/heliostat-dev/heliostat/ray-operator/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/autoscaler/decision"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/autoscaler/protocol"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scale"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )

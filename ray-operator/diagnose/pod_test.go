@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
+	"github.com/heliostat-dev/heliostat/ray-operator/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -269,7 +269,8 @@ var pods = map[string]struct {
 		failed("Terminated", "Pod was terminated in response to imminent node shutdown.", running("ray", true, true)), 0,
 		"NodeLost: its node n1 is lost: it shuts down",
 	},
-	"lost": {failed("NodeLost", "Node n1 which was running pod a is unresponsive"), 0, "NodeLost: its node n1 is lost: Node n1 which was running pod a is unresponsive"},
+	"lost without a word": {failed("NodeLost", ""), 0, "NodeLost: its node n1 is lost: it does not answer"},
+	"lost":                {failed("NodeLost", "Node n1 which was running pod a is unresponsive"), 0, "NodeLost: its node n1 is lost: Node n1 which was running pod a is unresponsive"},
 	"devices gone": {
 		failed("UnexpectedAdmissionError", "Allocate failed due to requested number of devices unavailable for nvidia.com/gpu."), 0,
 		"NodeRefused: node n1 refused it (UnexpectedAdmissionError): Allocate failed due to requested number of devices unavailable for nvidia.com/gpu. " +

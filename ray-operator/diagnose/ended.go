@@ -13,16 +13,24 @@ import (
 
 // leaving finds a pod that was told to go and has not gone.
 func leaving(pod *corev1.Pod, now time.Time) (reason.Finding, bool) {
-	// The timestamp lies at the end of the grace period.
-	if pod.DeletionTimestamp == nil || now.Sub(pod.DeletionTimestamp.Time) < terminatingAfter {
+	if !isOverdue(pod, now) {
 		return reason.Finding{}, false
 	}
+	return reason.Terminating.Of(toldToGo(pod).UTC().Format(time.RFC3339), nodeOf(pod)), true
+}
+
+// isOverdue reports whether a pod was told to go and should have gone. Its timestamp lies at the end of the grace period.
+func isOverdue(pod *corev1.Pod, now time.Time) bool {
+	return pod.DeletionTimestamp != nil && now.Sub(pod.DeletionTimestamp.Time) >= terminatingAfter
+}
+
+// toldToGo returns when a pod that leaves was told to go.
+func toldToGo(pod *corev1.Pod) time.Time {
 	grace := time.Duration(0)
 	if pod.DeletionGracePeriodSeconds != nil {
 		grace = time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second
 	}
-	since := pod.DeletionTimestamp.Add(-grace).UTC().Format(time.RFC3339)
-	return reason.Terminating.Of(since, nodeOf(pod)), true
+	return pod.DeletionTimestamp.Add(-grace)
 }
 
 // disrupted is who sends a pod away, where Kubernetes says so.
@@ -66,7 +74,7 @@ func finished(p *corev1.Pod, events []corev1.Event, architecture string) reason.
 	case "Preempting":
 		return reason.Preempted.Of(node, "by the kubelet, for a critical pod")
 	case "NodeLost":
-		return reason.NodeLost.Of(node, words)
+		return reason.NodeLost.Of(node, cmp.Or(words, "it does not answer"))
 	case "Terminated", "NodeShutdown":
 		return reason.NodeLost.Of(node, "it shuts down")
 	case "":

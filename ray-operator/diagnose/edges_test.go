@@ -188,6 +188,30 @@ func TestPlaced(t *testing.T) {
 	}
 }
 
+func TestSince_IsWhatTheStatusSays(t *testing.T) {
+	at := func(minutes int) metav1.Time { return metav1.NewTime(then.Add(time.Duration(minutes) * time.Minute)) }
+	for name, c := range map[string]struct {
+		change func(*corev1.Pod)
+		want   int
+	}{
+		"nobody has looked at it": {func(pod *corev1.Pod) { pod.Spec.NodeName, pod.Status.Conditions = "", nil }, 0},
+		"no node":                 {func(pod *corev1.Pod) { pod.Spec.NodeName = "" }, 2},
+		"not ready":               {func(*corev1.Pod) {}, 3},
+		"on its way out":          {func(pod *corev1.Pod) { pod.DeletionTimestamp = new(at(60)) }, 3},
+		"on its way out too long": {func(pod *corev1.Pod) { pod.DeletionTimestamp = new(at(10)) }, 10},
+		"told to go with some time": {func(pod *corev1.Pod) {
+			pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = new(at(10)), new(int64(60))
+		}, 9},
+	} {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: at(0)}, Spec: corev1.PodSpec{NodeName: "n1"}}
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, LastTransitionTime: at(2)}, {Type: corev1.PodReady, LastTransitionTime: at(3)}}
+		c.change(pod)
+		if have := Since(pod, at(60).Time); !have.Equal(at(c.want).Time) {
+			t.Errorf("%s: since %s, want minute %d", name, have, c.want)
+		}
+	}
+}
+
 // TestHowPodsEnd: what tells that a kubelet refused a pod.
 func TestHowPodsEnd(t *testing.T) {
 	statuses := []corev1.ContainerStatus{{Name: "ray"}}

@@ -1,12 +1,11 @@
-// Package diagnose tells why something waits.
+// Package diagnose finds why a pod is not ready and why a request was refused, for the operator, the server and the command line.
 //
-// In: a pod, its events where they are needed, the error of a refused request, and the
-// time. Out: a finding of the catalogue, with the one cause that a person would name
-// first and what helps against it; and of many findings, the one to show.
+// In: a pod, its events where they are needed, the error of a refused request, and the time. Out: a finding of the catalogue
+// with the one cause that a person would name first and what helps against it; and of many findings, the one to show.
+// EventCache keeps the events of pods, which its caller reads.
 //
-// It is pure, it never fails, and it trusts nothing that it reads: texts come from
-// registries, webhooks and the logs of users' programs. What it gives is of bounded
-// length, holds printable characters only, and does not change while the cause stays.
+// It is pure, it never fails, and it trusts nothing that it reads: texts come from registries, webhooks and the logs of users'
+// programs. A finding has a bounded length and printable characters only, and does not change while the cause stays.
 package diagnose
 
 import (
@@ -87,6 +86,21 @@ func EventsDue(pod *corev1.Pod) (due time.Time, ok bool) {
 		return time.Time{}, false
 	}
 	return placed(pod).Add(eventsAfter), true
+}
+
+// Since returns since when a pod is as it is, as far as its status says so.
+func Since(pod *corev1.Pod, now time.Time) time.Time {
+	if isOverdue(pod, now) {
+		return toldToGo(pod)
+	}
+	kind := corev1.PodReady
+	if pod.Spec.NodeName == "" {
+		kind = corev1.PodScheduled
+	}
+	if found := condition(pod, kind); found != nil && !found.LastTransitionTime.IsZero() {
+		return found.LastTransitionTime.Time
+	}
+	return pod.CreationTimestamp.Time
 }
 
 // Worst is the finding that a person should be told of first: by severity, then by its

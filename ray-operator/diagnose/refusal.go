@@ -10,16 +10,19 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
+
+// explained is an error that carries its finding, such as that a name is taken.
+type explained interface{ Cause() reason.Finding }
 
 // Refusal is why the API server refuses a request about an object. Of several errors
 // joined, it is the worst finding among those of the API server.
 func Refusal(object string, err error) reason.Finding {
 	var findings []reason.Finding
-	if finding, ok := fault.Finding(err); ok {
-		findings = append(findings, finding) // the name is taken, which the API server did not refuse
+	var known explained
+	if errors.As(err, &known) {
+		findings = append(findings, known.Cause()) // the name is taken, which the API server did not refuse
 	}
 	for _, answer := range answers(err, nil) {
 		findings = append(findings, refusal(answer))
