@@ -7,7 +7,7 @@ MAKEFLAGS += --no-print-directory
 export CGO_ENABLED := 0
 export GOFLAGS := $(strip $(filter-out -trimpath,$(shell go env GOFLAGS)) -trimpath)
 
-PROTO_PLUGINS := bin/protoc-gen-go bin/protoc-gen-go-grpc bin/protoc-gen-grpc-gateway bin/protoc-gen-openapiv3
+PROTO_PLUGINS := bin/protoc-gen-go bin/protoc-gen-go-grpc bin/protoc-gen-openapiv3
 PROTO_TOOLS := bin/protogen $(PROTO_PLUGINS)
 TOOLS := bin/helm bin/controller-gen bin/crd-ref-docs $(PROTO_PLUGINS)
 GO_MODULES := . tests/imagebuild tests/localkube hack/tools hack/tools/apilint hack/tools/openapi hack/tools/monitoring
@@ -139,7 +139,6 @@ bin/crd-ref-docs: PACKAGE = github.com/elastic/crd-ref-docs
 bin/gotestsum: PACKAGE = gotest.tools/gotestsum
 bin/protoc-gen-go: PACKAGE = google.golang.org/protobuf/cmd/protoc-gen-go
 bin/protoc-gen-go-grpc: PACKAGE = google.golang.org/grpc/cmd/protoc-gen-go-grpc
-bin/protoc-gen-grpc-gateway: PACKAGE = github.com/grpc-ecosystem/grpc-gateway/v2/protoc-gen-grpc-gateway
 bin/protoc-gen-openapiv3: PACKAGE = github.com/grpc-ecosystem/grpc-gateway/v2/protoc-gen-openapiv3
 
 bin/golangci-lint:

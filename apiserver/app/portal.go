@@ -46,11 +46,11 @@ func newPortal(cfg Config, kubernetes *access.Kubernetes) (*portal, error) {
 	})
 	p.output = logs.New(logs.Settings{Heads: p.heads, Jobs: found{p.view}, Clock: cfg.Clock,
 		Directory: cfg.OutputDirectory})
-	p.api, err = rest.New(rest.Needs{
+	p.api = rest.New(rest.Needs{
 		Access: kubernetes, View: p.view, Feed: p.feed, Heads: p.heads, Logs: p.output, Namespace: cfg.Namespace,
 		AddressOf: cfg.Dashboards.addressOf, Log: cfg.Log, Clock: cfg.Clock,
 	})
-	return p, err
+	return p, nil
 }
 
 // run reads objects and publishes changes until the context ends.

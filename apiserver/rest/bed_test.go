@@ -173,15 +173,11 @@ func newBed(t *testing.T, may ...string) *bed {
 		Options: headclient.Options{Connect: b.network.Connect}})
 	output := logs.New(logs.Settings{Heads: clusters, Jobs: b.site, Clock: now, Directory: t.TempDir()})
 	t.Cleanup(func() { _ = output.Close() })
-	var err error
-	b.api, err = New(Needs{
+	b.api = New(Needs{
 		Access: b, View: b.view, Feed: feed.New(b.view, now), Heads: clusters, Logs: output, Namespace: "release",
 		AddressOf: func(kind, namespace, name string) string { return kind + " " + namespace + "/" + name },
 		Log:       slog.New(slog.DiscardHandler), Clock: now,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	b.put(t, view.Clusters, cluster("team-a", "demo"), cluster("team-b", "other"))
 	b.put(t, view.Jobs, &v1beta1.ClusterJob{ObjectMeta: meta("team-a", "train")})
 	b.put(t, view.Schedules, schedule("team-a", "nightly"))

@@ -126,27 +126,27 @@ func (a *API) Receive(w http.ResponseWriter, r *http.Request, request Request, c
 	return request, problem.Bad("body", "ends before its length", "send all of it")
 }
 
-// readReceived returns the body of a request as JSON, checked, and takes the memory for it until the request is answered.
-func (a *API) readReceived(ctx context.Context, request Request, contentType, key string) (text []byte, giveBack func(), err error) {
+// readReceived reads the body of a request into its message, and takes the memory for it until the request is answered.
+func (a *API) readReceived(ctx context.Context, request Request, contentType, key string) (giveBack func(), err error) {
 	if request.route.Call == callCreate {
 		if err := a.portal.permitAnyKind(ctx, request.Namespace); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
 	values := 0
 	if media, _, _ := mime.ParseMediaType(contentType); !isManifests(request.route, media) {
 		if values, err = countJSON(request.body); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
 	if giveBack, err = a.takeMemory(ctx, key, len(request.body), values); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if text, err = readBody(request.route, contentType, request.body); err != nil {
+	if err := readBody(request.route, request.message, contentType, request.body); err != nil {
 		giveBack()
-		return nil, nil, err
+		return nil, err
 	}
-	return text, giveBack, nil
+	return giveBack, nil
 }
 
 // permitAnyKind returns nil where the caller may create objects of any kind in a namespace: without that, what they want to

@@ -5,11 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/heliostat-dev/heliostat/apiserver/logs"
 	"github.com/heliostat-dev/heliostat/apiserver/problem"
@@ -19,6 +20,7 @@ import (
 // logRequest is what the calls for an output have in common.
 type logRequest interface {
 	place
+	proto.Message
 	GetOffset() int64
 	GetTail() int32
 	GetFollow() bool
@@ -187,51 +189,28 @@ func (a *API) serveLogEvents(w http.ResponseWriter, r *http.Request, asked logRe
 	return err
 }
 
-// logQuery returns what a request for an output asks for. Its query was checked before.
-func logQuery(r *http.Request, request Request) (logRequest, error) {
-	query, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil {
-		return nil, problem.Bad("query", "cannot be parsed", "escape it as URLs are")
+// takeOffset has a request for an output go on where a browser that connects again was, unless it names an offset. It returns which
+// number of the request is none that it may give.
+func takeOffset(r *http.Request, asked logRequest) error {
+	message := asked.ProtoReflect()
+	fields := message.Descriptor().Fields()
+	if from := r.Header.Get("Last-Event-ID"); from != "" && r.URL.Query().Get("offset") == "" {
+		offset, err := parseText(fields.ByName("offset"), from)
+		if err != nil {
+			return notFromZero("offset", from)
+		}
+		message.Set(fields.ByName("offset"), offset)
+		message.Clear(fields.ByName("tail"))
 	}
-	if from := r.Header.Get("Last-Event-ID"); from != "" && query.Get("offset") == "" {
-		query.Set("offset", from)
-		query.Del("tail")
+	for _, name := range []protoreflect.Name{"offset", "tail", "attempt"} {
+		field := fields.ByName(name)
+		if field != nil && message.Get(field).Int() < 0 {
+			return notFromZero(name, message.Get(field).String())
+		}
 	}
-	offset, err := whole(query, "offset", 64)
-	if err != nil {
-		return nil, err
-	}
-	tail, err := whole(query, "tail", 32)
-	if err != nil {
-		return nil, err
-	}
-	attempt, err := whole(query, "attempt", 32)
-	if err != nil {
-		return nil, err
-	}
-	isFollowed := query.Get("follow") == "true"
-	switch request.route.Call {
-	case "ReadLog":
-		return &heliostatv1.ReadLogRequest{Namespace: request.Namespace, Name: request.Name,
-			Attempt: int32(attempt), Offset: offset, Tail: int32(tail), Follow: isFollowed}, nil
-	case "ReadReplicaLog":
-		return &heliostatv1.ReadReplicaLogRequest{Namespace: request.Namespace, Name: request.Name, Id: request.id,
-			Offset: offset, Tail: int32(tail), Follow: isFollowed}, nil
-	}
-	return &heliostatv1.ReadSubmissionLogRequest{Namespace: request.Namespace, Name: request.Name, Id: request.id,
-		Offset: offset, Tail: int32(tail), Follow: isFollowed}, nil
+	return nil
 }
 
-// whole returns a whole number of a query, and 0 for none.
-func whole(query url.Values, name string, bits int) (int64, error) {
-	text := query.Get(name)
-	if text == "" {
-		return 0, nil
-	}
-	number, err := strconv.ParseInt(text, 10, bits)
-	if err != nil || number < 0 {
-		return 0, problem.Bad("query."+name, fmt.Sprintf("must be a whole number from 0, and is %.80q", text),
-			"correct it")
-	}
-	return number, nil
+func notFromZero(name protoreflect.Name, text string) error {
+	return problem.Bad("query."+string(name), fmt.Sprintf("must be a whole number from 0, and is %.80q", text), "correct it")
 }

@@ -8,22 +8,17 @@
 package rest
 
 import (
-	"bytes"
-	"context"
 	_ "embed" // the document
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
-	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/heliostat-dev/heliostat/apiserver/access"
 	"github.com/heliostat-dev/heliostat/apiserver/places"
@@ -43,33 +38,16 @@ var documentRoute = Route{Method: http.MethodGet, Path: DocumentPath, Call: "Ope
 
 // API answers requests below /v1. It may be used by many goroutines.
 type API struct {
-	portal  *portal
-	routes  []Route
-	gateway *runtime.ServeMux
-	bodies  bodies
-	log     *slog.Logger
+	portal *portal
+	routes []Route
+	bodies bodies
+	log    *slog.Logger
 }
 
 // New returns the API over what it needs.
-func New(needs Needs) (*API, error) {
-	api := &API{portal: newPortal(needs), routes: Routes(), log: needs.Log,
+func New(needs Needs) *API {
+	return &API{portal: newPortal(needs), routes: Routes(), log: needs.Log,
 		bodies: bodies{places.NewArrivals(), places.NewMemory()}}
-	api.gateway = runtime.NewServeMux(
-		runtime.WithMarshalerOption(runtime.MIMEWildcard, &runtime.JSONPb{
-			// A list that is empty is there all the same: a client that counts need not ask whether it is.
-			MarshalOptions:   protojson.MarshalOptions{EmitDefaultValues: true},
-			UnmarshalOptions: protojson.UnmarshalOptions{},
-		}),
-		runtime.WithErrorHandler(api.answerProblem),
-		runtime.WithIncomingHeaderMatcher(func(string) (string, bool) { return "", false }),
-		runtime.WithDisableHTTPMethodOverride(),
-		runtime.WithDisablePathLengthFallback(),
-		runtime.WithForwardResponseOption(setCode),
-	)
-	if err := heliostatv1.RegisterPortalHandlerServer(context.Background(), api.gateway, api.portal); err != nil {
-		return nil, fmt.Errorf("register routes: %w", err)
-	}
-	return api, nil
 }
 
 // Request is what a request below /v1 asks for, read and checked as far as it can be without its body.
@@ -77,7 +55,8 @@ type Request struct {
 	route *Route
 	// Namespace, Kind and Name are what the path names.
 	Namespace, Kind, Name string
-	id                    string
+	// message has what path and query say. It is nil of the document, and of a call of gRPC.
+	message proto.Message
 	// body is that of a request of REST that was received; nil before.
 	body []byte
 }
@@ -119,11 +98,12 @@ func (a *API) Read(r *http.Request) (Request, error) {
 	if err := checkPath(values); err != nil {
 		return Request{}, err
 	}
-	if err := checkQuery(route, r.URL.RawQuery); err != nil {
+	message, err := messageOf(route, values, r.URL.RawQuery)
+	if err != nil {
 		return Request{}, err
 	}
 	request := Request{route: route, Namespace: values["namespace"], Kind: values["kind"], Name: values["name"],
-		id: values["id"]}
+		message: message}
 	switch {
 	case strings.Contains(route.Path, "/submissions"):
 		request.Kind = view.Clusters
@@ -133,52 +113,94 @@ func (a *API) Read(r *http.Request) (Request, error) {
 	return request, nil
 }
 
-// Serve answers a request that was read by Read, for its caller. It receives the body where Receive has not.
-func (a *API) Serve(w http.ResponseWriter, r *http.Request, request Request, caller *access.Caller) {
-	ctx := withCaller(r.Context(), caller)
-	if request.route == &documentRoute {
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(openAPI) // a caller who is gone needs no answer
-		return
+// messageOf returns the message of a request for a route, as far as its path and its query say.
+func messageOf(route *Route, inPath map[string]string, query string) (proto.Message, error) {
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return nil, problem.Bad("query", "cannot be parsed", "escape it as URLs are")
 	}
-	if request.route.IsStream {
-		if err := a.serveStream(w, r.WithContext(ctx), request); err != nil {
-			a.Refuse(w, err)
-		}
-		return
+	message := route.message.New()
+	if err := readQuery(route, message, values); err != nil {
+		return nil, err
 	}
-	r = r.WithContext(ctx)
-	if request.route.Method != http.MethodGet {
-		withBody, giveBack, err := a.withBody(w, r, request, caller)
-		if err != nil {
-			a.Refuse(w, err)
-			return
-		}
-		defer giveBack()
-		r = withBody
+	for name, value := range inPath {
+		message.Set(message.Descriptor().Fields().ByName(protoreflect.Name(name)), protoreflect.ValueOfString(value))
 	}
-	a.gateway.ServeHTTP(w, r)
+	return message.Interface(), nil
 }
 
-// withBody returns a request with its body as grpc-gateway reads it, and takes the memory for that until the request is answered.
-func (a *API) withBody(
-	w http.ResponseWriter, r *http.Request, request Request, caller *access.Caller,
-) (made *http.Request, giveBack func(), err error) {
-	if request, err = a.Receive(w, r, request, caller); err != nil {
-		return nil, nil, err
+// Serve answers a request that was read by Read, for its caller. It receives the body where Receive has not.
+func (a *API) Serve(w http.ResponseWriter, r *http.Request, request Request, caller *access.Caller) {
+	r = r.WithContext(withCaller(r.Context(), caller))
+	var err error
+	switch {
+	case request.route == &documentRoute:
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(openAPI) // a caller who is gone needs no answer
+	case request.route.IsStream:
+		err = a.serveStream(w, r, request)
+	default:
+		err = a.serveCall(w, r, request, caller)
 	}
-	ctx, err := withKey(r.Context(), r.Header)
 	if err != nil {
-		return nil, nil, err
+		a.Refuse(w, err)
 	}
-	text, giveBack, err := a.readReceived(ctx, request, r.Header.Get("Content-Type"), senderOf(caller))
+}
+
+// serveCall answers a request with one answer. The memory of its body is taken until then.
+func (a *API) serveCall(w http.ResponseWriter, r *http.Request, request Request, caller *access.Caller) error {
+	ctx := r.Context()
+	if request.route.Method != http.MethodGet {
+		received, err := a.Receive(w, r, request, caller)
+		if err != nil {
+			return err
+		}
+		if ctx, err = withKey(ctx, r.Header); err != nil {
+			return err
+		}
+		giveBack, err := a.readReceived(ctx, received, r.Header.Get("Content-Type"), senderOf(caller))
+		if err != nil {
+			return err
+		}
+		defer giveBack()
+	}
+	answer, err := request.route.answer(a.portal, ctx, request.giveMessage, nil)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	r = r.WithContext(ctx)
-	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
-	r.Header.Set("Content-Type", "application/json")
-	return r, giveBack, nil
+	return writeAnswer(w, answer)
+}
+
+// giveMessage fills the message of a call in, as gRPC's functions ask for it.
+func (r Request) giveMessage(into any) error {
+	message, is := into.(proto.Message)
+	if !is {
+		return fmt.Errorf("read a request: a %T is no message", into)
+	}
+	r.message.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
+		message.ProtoReflect().Set(field, value)
+		return true
+	})
+	return nil
+}
+
+// writeAnswer writes the answer of a call as JSON.
+func writeAnswer(w http.ResponseWriter, answer any) error {
+	message, is := answer.(proto.Message)
+	if !is {
+		return fmt.Errorf("write an answer: a %T is no message", answer)
+	}
+	// A list that is empty is there all the same: a client that counts need not ask whether it is.
+	text, err := protojson.MarshalOptions{EmitDefaultValues: true}.Marshal(message)
+	if err != nil {
+		return fmt.Errorf("write an answer: %w", err)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if created, is := answer.(*heliostatv1.CreateObjectResponse); is && created.GetIsCreated() {
+		w.WriteHeader(http.StatusCreated)
+	}
+	_, _ = w.Write(text) // a caller who is gone needs no answer
+	return nil
 }
 
 // Refuse answers why a request failed.
@@ -188,25 +210,4 @@ func (a *API) Refuse(w http.ResponseWriter, err error) {
 		a.log.Error("A request below /v1 failed", "error", err, "requestID", w.Header().Get("X-Request-Id"))
 	}
 	p.Write(w, w.Header().Get("X-Request-Id"))
-}
-
-// answerProblem is grpc-gateway's way to answer that a call failed.
-//
-//nolint:revive // argument-limit: grpc-gateway's runtime.ErrorHandlerFunc has these
-func (a *API) answerProblem(
-	_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, _ *http.Request, err error,
-) {
-	var known *problem.Problem
-	if said, is := status.FromError(err); is && !errors.As(err, &known) && said.Code() == codes.InvalidArgument {
-		err = problem.Bad("request", "cannot be read", "correct it as docs/reference/rest.md says")
-	}
-	a.Refuse(w, err)
-}
-
-// setCode sets the code of an answer that is no plain 200.
-func setCode(_ context.Context, w http.ResponseWriter, message proto.Message) error {
-	if created, is := message.(*heliostatv1.CreateObjectResponse); is && created.GetIsCreated() {
-		w.WriteHeader(http.StatusCreated)
-	}
-	return nil
 }

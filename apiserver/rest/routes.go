@@ -6,8 +6,10 @@ import (
 	"strings"
 
 	"google.golang.org/genproto/googleapis/api/annotations"
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
 
 	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
 )
@@ -21,12 +23,14 @@ type Route struct {
 	// IsStream reports whether the answer goes on until it is over, as text or as server-sent events.
 	IsStream bool
 
-	input protoreflect.MessageDescriptor
-	parts []string
-	verb  string
+	// message is the type of the call's message, and answer the call where it has one answer.
+	message protoreflect.MessageType
+	answer  grpc.MethodHandler
+	parts   []string
+	verb    string
 }
 
-// streams are the routes that grpc-gateway has no form for.
+// streams are the paths of calls whose answers go on: the protocol has no form for these.
 var streams = map[string]string{
 	"WatchObjects":      "/v1/objects/watch",
 	"ReadLog":           "/v1/namespaces/{namespace}/jobs/{name}/log",
@@ -42,7 +46,8 @@ func Routes() []Route {
 		call := calls.Get(i)
 		name := string(call.Name())
 		route := Route{Method: http.MethodGet, Path: streams[name], Call: name, IsStream: call.IsStreamingServer(),
-			input: call.Input()}
+			answer: answerOf(name)}
+		route.message, _ = protoregistry.GlobalTypes.FindMessageByName(call.Input().FullName()) // generated beside the call
 		declared := proto.GetExtension(call.Options(), annotations.E_Http)
 		if rule, is := declared.(*annotations.HttpRule); is && rule != nil {
 			if route.Path = rule.GetGet(); route.Path == "" {
@@ -53,6 +58,16 @@ func Routes() []Route {
 		routes = append(routes, route)
 	}
 	return routes
+}
+
+// answerOf returns what answers a call, as gRPC has it; nil of one whose answer goes on.
+func answerOf(call string) grpc.MethodHandler {
+	for _, one := range heliostatv1.Portal_ServiceDesc.Methods {
+		if one.MethodName == call {
+			return one.Handler
+		}
+	}
+	return nil
 }
 
 // split returns the parts of a path, and the verb that is behind the last one.
@@ -133,8 +148,9 @@ type Parameter struct {
 // Parameters returns the parameters of a route with the method GET, those of the path first.
 func Parameters(route Route) []Parameter {
 	var inPath, inQuery []Parameter
-	for i := range route.input.Fields().Len() {
-		field := route.input.Fields().Get(i)
+	fields := route.message.Descriptor().Fields()
+	for i := range fields.Len() {
+		field := fields.Get(i)
 		one := Parameter{Name: field.JSONName(), Type: "string", IsList: field.IsList()}
 		switch field.Kind() {
 		case protoreflect.BoolKind:

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"net/http"
 	"slices"
@@ -9,6 +10,8 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
 )
 
 const (
@@ -27,14 +30,16 @@ const (
 
 // serveStream answers a request whose answer goes on.
 func (a *API) serveStream(w http.ResponseWriter, r *http.Request, request Request) error {
-	if request.route.Call == "WatchObjects" {
-		return a.serveWatch(w, r)
+	switch asked := request.message.(type) {
+	case *heliostatv1.WatchObjectsRequest:
+		return a.serveWatch(w, r, asked)
+	case logRequest:
+		if err := takeOffset(r, asked); err != nil {
+			return err
+		}
+		return a.serveLog(w, r, asked)
 	}
-	asked, err := logQuery(r, request)
-	if err != nil {
-		return err
-	}
-	return a.serveLog(w, r, asked)
+	return fmt.Errorf("serve %s: nothing does", request.route.Call)
 }
 
 // comment is what a stream says where it has nothing to say.

@@ -87,7 +87,7 @@ func TestWatch_EndsWhereNothingIsRead(t *testing.T) {
 	ctx := withCaller(t.Context(), &access.Caller{})
 	ended, caller := make(chan error, 1), newStuck(ctx)
 	go func() {
-		ended <- b.api.serveWatch(caller, httptest.NewRequest(http.MethodGet, "/v1/objects/watch", nil).WithContext(ctx))
+		ended <- b.api.serveWatch(caller, httptest.NewRequest(http.MethodGet, "/v1/objects/watch", nil).WithContext(ctx), &heliostatv1.WatchObjectsRequest{})
 	}()
 	<-caller.begun
 	if took, _ := step(t, now, ended); took > 30*time.Second {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 
 	"google.golang.org/grpc"
 
@@ -77,15 +76,7 @@ func ofView(err error) error {
 }
 
 // serveWatch answers a request for changes with server-sent events.
-func (a *API) serveWatch(w http.ResponseWriter, r *http.Request) error {
-	query, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil {
-		return problem.Bad("query", "cannot be parsed", "escape it as URLs are")
-	}
-	asked := &heliostatv1.WatchObjectsRequest{
-		Kinds: query["kinds"], Namespaces: query["namespaces"], Labels: query.Get("labels"), Phases: query["phases"], Codes: query["codes"],
-		Text: query.Get("text"), Since: query.Get("since"),
-	}
+func (a *API) serveWatch(w http.ResponseWriter, r *http.Request, asked *heliostatv1.WatchObjectsRequest) error {
 	// A browser that connects again sends the ID of the last event, whatever the URL says.
 	if last := r.Header.Get("Last-Event-ID"); last != "" {
 		asked.Since = last

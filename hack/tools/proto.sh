@@ -5,4 +5,4 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 out=${1:-.}/proto/gen
 mkdir -p "$out"
-bin/protogen proto "$out" bin/protoc-gen-go bin/protoc-gen-go-grpc bin/protoc-gen-grpc-gateway bin/protoc-gen-openapiv3:
+bin/protogen proto "$out" bin/protoc-gen-go bin/protoc-gen-go-grpc bin/protoc-gen-openapiv3:
