@@ -106,33 +106,39 @@ func readQuery(q Query) (*search, error) {
 	return s, all.err()
 }
 
+// cursorToken is what the text of a cursor has.
+type cursorToken struct {
+	_       struct{} `cbor:",toarray"`
+	Version uint64
+	// Query is a hash of what was asked for.
+	Query  uint64
+	Text   string
+	Number int64
+	Key    Key
+	At     distances
+}
+
 // cursor returns the text that asks for the lines behind a spot.
 func (s *search) cursor(after spot, at Position) string {
-	w := &writer{}
-	w.number(cursorVersion)
-	w.number(s.hash)
-	w.text(after.text)
-	w.number(uint64(after.number)) // and back: all bits are kept
-	w.key(after.key)
+	token := cursorToken{Version: cursorVersion, Query: s.hash, Text: after.text, Number: after.number, Key: after.key}
 	if !s.order.isFixed {
-		w.position(at)
+		token.At = distancesOf(at)
 	}
-	return w.String()
+	return encodeToken(token)
 }
 
 func (s *search) readCursor(text string, all *Findings) {
-	r := newReader(text)
-	version, hash := r.number(), r.number()
-	isOurs := r.err == nil && version == cursorVersion
-	if isOurs && hash != s.hash {
+	var token cursorToken
+	isOurs := decodeToken(text, &token) == nil && token.Version == cursorVersion
+	if isOurs && token.Query != s.hash {
 		all.add("continue", "continue is of another query", "repeat the query of the page before, or leave continue out to begin again")
 		return
 	}
-	s.after = &spot{text: r.text(), number: int64(r.number()), key: r.key()}
+	s.after = &spot{text: token.Text, number: token.Number, key: token.Key}
 	if isOurs && !s.order.isFixed {
-		s.at = r.position()
+		s.at, isOurs = token.At.position()
 	}
-	if r.end() != nil || !isOurs {
+	if !isOurs {
 		all.add("continue", "continue is none that this server makes",
 			"give it as the page before has it, or leave it out to begin again")
 	}

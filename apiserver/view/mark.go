@@ -23,20 +23,35 @@ type Mark struct {
 	Scope uint64
 }
 
+// markToken is what the text of a mark has.
+type markToken struct {
+	_       struct{} `cbor:",toarray"`
+	Version uint64
+	Layout  uint32
+	At      distances
+	Before  distances
+	Last    *Key
+}
+
+// mark returns the mark without its scope. It is false where there is none.
+func (t *markToken) mark() (m Mark, is bool) {
+	if m.At, is = t.At.position(); is && t.Last != nil {
+		m.Last = t.Last
+		m.Before, is = t.Before.position()
+	}
+	return m, is
+}
+
 // Place returns the text of a mark without its scope, which is the same for all callers.
 func (v *View) Place(m Mark) string {
 	if m.At == nil {
 		return noMark
 	}
-	w := &writer{}
-	w.number(markVersion)
-	w.number(uint64(v.layout))
-	w.position(m.At)
+	token := markToken{Version: markVersion, Layout: v.layout, At: distancesOf(m.At)}
 	if m.Last != nil {
-		w.position(m.Before)
-		w.key(*m.Last)
+		token.Before, token.Last = distancesOf(m.Before), m.Last
 	}
-	return w.String()
+	return encodeToken(token)
 }
 
 // JoinMark returns the text of a mark: its place and its scope.
@@ -54,28 +69,22 @@ func (v *View) ParseMark(text string) (Mark, error) {
 		return Mark{}, nil
 	}
 	place, scope, _ := strings.Cut(text, ".")
-	r := newReader(place)
-	version, layout := r.number(), r.number()
-	if r.err == nil && version != markVersion {
-		return Mark{}, fmt.Errorf("read an ID of version %d: %w", version, ErrForeign)
+	var token markToken
+	err := decodeToken(place, &token)
+	if err == nil && token.Version != markVersion {
+		return Mark{}, fmt.Errorf("read an ID of version %d: %w", token.Version, ErrForeign)
 	}
-	m := Mark{At: r.position()}
-	if r.err == nil && len(r.bytes) > 0 {
-		m.Before = r.position()
-		last := r.key()
-		m.Last = &last
-	}
-	err := r.end()
+	m, is := token.mark()
 	if err == nil {
 		m.Scope, err = strconv.ParseUint(scope, 36, 64)
 	}
-	if err != nil {
+	if err != nil || !is {
 		return Mark{}, Findings{{
 			Field: "since", Message: "since is no ID of an event of this server",
 			Remedy: "give the ID of the last event as it came, or leave it out to begin with the full state",
 		}}
 	}
-	if layout != uint64(v.layout) || len(m.At) != len(v.sources) || (m.Last != nil && len(m.Before) != len(v.sources)) {
+	if token.Layout != v.layout || len(m.At) != len(v.sources) || (m.Last != nil && len(m.Before) != len(v.sources)) {
 		return Mark{}, ErrForeign
 	}
 	return m, nil

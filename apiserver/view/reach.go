@@ -120,10 +120,10 @@ func (r *Reach) ScopeOf(f *Filter, place Place) uint64 {
 
 // hashOf hashes texts.
 func hashOf(texts ...string) uint64 {
-	w := &writer{}
+	var all []byte
 	for _, text := range texts {
-		w.text(text)
+		all = append(binary.AppendUvarint(all, uint64(len(text))), text...)
 	}
-	sum := sha256.Sum256(w.bytes)
+	sum := sha256.Sum256(all)
 	return binary.BigEndian.Uint64(sum[:])
 }
