@@ -156,7 +156,7 @@ bin/localkube:
 bin/kueue:
 	@$(CACHED) $(@F) tests/kueue -- sh -c 'go build -C tests/kueue -o "$$OUT" .'
 bin/heliostat:
-	@$(CACHED) $(@F) go.mod go.sum apiserver cli proto ray-operator -- sh -c 'go build -o "$$OUT" ./cli/cmd/heliostat'
+	@$(CACHED) $(@F) go.mod go.sum apiserver cli dashboard-proxy portal proto ray-operator -- sh -c 'go build -o "$$OUT" ./cli/cmd/heliostat'
 # gRPC's pages of traces bring in text/template. That calls methods by name, so the linker would keep all of them.
 bin/operator:
 	@$(CACHED) $(@F) go.mod go.sum ray-operator proto -- sh -c 'go build -tags=grpcnotrace -o "$$OUT" ./ray-operator/cmd/operator'

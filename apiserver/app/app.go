@@ -29,12 +29,12 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 
-	"github.com/heliostat-dev/heliostat/apiserver/access"
 	"github.com/heliostat-dev/heliostat/apiserver/connections"
 	"github.com/heliostat-dev/heliostat/apiserver/passthrough"
-	"github.com/heliostat-dev/heliostat/apiserver/places"
 	"github.com/heliostat-dev/heliostat/apiserver/rest"
 	"github.com/heliostat-dev/heliostat/dashboard-proxy/web"
+	"github.com/heliostat-dev/heliostat/portal/access"
+	"github.com/heliostat-dev/heliostat/portal/limits"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
@@ -154,7 +154,7 @@ type server struct {
 func newFront(
 	ctx context.Context, cfg Config, kubernetes *access.Kubernetes, registry prometheus.Registerer,
 ) (*front, *portal, error) {
-	streams, requests := places.NewStreams(), places.NewRequests()
+	streams, requests := limits.NewStreams(), limits.NewRequests()
 	measured, err := newMetrics(registry, streams.Count)
 	if err != nil {
 		return nil, nil, err

@@ -27,7 +27,7 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/heliostat-dev/heliostat/apiserver/access/accesstest"
+	"github.com/heliostat-dev/heliostat/portal/access/accesstest"
 )
 
 // certify writes a certificate for loopback that signs itself, and its key.

@@ -18,10 +18,10 @@ import (
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/heliostat-dev/heliostat/apiserver/access/accesstest"
-	"github.com/heliostat-dev/heliostat/apiserver/heads/headstest"
 	"github.com/heliostat-dev/heliostat/apiserver/view"
 	"github.com/heliostat-dev/heliostat/dashboard-proxy/route"
+	"github.com/heliostat-dev/heliostat/portal/access/accesstest"
+	"github.com/heliostat-dev/heliostat/portal/heads/headstest"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )

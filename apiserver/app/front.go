@@ -16,13 +16,13 @@ import (
 	"golang.org/x/net/http/httpguts"
 	"k8s.io/utils/clock"
 
-	"github.com/heliostat-dev/heliostat/apiserver/access"
 	"github.com/heliostat-dev/heliostat/apiserver/connections"
 	"github.com/heliostat-dev/heliostat/apiserver/passthrough"
-	"github.com/heliostat-dev/heliostat/apiserver/problem"
 	"github.com/heliostat-dev/heliostat/apiserver/rest"
 	"github.com/heliostat-dev/heliostat/dashboard-proxy/signin"
 	"github.com/heliostat-dev/heliostat/dashboard-proxy/web"
+	"github.com/heliostat-dev/heliostat/portal/access"
+	"github.com/heliostat-dev/heliostat/portal/problem"
 )
 
 // MaxHeader is how many bytes the first line and the headers of a request may have together.

@@ -19,8 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
-	"github.com/heliostat-dev/heliostat/apiserver/access"
-	"github.com/heliostat-dev/heliostat/apiserver/access/accesstest"
+	"github.com/heliostat-dev/heliostat/portal/access"
+	"github.com/heliostat-dev/heliostat/portal/access/accesstest"
 )
 
 const at = "/apis/heliostat.dev/v1beta1/namespaces/n/computeclusters"

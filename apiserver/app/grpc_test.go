@@ -12,8 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 
-	"github.com/heliostat-dev/heliostat/apiserver/access"
 	"github.com/heliostat-dev/heliostat/apiserver/rest"
+	"github.com/heliostat-dev/heliostat/portal/access"
 )
 
 // TestAroundCall_CountsWhatHasNoCaller as the same requests of REST are counted.

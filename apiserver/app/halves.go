@@ -10,11 +10,11 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/heliostat-dev/heliostat/apiserver/access"
 	"github.com/heliostat-dev/heliostat/apiserver/passthrough"
-	"github.com/heliostat-dev/heliostat/apiserver/places"
-	"github.com/heliostat-dev/heliostat/apiserver/problem"
 	"github.com/heliostat-dev/heliostat/apiserver/rest"
+	"github.com/heliostat-dev/heliostat/portal/access"
+	"github.com/heliostat-dev/heliostat/portal/limits"
+	"github.com/heliostat-dev/heliostat/portal/problem"
 )
 
 // objects is the half that hands Kubernetes' own paths on.
@@ -61,7 +61,7 @@ func (o objects) refuse(w http.ResponseWriter, err error) {
 type verbs struct {
 	kubernetes        *access.Kubernetes
 	api               *rest.API
-	streams, requests *places.Places
+	streams, requests *limits.Limiter
 	clock             clock.PassiveClock
 }
 

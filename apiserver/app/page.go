@@ -4,9 +4,9 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/heliostat-dev/heliostat/apiserver/access"
-	"github.com/heliostat-dev/heliostat/apiserver/problem"
 	"github.com/heliostat-dev/heliostat/dashboard-proxy/web"
+	"github.com/heliostat-dev/heliostat/portal/access"
+	"github.com/heliostat-dev/heliostat/portal/problem"
 )
 
 // page answers for the page of browsers, to any caller: its files are no secret.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heliostat-dev/heliostat/apiserver/access"
 	"github.com/heliostat-dev/heliostat/apiserver/passthrough"
+	"github.com/heliostat-dev/heliostat/portal/access"
 )
 
 func TestFront_AnswersARequestThatPanics(t *testing.T) {

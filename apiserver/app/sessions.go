@@ -9,10 +9,10 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/heliostat-dev/heliostat/apiserver/access"
-	"github.com/heliostat-dev/heliostat/apiserver/problem"
 	"github.com/heliostat-dev/heliostat/dashboard-proxy/session"
 	"github.com/heliostat-dev/heliostat/dashboard-proxy/signin"
+	"github.com/heliostat-dev/heliostat/portal/access"
+	"github.com/heliostat-dev/heliostat/portal/problem"
 )
 
 // SignIn is how users of the page sign in.

@@ -18,8 +18,8 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/heliostat-dev/heliostat/apiserver/access"
-	"github.com/heliostat-dev/heliostat/apiserver/access/accesstest"
+	"github.com/heliostat-dev/heliostat/portal/access"
+	"github.com/heliostat-dev/heliostat/portal/access/accesstest"
 )
 
 // signInOf returns how users sign in at some origins, by tokens alone.

@@ -17,10 +17,10 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 	"k8s.io/utils/clock"
 
-	"github.com/heliostat-dev/heliostat/apiserver/access"
-	"github.com/heliostat-dev/heliostat/apiserver/access/accesstest"
 	"github.com/heliostat-dev/heliostat/apiserver/connections"
 	"github.com/heliostat-dev/heliostat/apiserver/rest"
+	"github.com/heliostat-dev/heliostat/portal/access"
+	"github.com/heliostat-dev/heliostat/portal/access/accesstest"
 	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
 )
 

@@ -16,7 +16,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/heliostat-dev/heliostat/apiserver/problem"
+	"github.com/heliostat-dev/heliostat/portal/problem"
 )
 
 // Bounds of a listener. A connection takes about 50 KiB, so all that serve nobody take 50 MiB. A request whose caller is not

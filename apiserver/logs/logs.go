@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
-	"github.com/heliostat-dev/heliostat/apiserver/heads"
-	"github.com/heliostat-dev/heliostat/apiserver/places"
+	"github.com/heliostat-dev/heliostat/portal/heads"
+	"github.com/heliostat-dev/heliostat/portal/limits"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -60,7 +60,7 @@ type Options struct {
 	// Follow goes on until the job is over. Without it the output ends where it is now.
 	Follow bool
 	// Reader is who reads it. One user has few outputs open at once, and so have all users together on one cluster.
-	Reader places.Holder
+	Reader limits.Holder
 }
 
 // errEnds is that the server ends.
@@ -167,7 +167,7 @@ func (l *Logs) attach(k key, r *reader) (*output, error) {
 }
 
 // admit promises room to a new output of a cluster, for one who reads it. The caller holds the lock.
-func (l *Logs) admit(who places.Holder, cluster types.UID) error {
+func (l *Logs) admit(who limits.Holder, cluster types.UID) error {
 	ofUser, ofNamespace, ofCluster := 0, 0, 0
 	for k, outputs := range l.outputs {
 		for _, o := range outputs {
@@ -179,11 +179,11 @@ func (l *Logs) admit(who places.Holder, cluster types.UID) error {
 	}
 	switch {
 	case ofUser >= maxOutputsEach:
-		return busy(places.ErrCallerFull)
+		return busy(limits.ErrCallerFull)
 	case ofNamespace >= maxOutputsOf:
-		return busy(places.ErrNamespaceFull)
+		return busy(limits.ErrNamespaceFull)
 	case ofCluster >= maxOutputsOf:
-		return busy(places.ErrTargetFull)
+		return busy(limits.ErrTargetFull)
 	case !l.spool.admit(int64(1 + max(ofUser, ofNamespace))):
 		return l.crowded()
 	}

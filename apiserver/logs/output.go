@@ -6,7 +6,7 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/heliostat-dev/heliostat/apiserver/places"
+	"github.com/heliostat-dev/heliostat/portal/limits"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 )
 
@@ -64,7 +64,7 @@ type reader struct {
 	fresh int64
 	// isCut: others need the room of what it has not read.
 	isCut bool
-	who   places.Holder
+	who   limits.Holder
 }
 
 // join lets a reader in, unless what it wants is not kept any more.
@@ -82,7 +82,7 @@ func (o *output) join(r *reader) bool {
 }
 
 // isReadBy reports whether a user reads it, and whether a service account of the user's namespace does.
-func (o *output) isReadBy(who places.Holder) (isUsers, isNamespaces bool) {
+func (o *output) isReadBy(who limits.Holder) (isUsers, isNamespaces bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for r := range o.readers {

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/heliostat-dev/heliostat/apiserver/heads"
+	"github.com/heliostat-dev/heliostat/portal/heads"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 

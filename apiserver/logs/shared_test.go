@@ -12,8 +12,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/heliostat-dev/heliostat/apiserver/heads/headstest"
-	"github.com/heliostat-dev/heliostat/apiserver/places"
+	"github.com/heliostat-dev/heliostat/portal/heads/headstest"
+	"github.com/heliostat-dev/heliostat/portal/limits"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 )
 
@@ -177,17 +177,17 @@ func TestShared_SlowestGivesWay(t *testing.T) {
 func TestAdmit_LeavesOutputsToOthers(t *testing.T) {
 	for name, c := range map[string]struct {
 		open        int
-		opens, asks places.Holder
+		opens, asks limits.Holder
 		on          types.UID
 		want        string
 	}{
-		"one more of a user":               {63, places.Holder{User: "a"}, places.Holder{User: "a"}, "c", ""},
-		"as many as one user may":          {64, places.Holder{User: "a"}, places.Holder{User: "a"}, "d", "the caller has"},
-		"another user":                     {64, places.Holder{User: "a"}, places.Holder{User: "b"}, "c", ""},
-		"as many as one cluster may":       {128, places.Holder{User: "a"}, places.Holder{User: "b"}, "c", "the same cluster"},
-		"another cluster":                  {128, places.Holder{User: "a"}, places.Holder{User: "b"}, "d", ""},
-		"as many as one namespace may":     {128, places.Holder{User: "a", Namespace: "n"}, places.Holder{User: "b", Namespace: "n"}, "d", "service accounts"},
-		"a service account of another one": {128, places.Holder{User: "a", Namespace: "n"}, places.Holder{User: "b", Namespace: "m"}, "d", ""},
+		"one more of a user":               {63, limits.Holder{User: "a"}, limits.Holder{User: "a"}, "c", ""},
+		"as many as one user may":          {64, limits.Holder{User: "a"}, limits.Holder{User: "a"}, "d", "the caller has"},
+		"another user":                     {64, limits.Holder{User: "a"}, limits.Holder{User: "b"}, "c", ""},
+		"as many as one cluster may":       {128, limits.Holder{User: "a"}, limits.Holder{User: "b"}, "c", "the same cluster"},
+		"another cluster":                  {128, limits.Holder{User: "a"}, limits.Holder{User: "b"}, "d", ""},
+		"as many as one namespace may":     {128, limits.Holder{User: "a", Namespace: "n"}, limits.Holder{User: "b", Namespace: "n"}, "d", "service accounts"},
+		"a service account of another one": {128, limits.Holder{User: "a", Namespace: "n"}, limits.Holder{User: "b", Namespace: "m"}, "d", ""},
 	} {
 		l := New(Settings{})
 		for i := range c.open {
@@ -208,7 +208,7 @@ func TestShared_ComesLateWhereTheBeginIsGone(t *testing.T) {
 		pass(3 * time.Second)
 		first := b.submission(t.Context(), "a", Options{Follow: true})
 		pass(time.Minute)
-		late := b.submission(t.Context(), "a", Options{Reader: places.Holder{User: "another"}})
+		late := b.submission(t.Context(), "a", Options{Reader: limits.Holder{User: "another"}})
 		if late.ends(t, Running, "JobRunning"); late.text() != b.file("a") || first.text() != b.file("a") {
 			t.Errorf("it has %d bytes, and the first %d", len(late.text()), len(first.text()))
 		}
@@ -227,11 +227,11 @@ func TestShared_ThereAreOnlySoMany(t *testing.T) {
 		pass(2 * time.Second)
 		var readers []*told
 		read := func(i int, who string) *told {
-			return b.submission(t.Context(), fmt.Sprint("job-", i), Options{Follow: true, Reader: places.Holder{User: who}})
+			return b.submission(t.Context(), fmt.Sprint("job-", i), Options{Follow: true, Reader: limits.Holder{User: who}})
 		}
 		readers = append(readers, read(0, "mallory"), read(1, "mallory"))
 		pass(time.Second)
-		if r := b.submission(t.Context(), "job-2", Options{Reader: places.Holder{User: "mallory"}}); true {
+		if r := b.submission(t.Context(), "job-2", Options{Reader: limits.Holder{User: "mallory"}}); true {
 			if <-r.done; r.err == nil || !strings.Contains(r.err.Error(), "4 outputs are being read") {
 				t.Errorf("the third of one user is %v, while two are free for others", r.err)
 			}

@@ -22,8 +22,8 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/heliostat-dev/heliostat/apiserver/access"
-	"github.com/heliostat-dev/heliostat/apiserver/places"
+	"github.com/heliostat-dev/heliostat/portal/access"
+	"github.com/heliostat-dev/heliostat/portal/limits"
 )
 
 const (
@@ -50,7 +50,7 @@ type Proxy struct {
 	ending     context.Context
 	kubernetes *access.Kubernetes
 	// streams are places of watches, requests those of all else.
-	streams, requests *places.Places
+	streams, requests *limits.Limiter
 	clock             clock.WithTicker
 	reverse           *httputil.ReverseProxy
 }
@@ -59,7 +59,7 @@ type Proxy struct {
 type Needs struct {
 	Kubernetes *access.Kubernetes
 	// Streams are places of watches, and Requests those of all else. Others may use them too.
-	Streams, Requests *places.Places
+	Streams, Requests *limits.Limiter
 	Clock             clock.WithTicker
 	Log               *slog.Logger
 }

@@ -18,10 +18,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/heliostat-dev/heliostat/apiserver/access"
-	"github.com/heliostat-dev/heliostat/apiserver/access/accesstest"
 	"github.com/heliostat-dev/heliostat/apiserver/passthrough"
-	"github.com/heliostat-dev/heliostat/apiserver/places"
+	"github.com/heliostat-dev/heliostat/portal/access"
+	"github.com/heliostat-dev/heliostat/portal/access/accesstest"
+	"github.com/heliostat-dev/heliostat/portal/limits"
 )
 
 const clusters = "/apis/heliostat.dev/v1beta1/namespaces/n/computeclusters"
@@ -32,7 +32,7 @@ type bed struct {
 	access   *access.Kubernetes
 	front    *httptest.Server
 	proxy    *passthrough.Proxy
-	streams  *places.Places
+	streams  *limits.Limiter
 	clock    *clocktesting.FakeClock
 	end      context.CancelFunc
 }
@@ -47,9 +47,9 @@ func newBed(t *testing.T, rest http.HandlerFunc) *bed {
 func (b *bed) open(t *testing.T, kubernetes *access.Kubernetes) {
 	t.Helper()
 	ctx, end := context.WithCancel(t.Context())
-	b.end, b.streams, b.access = end, places.NewStreams(), kubernetes
+	b.end, b.streams, b.access = end, limits.NewStreams(), kubernetes
 	b.proxy = passthrough.New(ctx, passthrough.Needs{
-		Kubernetes: kubernetes, Streams: b.streams, Requests: places.NewRequests(), Clock: b.clock, Log: slog.New(slog.DiscardHandler)})
+		Kubernetes: kubernetes, Streams: b.streams, Requests: limits.NewRequests(), Clock: b.clock, Log: slog.New(slog.DiscardHandler)})
 	b.front = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		caller, err := kubernetes.CallerOf(r.Context(), r)
 		request, refusal := passthrough.Read(r)

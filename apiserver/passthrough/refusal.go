@@ -8,7 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/apiserver/places"
+	"github.com/heliostat-dev/heliostat/portal/limits"
 )
 
 // Refusal is an answer of the server's own. It is an error, so that it can be why a context ends.
@@ -40,7 +40,7 @@ func full(err error, isStream bool) *Refusal {
 	if isStream {
 		seconds, remedy = 5, "end some, or watch all namespaces at once"
 	}
-	if errors.Is(err, places.ErrServerFull) {
+	if errors.Is(err, limits.ErrServerFull) {
 		remedy = "try again"
 	}
 	return &Refusal{Code: http.StatusTooManyRequests, RetryAfter: seconds, Message: err.Error() + ": " + remedy}

@@ -11,7 +11,7 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 
-	"github.com/heliostat-dev/heliostat/apiserver/access"
+	"github.com/heliostat-dev/heliostat/portal/access"
 )
 
 // How the right to a watch is confirmed. A watch that cannot be is over after three rounds, which take at most 28 s.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/heliostat-dev/heliostat/apiserver/places"
+	"github.com/heliostat-dev/heliostat/portal/limits"
 )
 
 // watched is a stand-in's watch: it writes what it is told, and ends with the request.
@@ -21,7 +21,7 @@ type watched struct {
 }
 
 func newWatched(form string) *watched {
-	return &watched{form: form, lines: make(chan string), ended: make(chan struct{}, places.MaxStreamsEach+10)}
+	return &watched{form: form, lines: make(chan string), ended: make(chan struct{}, limits.MaxStreamsEach+10)}
 }
 
 func (o *watched) serve(w http.ResponseWriter, r *http.Request) {
@@ -183,7 +183,7 @@ func TestWatch_IsOneOfSoManyOfACaller(t *testing.T) {
 		}
 	}
 	first := b.send(t, http.MethodGet, clusters+"?watch=true", nil)
-	for range places.MaxStreamsEach - 1 {
+	for range limits.MaxStreamsEach - 1 {
 		b.send(t, http.MethodGet, clusters+"?watch=true", nil, "Authorization", "Bearer another-of-alice")
 	}
 	answer := b.send(t, http.MethodGet, clusters+"?watch=true", nil)
@@ -195,7 +195,7 @@ func TestWatch_IsOneOfSoManyOfACaller(t *testing.T) {
 	}
 	_ = first.Body.Close() // the caller leaves
 	<-o.ended
-	wait(t, "free place", func() bool { return b.streams.Count() == places.MaxStreamsEach })
+	wait(t, "free place", func() bool { return b.streams.Count() == limits.MaxStreamsEach })
 	if again := b.send(t, http.MethodGet, clusters+"?watch=true", nil); again.StatusCode != http.StatusOK {
 		t.Errorf("after one has ended: %s", fmt.Sprint(again.StatusCode))
 	}

@@ -6,10 +6,10 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/heliostat-dev/heliostat/apiserver/access"
 	"github.com/heliostat-dev/heliostat/apiserver/feed"
-	"github.com/heliostat-dev/heliostat/apiserver/problem"
 	"github.com/heliostat-dev/heliostat/apiserver/view"
+	"github.com/heliostat-dev/heliostat/portal/access"
+	"github.com/heliostat-dev/heliostat/portal/problem"
 )
 
 // How long a call waits for an object that the API server has and the view does not know yet, and how often it looks.

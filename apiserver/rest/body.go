@@ -9,10 +9,10 @@ import (
 	"os"
 	"time"
 
-	"github.com/heliostat-dev/heliostat/apiserver/access"
-	"github.com/heliostat-dev/heliostat/apiserver/places"
-	"github.com/heliostat-dev/heliostat/apiserver/problem"
 	"github.com/heliostat-dev/heliostat/apiserver/view"
+	"github.com/heliostat-dev/heliostat/portal/access"
+	"github.com/heliostat-dev/heliostat/portal/limits"
+	"github.com/heliostat-dev/heliostat/portal/problem"
 )
 
 const (
@@ -29,8 +29,8 @@ var errLate = problem.Bad("body", "is not whole within 10 s", "send all of it at
 
 // bodies are what callers send, and the memory that it takes.
 type bodies struct {
-	arrivals *places.Arrivals
-	memory   *places.Memory
+	arrivals *limits.Arrivals
+	memory   *limits.Memory
 }
 
 // receive returns what a function reads of a caller, which it stops, by its argument, where that takes too long.
@@ -72,10 +72,10 @@ func (a *API) takeMemory(ctx context.Context, key string, bytes, values int) (gi
 // ofPlaces returns why there is no place as a problem. Other errors stay.
 func ofPlaces(err error) error {
 	switch {
-	case errors.Is(err, places.ErrCallerFull):
+	case errors.Is(err, limits.ErrCallerFull):
 		return problem.New(http.StatusTooManyRequests, "TooManyRequests", err.Error(),
 			"end something, or try again").Later(time.Second)
-	case errors.Is(err, places.ErrMemoryFull), errors.Is(err, places.ErrTooSlow):
+	case errors.Is(err, limits.ErrMemoryFull), errors.Is(err, limits.ErrTooSlow):
 		return problem.New(http.StatusServiceUnavailable, "ServiceUnavailable", err.Error(),
 			"try again").Later(time.Second)
 	}

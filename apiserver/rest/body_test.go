@@ -17,9 +17,9 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/heliostat-dev/heliostat/apiserver/access"
-	"github.com/heliostat-dev/heliostat/apiserver/places"
-	"github.com/heliostat-dev/heliostat/apiserver/problem"
+	"github.com/heliostat-dev/heliostat/portal/access"
+	"github.com/heliostat-dev/heliostat/portal/limits"
+	"github.com/heliostat-dev/heliostat/portal/problem"
 )
 
 // post returns a request with a body whose length it says, unless that is unknown.
@@ -197,7 +197,7 @@ func TestBodies_TakeWhatIsCountedForThem(t *testing.T) {
 func TestPresetMaps_AreReadOneAtATimeOfACaller(t *testing.T) {
 	p := newBed(t, "*").api.portal
 	caller := &access.Caller{}
-	giveBack, err := p.listing.Take(t.Context(), senderOf(caller), places.MaxMemoryEach)
+	giveBack, err := p.listing.Take(t.Context(), senderOf(caller), limits.MaxMemoryEach)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,9 +6,9 @@ import (
 	"regexp"
 	"slices"
 
-	"github.com/heliostat-dev/heliostat/apiserver/problem"
 	"github.com/heliostat-dev/heliostat/apiserver/spelling"
 	"github.com/heliostat-dev/heliostat/apiserver/view"
+	"github.com/heliostat-dev/heliostat/portal/problem"
 )
 
 const (

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/heliostat-dev/heliostat/apiserver/places"
-	"github.com/heliostat-dev/heliostat/apiserver/problem"
+	"github.com/heliostat-dev/heliostat/portal/limits"
+	"github.com/heliostat-dev/heliostat/portal/problem"
 	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
 	"github.com/heliostat-dev/heliostat/ray-operator/convert"
 	"github.com/heliostat-dev/heliostat/ray-operator/convert/document"
@@ -43,7 +43,7 @@ func (p *portal) ConvertManifests(
 		return nil, err
 	}
 	over, err := p.converting.Take(ctx, caller.Holder())
-	if errors.Is(err, places.ErrCallerFull) {
+	if errors.Is(err, limits.ErrCallerFull) {
 		return nil, problem.New(http.StatusTooManyRequests, "TooManyRequests", err.Error(),
 			"wait for the answers of other conversions").Later(time.Second)
 	}

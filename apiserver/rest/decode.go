@@ -17,8 +17,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/structpb"
 
-	"github.com/heliostat-dev/heliostat/apiserver/problem"
 	"github.com/heliostat-dev/heliostat/apiserver/spelling"
+	"github.com/heliostat-dev/heliostat/portal/problem"
 )
 
 // readBody reads a body, whose values were counted, into the message of a route. An empty one leaves the message as it is.

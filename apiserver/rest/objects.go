@@ -14,13 +14,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/heliostat-dev/heliostat/apiserver/access"
 	"github.com/heliostat-dev/heliostat/apiserver/explain"
 	"github.com/heliostat-dev/heliostat/apiserver/feed"
 	"github.com/heliostat-dev/heliostat/apiserver/phases"
-	"github.com/heliostat-dev/heliostat/apiserver/places"
-	"github.com/heliostat-dev/heliostat/apiserver/problem"
 	"github.com/heliostat-dev/heliostat/apiserver/view"
+	"github.com/heliostat-dev/heliostat/portal/access"
+	"github.com/heliostat-dev/heliostat/portal/limits"
+	"github.com/heliostat-dev/heliostat/portal/problem"
 	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
@@ -130,7 +130,7 @@ func (p *portal) addEvents(
 // maxEvents is how many events an answer has: the newest. eventsMemory is what the events about an object take while they are read.
 const (
 	maxEvents    = 100
-	eventsMemory = places.MaxMemoryEach / 4
+	eventsMemory = limits.MaxMemoryEach / 4
 )
 
 func eventsOf(events []*eventsv1.Event) []*heliostatv1.Event {

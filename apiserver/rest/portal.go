@@ -4,10 +4,10 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/heliostat-dev/heliostat/apiserver/access"
-	"github.com/heliostat-dev/heliostat/apiserver/places"
 	"github.com/heliostat-dev/heliostat/apiserver/presets"
-	"github.com/heliostat-dev/heliostat/apiserver/problem"
+	"github.com/heliostat-dev/heliostat/portal/access"
+	"github.com/heliostat-dev/heliostat/portal/limits"
+	"github.com/heliostat-dev/heliostat/portal/problem"
 	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
 )
 
@@ -21,9 +21,9 @@ type portal struct {
 	// presets are those that were read before.
 	presets *presets.Cache
 	// converting has a turn for one conversion at a time: each takes memory.
-	converting *places.Turns
+	converting *limits.Turns
 	// listing is the memory that presets and events of users take while they are read.
-	listing *places.Memory
+	listing *limits.Memory
 	// permissions are what callers may do in namespaces, as they were told lately.
 	permissions *permissionsLately
 }
@@ -33,7 +33,7 @@ func newPortal(needs Needs) *portal {
 	shared := &reviewer{needs}
 	return &portal{
 		reviewer: shared, actions: actions{shared}, submissions: submissions{shared}, presets: &presets.Cache{},
-		converting: places.NewTurns(), listing: places.NewMemory(), permissions: newPermissionsLately(needs.Clock),
+		converting: limits.NewTurns(), listing: limits.NewMemory(), permissions: newPermissionsLately(needs.Clock),
 	}
 }
 

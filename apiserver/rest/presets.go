@@ -8,10 +8,10 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/heliostat-dev/heliostat/apiserver/places"
 	"github.com/heliostat-dev/heliostat/apiserver/presets"
-	"github.com/heliostat-dev/heliostat/apiserver/problem"
 	"github.com/heliostat-dev/heliostat/apiserver/spelling"
+	"github.com/heliostat-dev/heliostat/portal/limits"
+	"github.com/heliostat-dev/heliostat/portal/problem"
 	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
 )
 
@@ -53,7 +53,7 @@ func presetMaps(ctx context.Context, p *portal, namespace string) ([]*corev1.Con
 	}
 	within, cancel := context.WithTimeout(ctx, memoryWithin)
 	defer cancel()
-	giveBack, err := p.listing.Take(within, senderOf(caller), places.MaxMemoryEach) // users write them as they like
+	giveBack, err := p.listing.Take(within, senderOf(caller), limits.MaxMemoryEach) // users write them as they like
 	if err != nil {
 		return nil, ofPlaces(err)
 	}

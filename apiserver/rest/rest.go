@@ -20,10 +20,10 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"github.com/heliostat-dev/heliostat/apiserver/access"
-	"github.com/heliostat-dev/heliostat/apiserver/places"
-	"github.com/heliostat-dev/heliostat/apiserver/problem"
 	"github.com/heliostat-dev/heliostat/apiserver/view"
+	"github.com/heliostat-dev/heliostat/portal/access"
+	"github.com/heliostat-dev/heliostat/portal/limits"
+	"github.com/heliostat-dev/heliostat/portal/problem"
 	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
 )
 
@@ -47,7 +47,7 @@ type API struct {
 // New returns the API over what it needs.
 func New(needs Needs) *API {
 	return &API{portal: newPortal(needs), routes: Routes(), log: needs.Log,
-		bodies: bodies{places.NewArrivals(), places.NewMemory()}}
+		bodies: bodies{limits.NewArrivals(), limits.NewMemory()}}
 }
 
 // Request is what a request below /v1 asks for, read and checked as far as it can be without its body.

@@ -10,9 +10,9 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 
-	"github.com/heliostat-dev/heliostat/apiserver/access"
-	"github.com/heliostat-dev/heliostat/apiserver/problem"
 	"github.com/heliostat-dev/heliostat/apiserver/view"
+	"github.com/heliostat-dev/heliostat/portal/access"
+	"github.com/heliostat-dev/heliostat/portal/problem"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 

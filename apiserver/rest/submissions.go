@@ -8,8 +8,8 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/heliostat-dev/heliostat/apiserver/heads"
-	"github.com/heliostat-dev/heliostat/apiserver/problem"
+	"github.com/heliostat-dev/heliostat/portal/heads"
+	"github.com/heliostat-dev/heliostat/portal/problem"
 	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"

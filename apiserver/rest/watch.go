@@ -9,8 +9,8 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/heliostat-dev/heliostat/apiserver/feed"
-	"github.com/heliostat-dev/heliostat/apiserver/problem"
 	"github.com/heliostat-dev/heliostat/apiserver/view"
+	"github.com/heliostat-dev/heliostat/portal/problem"
 	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
 )
 

@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/heliostat-dev/heliostat/apiserver/problem"
 	"github.com/heliostat-dev/heliostat/apiserver/verbs"
+	"github.com/heliostat-dev/heliostat/portal/problem"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 

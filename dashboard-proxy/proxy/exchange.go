@@ -13,10 +13,10 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/heliostat-dev/heliostat/apiserver/access"
-	"github.com/heliostat-dev/heliostat/apiserver/heads"
-	"github.com/heliostat-dev/heliostat/apiserver/places"
 	"github.com/heliostat-dev/heliostat/dashboard-proxy/route"
+	"github.com/heliostat-dev/heliostat/portal/access"
+	"github.com/heliostat-dev/heliostat/portal/heads"
+	"github.com/heliostat-dev/heliostat/portal/limits"
 )
 
 // exchange is one request on its way, and its answer.
@@ -39,7 +39,7 @@ type exchange struct {
 }
 
 // holder returns whose places an exchange takes, and for which object.
-func (x *exchange) holder() places.Holder {
+func (x *exchange) holder() limits.Holder {
 	return x.caller.Holder().For(string(x.target.Kind) + " " + x.target.Namespace + "/" + x.target.Name)
 }
 

@@ -11,8 +11,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/heliostat-dev/heliostat/apiserver/heads"
 	"github.com/heliostat-dev/heliostat/dashboard-proxy/route"
+	"github.com/heliostat-dev/heliostat/portal/heads"
 )
 
 // agent is the proxy's name. Ray refuses those of browsers, and the gate has judged them.

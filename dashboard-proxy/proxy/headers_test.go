@@ -10,8 +10,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/heliostat-dev/heliostat/apiserver/heads/headstest"
 	"github.com/heliostat-dev/heliostat/dashboard-proxy/proxy"
+	"github.com/heliostat-dev/heliostat/portal/heads/headstest"
 )
 
 // recorder keeps the requests that come to an upstream.

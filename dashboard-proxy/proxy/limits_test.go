@@ -12,8 +12,8 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/heliostat-dev/heliostat/apiserver/access"
 	"github.com/heliostat-dev/heliostat/dashboard-proxy/proxy"
+	"github.com/heliostat-dev/heliostat/portal/access"
 )
 
 // onlyProxy lets callers do nothing but open dashboards.

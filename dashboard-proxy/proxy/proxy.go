@@ -22,11 +22,11 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/utils/clock"
 
-	"github.com/heliostat-dev/heliostat/apiserver/access"
-	"github.com/heliostat-dev/heliostat/apiserver/heads"
 	"github.com/heliostat-dev/heliostat/dashboard-proxy/gate"
 	"github.com/heliostat-dev/heliostat/dashboard-proxy/route"
 	"github.com/heliostat-dev/heliostat/dashboard-proxy/serve"
+	"github.com/heliostat-dev/heliostat/portal/access"
+	"github.com/heliostat-dev/heliostat/portal/heads"
 )
 
 // Access says who callers are and what they may do. *access.Kubernetes is one.

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/heliostat-dev/heliostat/apiserver/access"
-	"github.com/heliostat-dev/heliostat/apiserver/heads"
 	"github.com/heliostat-dev/heliostat/dashboard-proxy/gate"
 	"github.com/heliostat-dev/heliostat/dashboard-proxy/route"
 	"github.com/heliostat-dev/heliostat/dashboard-proxy/serve"
+	"github.com/heliostat-dev/heliostat/portal/access"
+	"github.com/heliostat-dev/heliostat/portal/heads"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 

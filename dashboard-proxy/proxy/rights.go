@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 
-	"github.com/heliostat-dev/heliostat/apiserver/access"
+	"github.com/heliostat-dev/heliostat/portal/access"
 )
 
 // How the right to what is open is confirmed. What cannot be confirmed twice is over: with what is remembered, that is at

@@ -18,10 +18,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/apiserver/access/accesstest"
-	"github.com/heliostat-dev/heliostat/apiserver/heads/headstest"
 	"github.com/heliostat-dev/heliostat/dashboard-proxy/proxy"
 	"github.com/heliostat-dev/heliostat/dashboard-proxy/serve"
+	"github.com/heliostat-dev/heliostat/portal/access/accesstest"
+	"github.com/heliostat-dev/heliostat/portal/heads/headstest"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )

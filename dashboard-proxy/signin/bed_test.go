@@ -14,9 +14,9 @@ import (
 
 	testingclock "k8s.io/utils/clock/testing"
 
-	"github.com/heliostat-dev/heliostat/apiserver/access"
-	"github.com/heliostat-dev/heliostat/apiserver/access/accesstest"
 	"github.com/heliostat-dev/heliostat/dashboard-proxy/session"
+	"github.com/heliostat-dev/heliostat/portal/access"
+	"github.com/heliostat-dev/heliostat/portal/access/accesstest"
 )
 
 // noon is when tests begin.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/heliostat-dev/heliostat/apiserver/access"
+	"github.com/heliostat-dev/heliostat/portal/access"
 	"github.com/heliostat-dev/heliostat/ray-operator/yaml"
 )
 

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/heliostat-dev/heliostat/apiserver/access/accesstest"
 	"github.com/heliostat-dev/heliostat/dashboard-proxy/session"
+	"github.com/heliostat-dev/heliostat/portal/access/accesstest"
 )
 
 // TestDashboards_GetASessionOfTheirOwn: a link in a mail opens, by way of the page's origin.

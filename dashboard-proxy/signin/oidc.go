@@ -14,8 +14,8 @@ import (
 
 	"golang.org/x/oauth2"
 
-	"github.com/heliostat-dev/heliostat/apiserver/access"
 	"github.com/heliostat-dev/heliostat/dashboard-proxy/session"
+	"github.com/heliostat-dev/heliostat/portal/access"
 )
 
 // flowLife is how long a user may take at the issuer.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/heliostat-dev/heliostat/apiserver/access/accesstest"
+	"github.com/heliostat-dev/heliostat/portal/access/accesstest"
 )
 
 func TestOIDC_SignsAUserIn(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/heliostat-dev/heliostat/apiserver/access"
 	"github.com/heliostat-dev/heliostat/dashboard-proxy/session"
+	"github.com/heliostat-dev/heliostat/portal/access"
 )
 
 // Paths on the page's origin.

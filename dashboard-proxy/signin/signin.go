@@ -18,9 +18,9 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/heliostat-dev/heliostat/apiserver/access"
 	"github.com/heliostat-dev/heliostat/dashboard-proxy/gate"
 	"github.com/heliostat-dev/heliostat/dashboard-proxy/session"
+	"github.com/heliostat-dev/heliostat/portal/access"
 )
 
 // Cookies. Ports of one host share them, so each has a name of its own.

@@ -119,7 +119,7 @@ const changed = "+changes"
 
 // subject is what outcomes are of, and what it ran on: tests may change, as long as a scenario's
 // promise stays, and so may documentation.
-var subject = []string{"--", "go.mod", "go.sum", "ray-operator", "apiserver", "cli", "python", "dashboard-proxy", "web", "proto", "helm-chart", "images", "examples", "tests/imagebuild", "tests/localkube", ":!*.md", ":!*_test.go"}
+var subject = []string{"--", "go.mod", "go.sum", "ray-operator", "apiserver", "cli", "python", "dashboard-proxy", "portal", "web", "proto", "helm-chart", "images", "examples", "tests/imagebuild", "tests/localkube", ":!*.md", ":!*_test.go"}
 
 // head is the commit, with a mark where the tree differs from it in more than documentation, and
 // the SHA-256 of the subject: of its files' names, modes and contents.

@@ -123,13 +123,14 @@ func Walk(root string, visit func(name, text string) error) error {
 // Rule is something that all files, or all files of a package, must keep.
 type Rule struct {
 	Name string
-	// Check looks at the files of one directory.
-	Check func(files []*File) []Violation
+	// Check looks at the files of one directory, or of all where IsOfAll.
+	Check   func(files []*File) []Violation
+	IsOfAll bool
 }
 
 // Rules are all that hold.
 func Rules() []Rule {
-	return slices.Concat(controllers(), habits(), methods(), packages())
+	return slices.Concat(controllers(), habits(), methods(), packages(), []Rule{{Name: "folders-one-way", Check: folders, IsOfAll: true}})
 }
 
 // each makes a rule of a check of single files.
@@ -155,8 +156,15 @@ func Check(files []*File) []Violation {
 	}
 	var all []Violation
 	for _, rule := range Rules() {
-		for _, dir := range dirs {
-			for _, violation := range rule.Check(byDir[dir]) {
+		parts := [][]*File{files}
+		if !rule.IsOfAll {
+			parts = nil
+			for _, dir := range dirs {
+				parts = append(parts, byDir[dir])
+			}
+		}
+		for _, part := range parts {
+			for _, violation := range rule.Check(part) {
 				violation.Rule = rule.Name
 				all = append(all, violation)
 			}

@@ -10,7 +10,7 @@ const internal = "ray-operator/internal/"
 
 // writers are the packages that change something in Kubernetes: for the operator, for callers of the server, and the one
 // that passes on what an election writes to its Lease.
-var writers = []string{internal + "kube", "apiserver/access", "cli/kube", internal + "permit"}
+var writers = []string{internal + "kube", "portal/access", "cli/kube", internal + "permit"}
 
 // maxReconcile is how many lines a function Reconcile has at most; golangci-lint has one limit for all functions.
 const maxReconcile = 40
@@ -48,7 +48,7 @@ func writes(f *File) []Violation {
 		}
 		method, ok := call.Fun.(*ast.SelectorExpr)
 		if ok && slices.Contains(verbs, method.Sel.Name) && !strings.EqualFold(last(method.X), "writer") && isContext(call.Args[0]) {
-			all = append(all, f.found(call, "%s.%s writes: only internal/kube does, through its Writer, apiserver/access for callers, and cli/kube for users", last(method.X), method.Sel.Name))
+			all = append(all, f.found(call, "%s.%s writes: only internal/kube does, through its Writer, portal/access for callers, and cli/kube for users", last(method.X), method.Sel.Name))
 		}
 		return true
 	})

@@ -14,7 +14,7 @@ const (
 	scaleDir   = "ray-operator/internal/scale/x.go"
 )
 
-// bad has, for each rule, sources that break it. A source begins with its path.
+// bad has, for each rule, sources that break it. A source begins with its path, and further ones follow lines of "---".
 var bad = map[string][]string{
 	"reconcile-length": {scaleDir + "\npackage x\n" + body("Reconcile", maxReconcile)},
 	"one-writer": {
@@ -23,6 +23,10 @@ var bad = map[string][]string{
 		clusterDir + "\npackage x\nfunc f(ctx C) { api.Pods(\"a\").Delete(ctx, \"b\", options) }",
 		"ray-operator/cmd/x/x.go\npackage x\nfunc f() { c.Update(context.Background(), pod) }",
 		"cli/job/x.go\npackage x\nfunc f(ctx C) { objects.Delete(ctx, pod) }",
+	},
+	"folders-one-way": {
+		importing("apiserver/x", "dashboard-proxy/y") + "\n---\n" + importing("dashboard-proxy/z", "apiserver/y"),
+		importing("ray-operator/headclient", "ray-operator/internal/scale") + "\n---\n" + importing("ray-operator/internal/job", "ray-operator/headclient/x"),
 	},
 	"methods-of-a-type": {clusterDir + "\npackage x\n" + methodsNamed(maxMethods+1), scaleDir + "\npackage x\n" + methodsNamed(maxMethods+1)},
 	"functions-over-an-object": {
@@ -52,6 +56,11 @@ var bad = map[string][]string{
 		scaleDir + "\npackage x\nvar a struct{ b int }\nfunc f() { a.b += 2 }", scaleDir + "\npackage x\nvar lock sync.Mutex",
 		scaleDir + "\npackage x\nvar count atomic.Int64", scaleDir + "\npackage x\nvar at atomic.Pointer[int]",
 	},
+}
+
+// importing returns a file of a package that imports another one of the repository.
+func importing(dir, path string) string {
+	return dir + "/x.go\n" + doc + "package x\nimport _ \"" + module + path + "\"\n"
 }
 
 // methodsNamed returns a type with so many methods.
@@ -89,8 +98,12 @@ func TestRulesBite(t *testing.T) {
 			t.Errorf("there is no rule %s", rule)
 		}
 		for _, source := range sources {
-			path, text, _ := strings.Cut(source, "\n")
-			if broken := check(t, map[string]string{path: text}); broken[rule] == "" {
+			sources := map[string]string{}
+			for one := range strings.SplitSeq(source, "\n---\n") {
+				path, text, _ := strings.Cut(one, "\n")
+				sources[path] = text
+			}
+			if broken := check(t, sources); broken[rule] == "" {
 				t.Errorf("%s lets this pass:\n%.300s", rule, source)
 			}
 		}
@@ -112,6 +125,24 @@ var good = []map[string]string{
 	{scaleDir: doc + "package x\nvar a = map[int]int{1: 2}\nfunc f() { a := 1; a = 2; b.a = 3 }"},
 	{scaleDir: doc + "package x\nvar a = 1\nfunc f(a int) { a = 2; a++ }"},
 	{scaleDir: doc + "package x", "ray-operator/internal/scale/x_test.go": "package x\nvar a int\nfunc f() { a = 1 }\n"},
+}
+
+func TestFoldersMayImportOneWay(t *testing.T) {
+	for _, sources := range [][]string{
+		{importing("apiserver/x", "portal/y"), importing("dashboard-proxy/x", "portal/y"), importing("apiserver/app", "dashboard-proxy/x")},
+		{importing("apiserver/x", "apiserver/y"), importing("apiserver/y", "apiserver/z")},
+		{importing("ray-operator/internal/x", "ray-operator/validate"), importing("ray-operator/internal/y", "ray-operator/naming")},
+		{importing("tests/x", "cli/x"), importing("cli/x", "tests/x")},
+	} {
+		files := map[string]string{}
+		for _, source := range sources {
+			path, text, _ := strings.Cut(source, "\n")
+			files[path] = text
+		}
+		if broken := check(t, files); broken["folders-one-way"] != "" {
+			t.Errorf("%v is found in %v", broken, sources)
+		}
+	}
 }
 
 func TestGoodSourcesPass(t *testing.T) {

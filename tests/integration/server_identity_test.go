@@ -21,7 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/heliostat-dev/heliostat/apiserver/access/accesstest"
+	"github.com/heliostat-dev/heliostat/portal/access/accesstest"
 )
 
 // impersonations is how many mixtures of a principal, a verb and an object are sent by impersonation.

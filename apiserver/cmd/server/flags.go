@@ -12,8 +12,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/heliostat-dev/heliostat/apiserver/access"
 	"github.com/heliostat-dev/heliostat/apiserver/app"
+	"github.com/heliostat-dev/heliostat/portal/access"
 )
 
 // flags are those that need more than to be put into a Config.

@@ -10,9 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/heliostat-dev/heliostat/apiserver/access"
 	"github.com/heliostat-dev/heliostat/apiserver/app"
 	"github.com/heliostat-dev/heliostat/dashboard-proxy/web"
+	"github.com/heliostat-dev/heliostat/portal/access"
 )
 
 func parse(t *testing.T, args ...string) *flags {

@@ -4,8 +4,8 @@ import (
 	"flag"
 	"fmt"
 
-	"github.com/heliostat-dev/heliostat/apiserver/access"
 	"github.com/heliostat-dev/heliostat/apiserver/app"
+	"github.com/heliostat-dev/heliostat/portal/access"
 )
 
 // signInFlags are about users who sign in on the page.

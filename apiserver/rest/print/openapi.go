@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/heliostat-dev/heliostat/apiserver/problem"
 	"github.com/heliostat-dev/heliostat/apiserver/rest"
+	"github.com/heliostat-dev/heliostat/portal/problem"
 	"github.com/heliostat-dev/heliostat/ray-operator/yaml"
 )
 
