@@ -101,7 +101,10 @@ func runtimeEnv(job *v1beta1.ClusterJob, attempt int32) (json.RawMessage, error)
 			}
 		}
 	}
-	if variables == nil { // JSON's null
+	if environment == nil { // JSON's null
+		environment = map[string]json.RawMessage{}
+	}
+	if variables == nil {
 		variables = map[string]string{}
 	}
 	for i := range job.Spec.Env {

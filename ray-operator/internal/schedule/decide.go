@@ -145,7 +145,7 @@ func outlived(schedule *v1beta1.ClusterJobSchedule, jobs []v1beta1.ClusterJob) [
 	} {
 		limit := sort.usual
 		if sort.given != nil {
-			limit = *sort.given
+			limit = max(0, *sort.given)
 		}
 		ended := some(jobs, func(job *v1beta1.ClusterJob) bool {
 			return job.Status.EndTime != nil && job.DeletionTimestamp.IsZero() && isSuccess(job) == sort.isSuccess
