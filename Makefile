@@ -27,7 +27,7 @@ demo-down: ## Take everything down that "make demo" brought up
 
 ##@ Change it
 .PHONY: generate proto web build tools images sbom release clean
-generate: bin/controller-gen bin/crd-ref-docs bin/crdtrim proto ## Write what is generated: deepcopy, CRD, chart's copy, reference; Ray's protocol
+generate: bin/controller-gen bin/crd-ref-docs bin/crdtrim bin/celrules proto ## Write what is generated: deepcopy, CRD, chart's copy, reference; Ray's protocol
 	@hack/tools/generate.sh
 
 proto: $(PROTO_TOOLS) ## Write proto/gen from Ray's protocol as far as we speak it, and from our own
@@ -39,7 +39,7 @@ web: ## Build the page into dashboard-proxy/web/dist with node, for the server t
 build: bin/operator bin/heliostat ## Build the operator and the programs of the tests into bin/
 	@tests/run.sh build
 
-tools: $(TOOLS) bin/gotestsum bin/golangci-lint bin/apilint bin/crdtrim bin/protogen bin/schema bin/openapi ## Build the programs that generators and static checks run into bin/
+tools: $(TOOLS) bin/gotestsum bin/golangci-lint bin/apilint bin/celrules bin/crdtrim bin/protogen bin/schema bin/openapi ## Build the programs that generators and static checks run into bin/
 
 images: bin/images ## Build the container images of the operator, Ray and Redis, without Docker
 	@bin/images build all
@@ -75,7 +75,7 @@ test-one-down: bin/localkube ## Take down what KEEP=1 left up
 deps: ## Install the Debian packages that the tests need
 	@tests/run.sh deps
 
-verify: bin/controller-gen bin/crd-ref-docs bin/crdtrim bin/openapi bin/schema $(PROTO_TOOLS) ## Fail if anything generated differs from what "make generate" would write, the kinds or the API below /v1 break users, or docs/results has results of what is gone
+verify: bin/controller-gen bin/crd-ref-docs bin/crdtrim bin/celrules bin/openapi bin/schema $(PROTO_TOOLS) ## Fail if anything generated differs from what "make generate" would write, the kinds or the API below /v1 break users, or docs/results has results of what is gone
 	@hack/tools/verify.sh
 
 scan: bin/helm ## Look with checkov at the chart and the Dockerfiles
@@ -130,7 +130,7 @@ fuzz: ## Fuzz each target for a while: make fuzz [FUZZTIME=30s] [PACKAGES=ray-op
 
 # Programs come from the user's cache where another checkout has built them from the same content.
 CACHED := hack/tools/cached.sh
-.PHONY: $(TOOLS) bin/gotestsum bin/golangci-lint bin/apilint bin/crdtrim bin/protogen bin/schema bin/openapi bin/images bin/localkube bin/kueue bin/operator bin/heliostat
+.PHONY: $(TOOLS) bin/gotestsum bin/golangci-lint bin/apilint bin/celrules bin/crdtrim bin/protogen bin/schema bin/openapi bin/images bin/localkube bin/kueue bin/operator bin/heliostat
 $(TOOLS) bin/gotestsum:
 	@$(CACHED) $(@F) hack/tools/go.mod hack/tools/go.sum -- sh -c 'go build -C hack/tools -o "$$OUT" $(PACKAGE)'
 bin/helm: PACKAGE = helm.sh/helm/v4/cmd/helm
@@ -147,7 +147,7 @@ bin/apilint:
 	@$(CACHED) $(@F) hack/tools/apilint -- sh -c 'go build -C hack/tools/apilint -o "$$OUT" .'
 bin/openapi:
 	@$(CACHED) $(@F) hack/tools/openapi -- sh -c 'go build -C hack/tools/openapi -o "$$OUT" .'
-bin/crdtrim bin/protogen bin/schema:
+bin/celrules bin/crdtrim bin/protogen bin/schema:
 	@$(CACHED) $(@F) hack/tools/$(@F) hack/tools/go.mod hack/tools/go.sum -- sh -c 'go build -C hack/tools -o "$$OUT" ./$(@F)'
 bin/images:
 	@$(CACHED) $(@F) tests/imagebuild -- sh -c 'go build -C tests/imagebuild -o "$$OUT" .'

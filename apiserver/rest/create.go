@@ -19,6 +19,7 @@ import (
 	"github.com/heliostat-dev/heliostat/portal/problem"
 	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
+	"github.com/heliostat-dev/heliostat/ray-operator/crdcheck"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 	"github.com/heliostat-dev/heliostat/ray-operator/yaml"
@@ -92,7 +93,11 @@ func (p *portal) CreateObject(
 	if err := nameObject(ctx, object, fields, key, r); err != nil {
 		return nil, err
 	}
-	if findings := findingsOf(object); len(findings) > 0 {
+	findings, err := findingsOf(made.kind, fields)
+	if err != nil {
+		return nil, err
+	}
+	if len(findings) > 0 {
 		return nil, problem.OfFindings(made.above, findings)
 	}
 	return p.create(ctx, access.ObjectName{Resource: resource, Namespace: r.GetNamespace(), Name: object.GetName()},
@@ -262,23 +267,21 @@ const (
 	anyLetters      = "xxxxx"
 )
 
-// findingsOf returns all that rules refuse of an object, whose name Kubernetes may have to make yet.
-func findingsOf(object verbs.Object) validate.Findings {
-	if prefix := object.GetGenerateName(); object.GetName() == "" && prefix != "" {
-		object.SetName(prefix[:min(len(prefix), maxGenerateName)] + anyLetters)
-		defer object.SetName("")
+// findingsOf returns all that rules refuse of a new object, whose name Kubernetes may have to make yet.
+func findingsOf(kind string, fields map[string]any) (validate.Findings, error) {
+	metadata, _ := fields["metadata"].(map[string]any) // readManifest puts it there
+	name, _ := metadata["name"].(string)
+	if prefix, is := metadata["generateName"].(string); is && name == "" && prefix != "" {
+		metadata = maps.Clone(metadata)
+		metadata["name"] = prefix[:min(len(prefix), maxGenerateName)] + anyLetters
+		fields = maps.Clone(fields)
+		fields["metadata"] = metadata
 	}
-	switch object := object.(type) {
-	case *v1beta1.ComputeCluster:
-		return validate.Cluster(object)
-	case *v1beta1.ClusterJob:
-		return validate.Job(object)
-	case *v1beta1.ClusterJobSchedule:
-		return validate.Schedule(object)
-	case *v1beta1.ClusterService:
-		return validate.Service(object)
+	answer, err := crdcheck.Create(kind, fields)
+	if err != nil {
+		return nil, fmt.Errorf("ask the rules: %w", err)
 	}
-	return nil
+	return answer.Findings, nil
 }
 
 // unknownFields returns the fields of a manifest that its kind does not have, each with the known name that is nearest.

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/heliostat-dev/heliostat/cli/outcome"
-	"github.com/heliostat-dev/heliostat/ray-operator/validate"
+	"github.com/heliostat-dev/heliostat/ray-operator/crdcheck"
 )
 
 // TestBuild_MakesValidClusters has what flags become, and what is refused.
@@ -43,8 +43,8 @@ func TestBuild_MakesValidClusters(t *testing.T) {
 			case describe(made) != c.says:
 				t.Errorf("it is %q, want %q", describe(made), c.says)
 			default:
-				if findings := validate.Cluster(made); len(findings) > 0 {
-					t.Errorf("the operator would refuse it: %v", findings)
+				if answer, err := crdcheck.Create("ComputeCluster", made); err != nil || len(answer.Findings) > 0 {
+					t.Errorf("the API server would refuse it: %v, %v", answer.Findings, err)
 				}
 			}
 		})

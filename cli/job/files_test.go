@@ -20,7 +20,7 @@ import (
 	"github.com/heliostat-dev/heliostat/cli/kube"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
-	"github.com/heliostat-dev/heliostat/ray-operator/validate"
+	"github.com/heliostat-dev/heliostat/ray-operator/crdcheck"
 )
 
 // directory makes a directory with a program and others files of some sizes.
@@ -80,8 +80,8 @@ func TestCarry_MountsInEachPodOfTheJobsCluster(t *testing.T) {
 		t.Errorf("the runtime environment is %s, want %s", job.Spec.RuntimeEnv.Raw, want)
 	}
 	job.Name = "x"
-	if findings := validate.Job(job); len(findings) > 0 {
-		t.Errorf("the operator would refuse it: %v", findings)
+	if answer, err := crdcheck.Create("ClusterJob", job); err != nil || len(answer.Findings) > 0 {
+		t.Errorf("the API server would refuse it: %v, %v", answer.Findings, err)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/cli/outcome"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
-	"github.com/heliostat-dev/heliostat/ray-operator/validate"
+	"github.com/heliostat-dev/heliostat/ray-operator/crdcheck"
 )
 
 // built is the job of flags, a manifest and a command.
@@ -71,8 +71,8 @@ func TestBuild_MakesValidJobs(t *testing.T) {
 			if job.Name == "" {
 				job.Name = job.GenerateName + "x"
 			}
-			if findings := validate.Job(job); len(findings) > 0 {
-				t.Errorf("the operator would refuse it: %v", findings)
+			if answer, err := crdcheck.Create("ClusterJob", job); err != nil || len(answer.Findings) > 0 {
+				t.Errorf("the API server would refuse it: %v, %v", answer.Findings, err)
 			}
 		})
 	}

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Writes what is generated into a directory laid out like the repository: from the API's and Kueue's Go types deepcopy functions, the
-# CRDs, the chart's copies of them and the API reference; from the rules the chart's admission policies and their tables; from the
+# CRDs, the chart's copies of them, the schemas that package crdcheck evaluates, the catalogue of their rules and the API reference; from the rules the chart's admission policies and their tables; from the
 # catalogue the reference of reasons; from the converter's rules the reference of KubeRay's fields; from the job controller's table the phases of jobs; from the
 # planner how upgrades go; from the commands the reference of the command line; from the protocol the reference of the server and its OpenAPI document. usage: generate.sh [DIRECTORY], by default the repository itself.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 out=${1:-$PWD}
 api=ray-operator/api/v1beta1 crd=ray-operator/config/crd chart=helm-chart/heliostat/files
-mkdir -p "$out"/{$api,$crd,$chart/admission,docs/reference}
+schemas=ray-operator/crdcheck/schemas
+mkdir -p "$out"/{$api,$crd,$schemas,$chart/admission,docs/reference}
 raw=$(mktemp -d)
 trap 'rm -rf "$raw"' EXIT
 
@@ -18,7 +19,12 @@ bin/controller-gen object paths=./ray-operator/internal/kueue output:object:dir=
 for name in $(cd "$raw" && ls heliostat.dev_*.yaml); do
   bin/crdtrim <"$raw/$name" >"$out/$crd/$name"
   bin/crdtrim -compact <"$raw/$name" >"$out/$chart/$name"
+  plural=${name#heliostat.dev_}
+  bin/crdtrim -schema <"$raw/$name" >"$out/$schemas/${plural%.yaml}.json"
 done
+bin/celrules "$api" "$out/$schemas" >"$raw/rules.go"
+mkdir -p "$out/ray-operator/validate"
+cp "$raw/rules.go" "$out/ray-operator/validate/crdrules.go"
 bin/crd-ref-docs --source-path="$api" --config=hack/tools/reference.yaml --renderer=markdown --max-depth=20 \
   --output-path="$out/docs/reference/api.md" >/dev/null
 for kind in computeclusters clusterjobs clusterservices clusterjobschedules rights-pods rights-objects rights-doors; do

@@ -13,8 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
-	"github.com/heliostat-dev/heliostat/ray-operator/validate"
+	"github.com/heliostat-dev/heliostat/ray-operator/crdcheck"
 )
 
 // conversion is one object on its way.
@@ -135,26 +134,19 @@ func (c *conversion) takeGeneratedName() {
 
 // judge refuses what the API server would. A name that the API server makes is judged as it may be.
 func (c *conversion) judge(main runtime.Object) {
-	var found validate.Findings
-	if c.meta.Name == "" && c.meta.GenerateName != "" {
-		main = main.DeepCopyObject()
-		if named, is := main.(metav1.Object); is {
-			named.SetName(c.meta.GenerateName + "xxxxx")
-		}
+	isNamed := c.meta.Name != "" || c.meta.GenerateName == ""
+	object := plain(main)
+	if !isNamed {
+		object.SetName(c.meta.GenerateName + "xxxxx")
 	}
-	kind := main.GetObjectKind().GroupVersionKind().Kind
-	switch main := main.(type) {
-	case *v1beta1.ComputeCluster:
-		found = validate.Cluster(main)
-	case *v1beta1.ClusterJob:
-		found = validate.Job(main)
-	case *v1beta1.ClusterService:
-		found = validate.Service(main)
-	case *v1beta1.ClusterJobSchedule:
-		found = validate.Schedule(main)
+	kind := object.GetKind()
+	answer, err := crdcheck.Create(kind, object.Object)
+	if err != nil {
+		c.refuse("", fmt.Sprintf("the %s cannot be checked: %v", kind, err))
+		return
 	}
-	for _, one := range found {
-		if one.Path == "metadata.name" && c.meta.Name == "" && c.meta.GenerateName != "" {
+	for _, one := range answer.Findings {
+		if one.Path == "metadata.name" && !isNamed {
 			one.Path = "metadata.generateName"
 		}
 		c.rows = append(c.rows, Row{

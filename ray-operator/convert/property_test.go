@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/convert"
+	"github.com/heliostat-dev/heliostat/ray-operator/crdcheck"
 	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 	"github.com/heliostat-dev/heliostat/tests/rayio"
 )
@@ -90,34 +90,20 @@ func wrongWith(result convert.Result, options convert.Options) string {
 	return ""
 }
 
-// refusals are what the rules say of an object of ours, read as strictly as the API server reads it.
+// refusals are what the API server would refuse of an object of ours.
 func refusals(object *unstructured.Unstructured) validate.Findings {
 	if generated := object.GetGenerateName(); generated != "" && object.GetName() == "" {
 		object = object.DeepCopy()
 		object.SetName(generated + "a1b2c") // as the API server names it, before it judges
 	}
-	into := func(typed any) {
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, typed,
-			true); err != nil {
-			panic(err)
-		}
-	}
-	switch object.GetKind() {
-	case "ComputeCluster":
-		var cluster v1beta1.ComputeCluster
-		into(&cluster)
-		return validate.Cluster(&cluster)
-	case "ClusterJob":
-		var job v1beta1.ClusterJob
-		into(&job)
-		return validate.Job(&job)
-	case "ClusterService":
-		var service v1beta1.ClusterService
-		into(&service)
-		return validate.Service(&service)
-	default:
+	if !slices.Contains(crdcheck.Kinds(), object.GetKind()) {
 		return nil
 	}
+	answer, err := crdcheck.Create(object.GetKind(), object.Object)
+	if err != nil {
+		panic(err)
+	}
+	return answer.Findings
 }
 
 // silent are values that say what is so without a word.

@@ -3,9 +3,7 @@ package validate
 import (
 	"fmt"
 	"net/netip"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,12 +14,6 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
-)
-
-var (
-	hostName = regexp.MustCompile(`^([*][.])?[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
-	hostIP   = regexp.MustCompile(`^[0-9.]+$`)
-	portName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 )
 
 // maps of labels outside of templates, each with its path and its expression.
@@ -49,43 +41,8 @@ func withAnnotations(c *v1beta1.ComputeCluster, visit func(path *field.Path, ann
 // annotated are the fields of annotations outside of templates.
 const annotated = "spec.podDefaults.annotations, spec.head.service.annotations, spec.head.ingress.annotations"
 
-// objectNames visits the names of other objects that are given.
-func objectNames(c *v1beta1.ComputeCluster, visit func(path *field.Path, name string)) {
-	spec := field.NewPath("spec")
-	if d := c.Spec.PodDefaults; d != nil {
-		visit(spec.Child("podDefaults", "serviceAccountName"), d.ServiceAccountName)
-		visit(spec.Child("podDefaults", "priorityClassName"), d.PriorityClassName)
-	}
-	if g := c.Spec.Head.Ingress; g != nil {
-		visit(spec.Child("head", "ingress", "className"), g.ClassName)
-		visit(spec.Child("head", "ingress", "tlsSecretName"), g.TLSSecretName)
-	}
-	if a := c.Spec.Authentication; a != nil {
-		visit(spec.Child("authentication", "secretName"), a.SecretName)
-	}
-	for _, v := range storeVolumes(c) {
-		visit(v.path.Child("storageClassName"), v.class())
-	}
-}
-
 // accessRules are about what surrounds the pods: defaults, Service, Ingress, network.
 var accessRules = []Rule{
-	{
-		ID: "own-label", Field: "spec.podDefaults.labels, spec.head.service.labels", By: Expression,
-		Refused: "a key must not have the prefix heliostat.dev, nor be app.kubernetes.io/name, instance or managed-by, which the operator sets", Remedy: chooseOther,
-		cluster: func(c *v1beta1.ComputeCluster, bad report) {
-			withLabels(c, func(path *field.Path, labels map[string]string) { keys(bad, path, "", labels, isOwnLabel) })
-		},
-	},
-	{
-		ID: "own-annotation", Field: annotated, By: Expression,
-		Refused: "a key must not have the prefix heliostat.dev, which is reserved for the operator", Remedy: chooseOther,
-		cluster: func(c *v1beta1.ComputeCluster, bad report) {
-			withAnnotations(c, func(path *field.Path, annotations map[string]string) {
-				keys(bad, path, "", annotations, isOwnKey)
-			})
-		},
-	},
 	{
 		ID: "label-grammar", Field: "spec.podDefaults.labels, spec.podDefaults.nodeSelector, spec.head.service.labels", By: Policy,
 		Refused: labelGrammar, Remedy: "correct the key or the value",
@@ -106,17 +63,6 @@ var accessRules = []Rule{
 			fmt.Sprintf(goodAnnotations, "o.orValue({})") + ")",
 		cluster: func(c *v1beta1.ComputeCluster, bad report) {
 			withAnnotations(c, func(path *field.Path, annotations map[string]string) { keys(bad, path, "", annotations, badAnnotation) })
-		},
-	},
-	{
-		ID: "object-name", Field: "any name of a Secret, service account or class", By: Expression,
-		Refused: "the name must be a DNS-1123 subdomain", Remedy: "use lower-case letters, digits, '-' and '.'",
-		cluster: func(c *v1beta1.ComputeCluster, bad report) {
-			objectNames(c, func(path *field.Path, name string) {
-				if name != "" && !isObjectName(name) {
-					bad.at(path, name)
-				}
-			})
 		},
 	},
 	{
@@ -141,67 +87,6 @@ var accessRules = []Rule{
 		},
 	},
 	{
-		ID: "duplicate", Field: "any list whose entries have names", By: Schema, Says: "Duplicate value",
-		Refused: "names of entries must be unique", Remedy: "rename or remove one", cluster: duplicates, inner: templateDuplicates, job: jobDuplicates, service: serviceDuplicates,
-	},
-	{
-		ID: "port-name", Field: "spec.head.service.ports[*].name, spec.service.ports[*].name", By: Schema, Says: "should match",
-		Refused: "the name of a port must be lower-case letters, digits and '-'", Remedy: "correct it",
-		cluster: servicePorts(func(p *v1beta1.ServicePort) bool { return !portName.MatchString(p.Name) }),
-		service: func(s *serving, bad report) {
-			each(bad, frontPath, "ports", s.front().Ports, func(p *v1beta1.ServePort) bool { return !portName.MatchString(p.Name) })
-		},
-	},
-	{
-		ID: "port-name-ray", Field: "spec.head.service.ports", By: Expression,
-		Refused: "a port must have port, but gcs, dashboard, client, metrics and serve, which are Ray's own, nodePort alone",
-		Remedy:  "correct it",
-		cluster: servicePorts(func(p *v1beta1.ServicePort) bool {
-			if isRays, _ := naming.PortNumber(p.Name); isRays {
-				return isSet(p.Port) || isSet(p.TargetPort)
-			}
-			return !isSet(p.Port)
-		}),
-	},
-	{
-		ID: "port-number-ray", Field: "spec.head.service.ports", By: Expression,
-		Refused: "a port must not be 6379, 8265, 10001, 8080 or 8000, which are Ray's own ports", Remedy: "choose another number",
-		cluster: servicePorts(func(p *v1beta1.ServicePort) bool { return slices.Contains(headPortNumbers(), p.Port) }),
-	},
-	{
-		ID: "port-number-twice", Field: "spec.head.service.ports", By: Expression,
-		Refused: "port numbers must be unique", Remedy: "choose another number for one of the ports",
-		cluster: func(c *v1beta1.ComputeCluster, bad report) {
-			if s := c.Spec.Head.Service; s != nil {
-				twice(bad, nil, "spec.head.service.ports", s.Ports, func(p *v1beta1.ServicePort) string { return numberOrName(p.Port, p.Name) })
-			}
-		},
-	},
-	{
-		ID: "ingress-host", Field: "spec.head.ingress.host, spec.head.ingress.additionalHosts", By: Expression,
-		Refused: "host must be a DNS name, not an address", Remedy: "give one such as ray.example.com",
-		cluster: func(c *v1beta1.ComputeCluster, bad report) {
-			ingress("host", func(g *v1beta1.IngressSpec) bool { return isNoHost(&g.Host) })(c, bad)
-			if g := c.Spec.Head.Ingress; g != nil {
-				each(bad, nil, "spec.head.ingress.additionalHosts", g.AdditionalHosts, isNoHost)
-			}
-		},
-	},
-	{
-		ID: "ingress-path", Field: "spec.head.ingress.path", By: Expression,
-		Refused: "path must begin with '/' and contain no '//', '/./', '/../' or escaped '/'", Remedy: "give a plain path such as /ray",
-		cluster: ingress("path", func(g *v1beta1.IngressSpec) bool { return g.Path != "" && badPath(g.Path) }),
-	},
-	{
-		ID: "ingress-open", Field: "spec.head.ingress", By: Expression,
-		Refused: "head.ingress must not expose the dashboard without authentication, because anyone who reaches it can run code", Remedy: "set authentication.mode to Token, or leave the ingress out",
-		cluster: func(c *v1beta1.ComputeCluster, bad report) {
-			if c.Spec.Head.Ingress != nil && c.Spec.Authentication != nil && c.Spec.Authentication.Mode == v1beta1.AuthenticationDisabled {
-				bad.at(field.NewPath("spec", "head", "ingress"), nil)
-			}
-		},
-	},
-	{
 		ID: "open-public", Field: "spec.authentication.mode", By: Policy,
 		Refused: "without authentication the cluster must have no public address, because anyone who reaches it can run code",
 		Remedy:  "set authentication.mode to Token; or make head.service a ClusterIP, and give allowFrom no empty from and no ipBlock wider than /8",
@@ -212,54 +97,6 @@ var accessRules = []Rule{
 				bad.at(field.NewPath("spec", "authentication", "mode"), c.Spec.Authentication.Mode)
 			}
 		},
-	},
-	{
-		ID: "secret-unused", Field: "spec.authentication.secretName", By: Expression,
-		Refused: "secretName must not be set with mode Disabled", Remedy: "leave one of the two out",
-		cluster: func(c *v1beta1.ComputeCluster, bad report) {
-			if a := c.Spec.Authentication; a != nil && a.Mode == v1beta1.AuthenticationDisabled && a.SecretName != "" {
-				bad.at(field.NewPath("spec", "authentication", "secretName"), a.SecretName)
-			}
-		},
-	},
-	{
-		ID: "network-unused", Field: "spec.network", By: Expression,
-		Refused: "allowFrom, allowTo and cloudMetadata Enabled must not be set with isolation Disabled",
-		Remedy:  "leave one of the two out",
-		cluster: func(c *v1beta1.ComputeCluster, bad report) {
-			n := c.Spec.Network
-			if n == nil || n.Isolation != v1beta1.Disabled {
-				return
-			}
-			if len(n.AllowFrom)+len(n.AllowTo) > 0 || n.CloudMetadata == v1beta1.Enabled {
-				bad.at(field.NewPath("spec", "network"), nil)
-			}
-		},
-	},
-	{
-		ID: "network-nobody", Field: "spec.network.allowFrom[*].from, spec.network.allowTo[*].to", By: Schema, Says: "Required value",
-		Refused: "an entry must have from or to", Remedy: "add it; an empty list allows all",
-		cluster: func(c *v1beta1.ComputeCluster, bad report) {
-			if c.Spec.Network == nil {
-				return
-			}
-			at := field.NewPath("spec", "network")
-			for i := range c.Spec.Network.AllowFrom {
-				if c.Spec.Network.AllowFrom[i].From == nil {
-					bad.at(at.Child("allowFrom").Index(i).Child("from"), nil)
-				}
-			}
-			for i := range c.Spec.Network.AllowTo {
-				if c.Spec.Network.AllowTo[i].To == nil {
-					bad.at(at.Child("allowTo").Index(i).Child("to"), nil)
-				}
-			}
-		},
-	},
-	{
-		ID: "network-peer", Field: "spec.network.allowFrom[*].from, spec.network.allowTo[*].to", By: Expression,
-		Refused: "a peer must be either an ipBlock or selectors, and must not be empty", Remedy: "split it into two peers, or fill it in",
-		cluster: peers(isNoPeer),
 	},
 	{
 		ID: "network-block", Field: "spec.network.allowFrom[*].from[*].ipBlock, spec.network.allowTo[*].to[*].ipBlock", By: Policy,
@@ -311,39 +148,6 @@ func headPortNumbers() []int32 {
 	return numbers
 }
 
-// numberOrName returns what must be unique about a port of a Service: its number, or its name where it has none.
-func numberOrName(number int32, name string) string {
-	if isSet(number) {
-		return strconv.Itoa(int(number))
-	}
-	return "name " + name
-}
-
-func servicePorts(wrong func(*v1beta1.ServicePort) bool) func(*v1beta1.ComputeCluster, report) {
-	return func(c *v1beta1.ComputeCluster, bad report) {
-		if s := c.Spec.Head.Service; s != nil {
-			each(bad, nil, "spec.head.service.ports", s.Ports, wrong)
-		}
-	}
-}
-
-func ingress(child string, wrong func(*v1beta1.IngressSpec) bool) func(*v1beta1.ComputeCluster, report) {
-	return func(c *v1beta1.ComputeCluster, bad report) {
-		if g := c.Spec.Head.Ingress; g != nil && wrong(g) {
-			bad.at(field.NewPath("spec", "head", "ingress", child), nil)
-		}
-	}
-}
-
-// isNoHost reports whether no Ingress can have a host.
-func isNoHost(host *string) bool { return !hostName.MatchString(*host) || hostIP.MatchString(*host) }
-
-// badPath tells a path that no Ingress can have.
-func badPath(path string) bool {
-	held := slices.ContainsFunc([]string{"//", "/./", "/../", "%2f", "%2F"}, func(part string) bool { return strings.Contains(path, part) })
-	return held || !strings.HasPrefix(path, "/") || strings.HasSuffix(path, "/..") || strings.HasSuffix(path, "/.")
-}
-
 func peers(wrong func(*networkingv1.NetworkPolicyPeer) bool) func(*v1beta1.ComputeCluster, report) {
 	return func(c *v1beta1.ComputeCluster, bad report) {
 		if c.Spec.Network == nil {
@@ -370,10 +174,6 @@ const (
 	giveBlocks = "give them such as 10.0.0.0/8 or 2001:db8::/32"
 	goodBlocks = "!has(p.ipBlock) || ([p.ipBlock.cidr] + p.ipBlock.?except.orValue([])).all(b, isCIDR(b) && string(cidr(b).masked()) == b)"
 )
-
-func isNoPeer(p *networkingv1.NetworkPolicyPeer) bool {
-	return (p.IPBlock != nil) == (p.PodSelector != nil || p.NamespaceSelector != nil)
-}
 
 func hasBadBlock(p *networkingv1.NetworkPolicyPeer) bool {
 	return p.IPBlock != nil && (badBlock(p.IPBlock.CIDR) || slices.ContainsFunc(p.IPBlock.Except, badBlock))

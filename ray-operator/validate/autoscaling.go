@@ -27,24 +27,6 @@ func scaled(check func(n *node, bad report)) func(*node, report) {
 	}
 }
 
-// ofAutoscaling asks only clusters with autoscaling.
-func ofAutoscaling(check func(a *v1beta1.Autoscaling, bad report)) func(*v1beta1.ComputeCluster, report) {
-	return func(c *v1beta1.ComputeCluster, bad report) {
-		if a := c.Spec.Autoscaling; a != nil {
-			check(a, bad)
-		}
-	}
-}
-
-// scalerSecurity reports a security context of the autoscaler that is wrong.
-func scalerSecurity(wrong func(s *corev1.SecurityContext) bool) func(*v1beta1.ComputeCluster, report) {
-	return ofAutoscaling(func(a *v1beta1.Autoscaling, bad report) {
-		if a.SecurityContext != nil && wrong(a.SecurityContext) {
-			bad.at(autoscalingPath.Child("securityContext"), nil)
-		}
-	})
-}
-
 // headVariables visits the variables of the head's Ray container, each with its path.
 func headVariables(c *v1beta1.ComputeCluster, visit func(path *field.Path, variable *corev1.EnvVar)) {
 	if d := c.Spec.PodDefaults; d != nil {
@@ -94,54 +76,6 @@ var autoscalingRules = []Rule{
 				bad.at(n.path, nil)
 			}
 		},
-	},
-	{
-		ID: "autoscaling-nodes", Field: "spec.autoscaling.maxNodes", By: Expression,
-		Refused: "maxNodes must not be below the number of workers that the groups' minReplicas need", Remedy: "raise maxNodes or lower minReplicas",
-		cluster: func(c *v1beta1.ComputeCluster, bad report) {
-			least := int64(0)
-			for i := range c.Spec.WorkerGroups {
-				least += int64(given(c.Spec.WorkerGroups[i].MinReplicas, 0)) * hosts(&c.Spec.WorkerGroups[i])
-			}
-			if a := c.Spec.Autoscaling; a != nil && a.MaxNodes != nil && least > int64(*a.MaxNodes) {
-				bad.at(autoscalingPath.Child("maxNodes"), *a.MaxNodes)
-			}
-		},
-	},
-	{
-		ID: "autoscaling-env", Field: "spec.autoscaling.env", By: Expression,
-		Refused: "a variable of the autoscaler must have a plain value, and must not be " + naming.VariablePodUID,
-		Remedy:  "correct it",
-		cluster: ofAutoscaling(func(a *v1beta1.Autoscaling, bad report) {
-			each(bad, autoscalingPath, "env", a.Env, func(e *corev1.EnvVar) bool {
-				return e.Name == naming.VariablePodUID || e.ValueFrom != nil
-			})
-		}),
-	},
-	{
-		ID: "autoscaling-root", Field: "spec.autoscaling.securityContext", By: Expression,
-		Refused: "the autoscaler must run within pod security restricted, without root and privileges", Remedy: "remove them",
-		cluster: scalerSecurity(func(s *corev1.SecurityContext) bool {
-			isRoot := s.RunAsNonRoot != nil && !*s.RunAsNonRoot || s.RunAsUser != nil && *s.RunAsUser == 0
-			return isRoot || is(s.Privileged) || is(s.AllowPrivilegeEscalation)
-		}),
-	},
-	{
-		ID: "autoscaling-profile", Field: "spec.autoscaling.securityContext", By: Expression,
-		Refused: "the autoscaler must run within pod security restricted, under the profiles of its runtime",
-		Remedy:  "remove procMount, seLinuxOptions, windowsOptions and Unconfined",
-		cluster: scalerSecurity(func(s *corev1.SecurityContext) bool {
-			isFree := s.SeccompProfile != nil && s.SeccompProfile.Type == corev1.SeccompProfileTypeUnconfined ||
-				s.AppArmorProfile != nil && s.AppArmorProfile.Type == corev1.AppArmorProfileTypeUnconfined
-			return isFree || s.ProcMount != nil || s.SELinuxOptions != nil || s.WindowsOptions != nil
-		}),
-	},
-	{
-		ID: "autoscaling-capabilities", Field: "spec.autoscaling.securityContext.capabilities", By: Expression,
-		Refused: "the autoscaler must have no capabilities", Remedy: "leave capabilities out, or set drop: [ALL]",
-		cluster: scalerSecurity(func(s *corev1.SecurityContext) bool {
-			return s.Capabilities != nil && (len(s.Capabilities.Add) > 0 || !slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}))
-		}),
 	},
 	{
 		ID: "autoscaling-container", Field: "NODE.template.spec", By: Policy,

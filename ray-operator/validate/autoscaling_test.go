@@ -10,7 +10,6 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/admission/corpus"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
-	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
 // TestRulesKnowTheAutoscaler: whatever the operator's container takes of the head's pod is
@@ -22,7 +21,7 @@ func TestRulesKnowTheAutoscaler(t *testing.T) {
 	for i := range scaled.Spec.WorkerGroups {
 		scaled.Spec.WorkerGroups[i].MaxReplicas = &most
 	}
-	if errs := validate.Cluster(scaled); len(errs) > 0 {
+	if errs := judge(t, "ComputeCluster", scaled); len(errs) > 0 {
 		t.Fatal(errs)
 	}
 	head := pod.OperatorImage{Image: "operator"}.Complete(pod.Head(scaled, 1), scaled)
@@ -35,11 +34,11 @@ func TestRulesKnowTheAutoscaler(t *testing.T) {
 	for i, template := range taken {
 		for _, cluster := range []*v1beta1.ComputeCluster{scaled.DeepCopy(), corpus.Good()} {
 			cluster.Spec.Head.Template = template
-			if refused := len(validate.Cluster(cluster)) > 0; refused != (cluster.Spec.Autoscaling != nil) {
+			if refused := len(judge(t, "ComputeCluster", cluster)) > 0; refused != (cluster.Spec.Autoscaling != nil) {
 				t.Errorf("%d of the head's template: refused %v with autoscaling %v", i, refused, cluster.Spec.Autoscaling != nil)
 			}
 			cluster.Spec.Head.Template, cluster.Spec.WorkerGroups[0].Template = nil, template
-			if errs := validate.Cluster(cluster); len(errs) > 0 {
+			if errs := judge(t, "ComputeCluster", cluster); len(errs) > 0 {
 				t.Errorf("%d of a worker's template is refused: %v", i, errs)
 			}
 		}

@@ -25,33 +25,6 @@ const nul = "\x00"
 // commandRules are about what a job runs.
 var commandRules = []Rule{
 	{
-		ID: "job-what", Field: "spec", By: Expression,
-		Refused: "a job must have one program to run", Remedy: "set exactly one of entrypoint and command",
-		job: func(r *run, bad report) {
-			if (r.spec.Entrypoint != "") == (len(r.spec.Command) > 0) {
-				bad.at(specPath, nil)
-			}
-		},
-	},
-	{
-		ID: "entrypoint-blank", Field: "spec.entrypoint", By: Expression,
-		Refused: "entrypoint must not be blank", Remedy: "give a shell line, such as python train.py",
-		job: func(r *run, bad report) {
-			if r.spec.Entrypoint != "" && strings.TrimSpace(r.spec.Entrypoint) == "" {
-				bad.at(specPath.Child("entrypoint"), r.spec.Entrypoint)
-			}
-		},
-	},
-	{
-		ID: "command-program", Field: "spec.command", By: Expression,
-		Refused: "the first element of command must be the program", Remedy: "name it there",
-		job: func(r *run, bad report) {
-			if len(r.spec.Command) > 0 && r.spec.Command[0] == "" {
-				bad.at(specPath.Child("command").Index(0), nil)
-			}
-		},
-	},
-	{
 		ID: "run-size", Field: "spec.entrypoint, spec.command", By: Policy,
 		Refused: "the command line must have at most 32 KiB, where an element of command counts its bytes and three more",
 		Remedy:  "put long parts into a file or a variable",

@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
-	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // containerSize is a field for the size of containers that the operator adds.
@@ -16,8 +15,7 @@ type containerSize struct {
 	// id begins the IDs of its rules.
 	id   string
 	path *field.Path
-	// noun is the field in a sentence, and least the memory that its containers cannot do with less of.
-	noun  string
+	// least is the memory that its containers cannot do with less of.
 	least resource.Quantity
 	of    func(c *v1beta1.ComputeCluster) corev1.ResourceList
 }
@@ -25,7 +23,7 @@ type containerSize struct {
 // containerSizes are all such fields.
 var containerSizes = []containerSize{
 	{
-		id: "autoscaling-size", path: autoscalingPath.Child("size"), noun: "the autoscaler's size", least: leastAutoscaler,
+		id: "autoscaling-size", path: autoscalingPath.Child("size"), least: leastAutoscaler,
 		of: func(c *v1beta1.ComputeCluster) corev1.ResourceList {
 			if c.Spec.Autoscaling == nil {
 				return nil
@@ -34,7 +32,7 @@ var containerSizes = []containerSize{
 		},
 	},
 	{
-		id: "store-size", path: storePath.Child("managedRedis", "size"), noun: "the size of a managed Redis", least: leastRedis,
+		id: "store-size", path: storePath.Child("managedRedis", "size"), least: leastRedis,
 		of: func(c *v1beta1.ComputeCluster) corev1.ResourceList {
 			if m := storeOf(c).ManagedRedis; m != nil {
 				return m.Size
@@ -42,7 +40,7 @@ var containerSizes = []containerSize{
 			return nil
 		},
 	},
-	{id: "encryption-size", path: encryptionSizePath, noun: "encryptionSize", least: leastEncryption, of: encryptionSize},
+	{id: "encryption-size", path: encryptionSizePath, least: leastEncryption, of: encryptionSize},
 }
 
 // leastEncryption is what the containers of encryption cannot do with less of.
@@ -73,46 +71,22 @@ func isLimitBelow(size corev1.ResourceList) bool {
 	return hasRequest && hasLimit && request.Cmp(limit) > 0
 }
 
-// containerSizeRules are about the sizes of the containers that the operator adds.
-var containerSizeRules = slices.Concat(containerSizes[0].rules(), containerSizes[1].rules(), containerSizes[2].rules(), []Rule{{
-	ID: "encryption-size-unused", Field: "spec.network.encryptionSize", By: Expression,
-	Refused: "encryptionSize must be used with encryption Enabled", Remedy: "set encryption too, or leave encryptionSize out",
-	cluster: func(c *v1beta1.ComputeCluster, bad report) {
-		if len(encryptionSize(c)) > 0 && !naming.EncryptionRequired(c) {
-			bad.at(encryptionSizePath, nil)
+// addChecks adds the functions of the rules about a size, by their IDs.
+func (s containerSize) addChecks(to map[string]Rule) {
+	to[s.id+"-name"] = s.each(func(name string, _ resource.Quantity) bool { return !slices.Contains(sizedNames, name) })
+	to[s.id] = s.each(func(name string, quantity resource.Quantity) bool {
+		return quantity.Sign() <= 0 || name == "memory" && quantity.Cmp(s.least) < 0
+	})
+	to[s.id+"-limit"] = Rule{cluster: func(c *v1beta1.ComputeCluster, bad report) {
+		if isLimitBelow(s.of(c)) {
+			bad.at(s.path, nil)
 		}
-	},
-}})
-
-func (s containerSize) rules() []Rule {
-	least := s.least.String()
-	return []Rule{
-		{
-			ID: s.id + "-name", Field: s.path.String(), By: Expression,
-			Refused: s.noun + " must contain only cpu, limits.cpu, memory and ephemeral-storage", Remedy: "remove the rest",
-			cluster: s.each(func(name string, _ resource.Quantity) bool { return !slices.Contains(sizedNames, name) }),
-		},
-		{
-			ID: s.id, Field: s.path.String(), By: Expression,
-			Refused: s.noun + " must have amounts above 0 and memory of at least " + least, Remedy: "raise it",
-			cluster: s.each(func(name string, quantity resource.Quantity) bool {
-				return quantity.Sign() <= 0 || name == "memory" && quantity.Cmp(s.least) < 0
-			}),
-		},
-		{
-			ID: s.id + "-limit", Field: s.path.String(), By: Expression, Refused: limitRefused, Remedy: limitRemedy,
-			cluster: func(c *v1beta1.ComputeCluster, bad report) {
-				if isLimitBelow(s.of(c)) {
-					bad.at(s.path, nil)
-				}
-			},
-		},
-	}
+	}}
 }
 
 // each reports what is wrong in a size.
-func (s containerSize) each(wrong func(name string, quantity resource.Quantity) bool) func(*v1beta1.ComputeCluster, report) {
-	return func(c *v1beta1.ComputeCluster, bad report) {
+func (s containerSize) each(wrong func(name string, quantity resource.Quantity) bool) Rule {
+	return Rule{cluster: func(c *v1beta1.ComputeCluster, bad report) {
 		quantities(s.of(c), wrong, func(name, quantity string) { bad.at(s.path.Key(name), quantity) })
-	}
+	}}
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
-	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
 // stores are a good control store of each kind, with all of which the head's pod gets more.
@@ -36,7 +35,7 @@ func TestRulesKnowWhatAStoreTakes(t *testing.T) {
 	for kind, store := range stores() {
 		cluster := corpus.Good()
 		cluster.Spec.ControlStore = store
-		if errs := validate.Cluster(cluster); len(errs) > 0 {
+		if errs := judge(t, "ComputeCluster", cluster); len(errs) > 0 {
 			t.Fatalf("%s: %v", kind, errs)
 		}
 		plain, head := pod.Head(corpus.Good(), 1), pod.Head(cluster, 1)
@@ -45,7 +44,7 @@ func TestRulesKnowWhatAStoreTakes(t *testing.T) {
 			bad := cluster.DeepCopy()
 			bad.Spec.Head.Template = testkit.Template(corev1.Container{Name: v1beta1.ContainerRay})
 			edit(bad.Spec.Head.Template, &bad.Spec.Head.Template.Spec.Containers[0])
-			if len(validate.Cluster(bad)) == 0 {
+			if len(judge(t, "ComputeCluster", bad)) == 0 {
 				t.Errorf("%s: %s is taken in a head's template", kind, what)
 			}
 		}
@@ -91,14 +90,14 @@ func TestNobodyMakesAStoreByHand(t *testing.T) {
 				cluster := corpus.Good()
 				cluster.Spec.ControlStore = store
 				edit(&cluster.Spec)
-				if found := validate.Cluster(cluster); len(found) != 1 || found[0].Remedy != "use controlStore" {
+				if found := judge(t, "ComputeCluster", cluster); len(found) != 1 || found[0].Remedy != "use controlStore" {
 					t.Errorf("%s in %s gives %v, want the word of controlStore", name, what, found)
 				}
 			}
 		}
 		job := corpus.GoodJob()
 		job.Spec.Env = env
-		if len(validate.Job(job)) == 0 {
+		if len(judge(t, "ClusterJob", job)) == 0 {
 			t.Errorf("%s is taken of a job", name)
 		}
 	}
@@ -108,7 +107,7 @@ func TestNobodyMakesAStoreByHand(t *testing.T) {
 func TestNoRefusalTellsAPassword(t *testing.T) {
 	cluster := corpus.Good()
 	cluster.Spec.ControlStore = &v1beta1.ControlStore{Redis: &v1beta1.GivenRedis{Address: "redis://ana:hunter2@redis:6379"}}
-	found := validate.Cluster(cluster)
+	found := judge(t, "ComputeCluster", cluster)
 	if len(found) == 0 || strings.Contains(fmt.Sprint(found, found.ErrorList()), "hunter2") {
 		t.Errorf("the refusal is %v", found)
 	}
@@ -138,7 +137,7 @@ func TestAJobsStoreStays(t *testing.T) {
 		{"another kind of a suspended job", filled, stores()["embedded"], true, false},
 		{"no store of a suspended job", filled, nil, true, false},
 	} {
-		if errs := validate.JobUpdate(job(c.before, c.suspend), job(c.after, c.suspend)); (len(errs) == 0) != c.want {
+		if errs := judgeChange(t, "ClusterJob", job(c.before, c.suspend), job(c.after, c.suspend)); (len(errs) == 0) != c.want {
 			t.Errorf("%s: %v, want it good: %v", c.name, errs, c.want)
 		}
 	}

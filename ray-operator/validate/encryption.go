@@ -29,33 +29,6 @@ func encrypted(check func(n *node, bad report)) func(*node, report) {
 // encryptionRules are about encryption and what goes with it alone.
 var encryptionRules = []Rule{
 	{
-		ID: "encryption-fixed", Field: "spec.network.encryption", By: Expression,
-		Refused: "network.encryption is immutable", Remedy: "create a new cluster",
-		change: func(before, after *v1beta1.ComputeCluster, bad report) {
-			if naming.EncryptionRequired(before) != naming.EncryptionRequired(after) {
-				bad.at(field.NewPath("spec", "network"), nil)
-			}
-		},
-	},
-	{
-		ID: "encryption-store", Field: "spec.controlStore.redis.address", By: Expression,
-		Refused: "the address of a Redis must begin with rediss:// with network.encryption", Remedy: "give the address of its TLS port",
-		cluster: func(c *v1beta1.ComputeCluster, bad report) {
-			if given := storeOf(c).Redis; given != nil && naming.EncryptionRequired(c) && strings.HasPrefix(given.Address, "redis:") {
-				bad.at(storePath.Child("redis"), nil)
-			}
-		},
-	},
-	{
-		ID: "encryption-isolation", Field: "spec.network.isolation", By: Expression,
-		Refused: "isolation must be Enabled with encryption, because Ray's agents accept the token in clear text", Remedy: "leave isolation out",
-		cluster: func(c *v1beta1.ComputeCluster, bad report) {
-			if naming.EncryptionRequired(c) && c.Spec.Network.Isolation == v1beta1.Disabled {
-				bad.at(field.NewPath("spec", "network"), nil)
-			}
-		},
-	},
-	{
 		ID: "encryption-service", Field: "spec.head.service.ports", By: Policy,
 		Refused: fmt.Sprintf("with network.encryption port %d of the head is closed, because Ray's agents take the token in clear text", naming.PortAgent),
 		Remedy:  "leave the port out",

@@ -35,9 +35,9 @@ func TestATemplateIsRefusedAsTheClusterWouldBe(t *testing.T) {
 		if len(after.OwnerReferences) > 0 {
 			continue // a template has no owner
 		}
-		have := validate.Job(withTemplate(after))
+		have := judge(t, "ClusterJob", withTemplate(after))
 		if row.Before != nil {
-			have = validate.JobUpdate(withTemplate(before), withTemplate(after))
+			have = judgeChange(t, "ClusterJob", withTemplate(before), withTemplate(after))
 		}
 		have = slices.DeleteFunc(have, func(f validate.Finding) bool { return ofJobs[f.Rule] })
 		want := belowTemplate(kind.Judge(row))
@@ -104,7 +104,7 @@ func TestWhatTheAPIServerFillsInIsNoChange(t *testing.T) {
 		read(t, parent.with(t, job), &without)
 		read(t, d.with(t, &without), &with)
 		for _, pair := range [][2]*v1beta1.ClusterJob{{&without, &with}, {&with, &without}} {
-			for _, finding := range validate.JobUpdate(pair[0], pair[1]) {
+			for _, finding := range judgeChange(t, "ClusterJob", pair[0], pair[1]) {
 				if finding.Path == "spec.clusterTemplate" {
 					t.Errorf("%v = %v is a change: %v", d.path, d.value, finding)
 				}

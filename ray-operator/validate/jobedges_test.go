@@ -40,29 +40,25 @@ var ofJobs = map[string]struct {
 	rule, want string
 	edit       func(*v1beta1.ClusterJob)
 }{
-	"a command without a program": {"command-program", "spec.command[0]", func(j *v1beta1.ClusterJob) {
+	"a command without a program": {"command-program", "spec.command", func(j *v1beta1.ClusterJob) {
 		j.Spec.Command = []string{""}
 	}},
-	"a text of nothing":                   {"runtime-env-object", "", inEnvironment("")},
-	"a text of one character":             {"runtime-env-object", "spec.runtimeEnv", inEnvironment("1")},
-	"null":                                {"runtime-env-object", "spec.runtimeEnv", inEnvironment("null")},
-	"as many lists as may be":             {"runtime-env-size", "", inEnvironment(`{"a":` + nested(7) + `}`)},
-	"one list more":                       {"runtime-env-size", "spec.runtimeEnv", inEnvironment(`{"a":` + nested(8) + `}`)},
-	"backoff by default":                  {"retry-backoff", "", retried(nil, new(int32(10)))},
-	"backoff above the most":              {"retry-backoff", "spec.retry.backoffSeconds", retried(nil, new(int32(9)))},
-	"most by default":                     {"retry-backoff", "", retried(new(int32(360)), nil)},
-	"backoff above that":                  {"retry-backoff", "spec.retry.backoffSeconds", retried(new(int32(361)), nil)},
-	"a step":                              {"driver-resource-step", "", takes("a", "100u")},
-	"near enough to none":                 {"driver-resource-step", "", takes("a", "999n")},
-	"not near enough to none":             {"driver-resource-step", "spec.entrypointResources[a]", takes("a", "1u")},
-	"no memory":                           {"driver-resource-step", "", takes("memory", "0")},
-	"no memory in thousandths, as in CEL": {"driver-resource-step", "spec.entrypointResources[memory]", takes("memory", "0m")},
+	"as many lists as may be": {"runtime-env-size", "", inEnvironment(`{"a":` + nested(7) + `}`)},
+	"one list more":           {"runtime-env-size", "spec.runtimeEnv", inEnvironment(`{"a":` + nested(8) + `}`)},
+	"backoff by default":      {"retry-backoff", "", retried(nil, new(int32(10)))},
+	"backoff above the most":  {"retry-backoff", "spec.retry.backoffSeconds", retried(nil, new(int32(9)))},
+	"most by default":         {"retry-backoff", "", retried(new(int32(360)), nil)},
+	"backoff above that":      {"retry-backoff", "spec.retry.backoffSeconds", retried(new(int32(361)), nil)},
+	"a step":                  {"driver-resource-step", "", takes("a", "100u")},
+	"near enough to none":     {"driver-resource-step", "", takes("a", "999n")},
+	"not near enough to none": {"driver-resource-step", "spec.entrypointResources", takes("a", "1u")},
+	"no memory":               {"driver-resource-step", "", takes("memory", "0")},
 	"no selector with an old Ray": {"selector-version", "", func(j *v1beta1.ClusterJob) {
 		old := corpus.Good()
 		old.Spec.RayVersion = "2.52.0"
 		j.Spec.ClusterRef, j.Spec.ClusterTemplate = nil, &v1beta1.ClusterTemplate{Spec: old.Spec}
 	}},
-	"three rules alike": {"cleanup-twice", "spec.cleanup[0] spec.cleanup[1] spec.cleanup[2]", func(j *v1beta1.ClusterJob) {
+	"three rules alike": {"cleanup-twice", "spec.cleanup", func(j *v1beta1.ClusterJob) {
 		rule := v1beta1.CleanupRule{Outcome: v1beta1.OutcomeSuccess, Action: v1beta1.CleanupDeleteCluster}
 		j.Spec.Cleanup = []v1beta1.CleanupRule{rule, rule, rule}
 	}},
@@ -72,7 +68,7 @@ func TestJob_AtTheEdgesOfRules(t *testing.T) {
 	for name, test := range ofJobs {
 		job := corpus.GoodJob()
 		test.edit(job)
-		if have := placesOf(t, rulesOfJobs(), validate.Job(job), test.rule); have != test.want {
+		if have := placesOf(t, rulesOfJobs(), judge(t, "ClusterJob", job), test.rule); have != test.want {
 			t.Errorf("%s breaks %s at %q, want %q", name, test.rule, have, test.want)
 		}
 	}
@@ -81,7 +77,7 @@ func TestJob_AtTheEdgesOfRules(t *testing.T) {
 func TestJobUpdate_ChangesNothing(t *testing.T) {
 	before, after := withTemplate(corpus.Good()), withTemplate(corpus.Good())
 	before.Spec.Suspend, after.Spec.Suspend = nil, nil
-	validate.JobUpdate(before, after)
+	judgeChange(t, "ClusterJob", before, after)
 	want := withTemplate(corpus.Good())
 	want.Spec.Suspend = nil
 	if diff := cmp.Diff(want, before) + cmp.Diff(want, after); diff != "" {
@@ -93,7 +89,7 @@ func TestJobUpdate_NoticesTwoHosts(t *testing.T) {
 	one, two := withTemplate(corpus.Good()), withTemplate(corpus.Good())
 	one.Spec.Suspend, two.Spec.Suspend = nil, nil
 	two.Spec.ClusterTemplate.Spec.WorkerGroups[0].HostsPerReplica = 2
-	if have := placesOf(t, rulesOfJobs(), validate.JobUpdate(one, two), "job-fixed"); have != "spec.clusterTemplate" {
+	if have := placesOf(t, rulesOfJobs(), judgeChange(t, "ClusterJob", one, two), "job-fixed"); have != "spec.clusterTemplate" {
 		t.Errorf("a change is refused at %q, want spec.clusterTemplate", have)
 	}
 }

@@ -9,9 +9,6 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/defaults"
 )
 
-// leastObjects is the smallest object store that Ray starts with.
-var leastObjects = resource.MustParse("75Mi")
-
 // mostObjects is how much of a container's memory the object store may take, in percent: /dev/shm is a tenth larger, and
 // Ray's own processes need the rest.
 const mostObjects = 80
@@ -50,15 +47,6 @@ func StoreForShared(wanted, memory int64) int64 {
 
 // objectStoreRules are about the size of Ray's object store.
 var objectStoreRules = []Rule{
-	{
-		ID: "object-store-least", Field: "NODE.objectStoreMemory", By: Expression,
-		Refused: "objectStoreMemory must be a whole number of bytes and at least 75Mi", Remedy: "raise it",
-		node: func(n *node, bad report) {
-			if store := n.spec.ObjectStoreMemory; store != nil && (store.Cmp(leastObjects) < 0 || !whole(*store)) {
-				bad.at(n.path.Child("objectStoreMemory"), store.String())
-			}
-		},
-	},
 	{
 		ID: "object-store-most", Field: "NODE.objectStoreMemory", By: Policy,
 		Refused: fmt.Sprintf("the object store must have at most %d %% of the container's memory, which must be set", mostObjects),

@@ -33,6 +33,8 @@ type Rule struct {
 	// Refused says what is wrong, and Remedy what helps.
 	Refused, Remedy string
 	By              Layer
+	// IsOfChange reports that only a change breaks a rule of the CRD.
+	IsOfChange bool
 	// Says is, for the schema, a part of the API server's words.
 	Says string
 	// Holds is, for the policy, an expression that is true of a good object. Where Field begins
@@ -46,7 +48,7 @@ type Rule struct {
 	// Field begins with NODE it is what of a node n is broken, such as its container. It needs At elsewhere.
 	Which string
 
-	// What finds the broken places: one of these, or one for each sort of object that is asked.
+	// What finds the broken places: one of these, or one for each sort of object that is asked. Most rules of the CRD have none.
 	cluster func(cluster *v1beta1.ComputeCluster, bad report)
 	node    func(n *node, bad report)
 	inner   func(n *node, bad report) // of nodes that have a template
@@ -57,8 +59,7 @@ type Rule struct {
 	job       func(r *run, bad report)
 	jobChange func(before, after *run, bad report)
 
-	service       func(s *serving, bad report)
-	serviceChange func(before, after *serving, bad report)
+	service func(s *serving, bad report)
 
 	schedule func(s *v1beta1.ClusterJobSchedule, bad report)
 }
@@ -168,5 +169,12 @@ func twice[T any](bad report, parent *field.Path, child string, list []T, key fu
 			bad.at(below(parent, child).Index(i), k)
 		}
 		seen[k] = true
+	}
+}
+
+// count reports a list or map that has more entries than there may be.
+func count(bad report, parent *field.Path, child string, have, most int) {
+	if have > most {
+		bad.at(below(parent, child), have)
 	}
 }

@@ -223,15 +223,6 @@ var runtimeEnvPath = field.NewPath("spec", "runtimeEnv")
 // they are not there.
 var runtimeEnvRules = []Rule{
 	{
-		ID: "runtime-env-object", Field: "spec.runtimeEnv", By: Schema, Says: "must be of type object",
-		Refused: "runtimeEnv must be an object", Remedy: "write its fields as YAML, not as a string",
-		job: func(r *run, bad report) {
-			if r.noObject {
-				bad.at(runtimeEnvPath, nil)
-			}
-		},
-	},
-	{
 		ID: "runtime-env-misspelt", Field: "spec.runtimeEnv", By: Policy,
 		Refused: "a field of runtimeEnv is misspelt, and Ray would ignore it", Remedy: "write it as Ray does",
 		Holds: "size(variables.misspelt) == 0",

@@ -43,19 +43,19 @@ func wrongWith(t *testing.T, manifest string) validate.Findings {
 	case strings.Contains(manifest, "kind: ComputeCluster\n"):
 		var cluster v1beta1.ComputeCluster
 		strictly(&cluster)
-		return validate.Cluster(&cluster)
+		return judge(t, "ComputeCluster", &cluster)
 	case strings.Contains(manifest, "kind: ClusterJob\n"):
 		var job v1beta1.ClusterJob
 		strictly(&job)
-		return validate.Job(&job)
+		return judge(t, "ClusterJob", &job)
 	case strings.Contains(manifest, "kind: ClusterService\n"):
 		var service v1beta1.ClusterService
 		strictly(&service)
-		return validate.Service(&service)
+		return judge(t, "ClusterService", &service)
 	case strings.Contains(manifest, "kind: ClusterJobSchedule\n"):
 		var schedule v1beta1.ClusterJobSchedule
 		strictly(&schedule)
-		return validate.Schedule(&schedule)
+		return judge(t, "ClusterJobSchedule", &schedule)
 	default:
 		return nil
 	}

@@ -6,24 +6,19 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/utils/ptr"
-
-	"k8s.io/apimachinery/pkg/util/validation/field"
-
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
-	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // ScheduleRules are the rules about a schedule beside JobTemplateRules and Rules, which hold for the jobs and the
 // clusters that it describes.
-func ScheduleRules() []Rule { return slices.Clone(scheduleRules) }
+func ScheduleRules() []Rule { return slices.Concat(scheduleExpressions, scheduleRules) }
 
 // JobTemplateRules are the rules about a job as they hold for those of a schedule: their fields and expressions lie
 // below its jobTemplate. Those about changes are left out, because of a changed template other jobs are made.
 func JobTemplateRules() []Rule {
 	var all []Rule
 	for _, rule := range ownOfJobs {
-		if rule.jobChange != nil || rule.ID == "job-name" {
+		if rule.IsOfChange || rule.jobChange != nil || rule.ID == "job-name" {
 			continue
 		}
 		rule.Field = strings.ReplaceAll(rule.Field, "spec.", aboveJob+"spec.")
@@ -37,7 +32,7 @@ func JobTemplateRules() []Rule {
 	return all
 }
 
-// Schedule returns all that is wrong with a schedule: with its jobs first, which are refused where a ClusterJob would
+// Schedule returns all that is wrong with a schedule, but for what the CRD alone refuses: with its jobs first, which are refused where a ClusterJob would
 // be, with the same words. Nothing of a schedule is immutable.
 func Schedule(schedule *v1beta1.ClusterJobSchedule) Findings {
 	job := &v1beta1.ClusterJob{Spec: schedule.Spec.JobTemplate.Spec}
@@ -46,12 +41,8 @@ func Schedule(schedule *v1beta1.ClusterJobSchedule) Findings {
 	for i := range found {
 		found[i].Path = aboveJob + found[i].Path
 	}
-	for _, rules := range [][]Rule{all, scheduleRules} {
-		for i := range rules {
-			if rules[i].schedule != nil {
-				rules[i].schedule(schedule, report{rule: &rules[i], found: &found})
-			}
-		}
+	for i := range scheduleRules {
+		scheduleRules[i].schedule(schedule, report{rule: &scheduleRules[i], found: &found})
 	}
 	return found
 }
@@ -65,35 +56,6 @@ var (
 	jobTemplateMeta = jobTemplatePath.Child("metadata")
 )
 
-// Bounds of the schema.
-
-func longScheduleTexts(s *v1beta1.ClusterJobSchedule, bad report) {
-	text(bad, schedulePath, "", s.Spec.Schedule, 128)
-	text(bad, specPath, "timeZone", s.Spec.TimeZone, 64)
-}
-
-func longScheduleLists(s *v1beta1.ClusterJobSchedule, bad report) {
-	count(bad, jobTemplateMeta, "labels", len(s.Spec.JobTemplate.Metadata.Labels), 64)
-	count(bad, jobTemplateMeta, "annotations", len(s.Spec.JobTemplate.Metadata.Annotations), 64)
-}
-
-func unknownScheduleWords(s *v1beta1.ClusterJobSchedule, bad report) {
-	word(bad, specPath, "concurrencyPolicy", s.Spec.ConcurrencyPolicy,
-		v1beta1.ConcurrencyAllow, v1beta1.ConcurrencyForbid, v1beta1.ConcurrencyReplace)
-}
-
-func scheduleOutOfBounds(s *v1beta1.ClusterJobSchedule, bad report) {
-	if s.Spec.Schedule == "" {
-		bad.at(schedulePath, 0)
-	}
-	withinGiven(bad, specPath, "startingDeadlineSeconds", s.Spec.StartingDeadlineSeconds, span{1, mostSeconds})
-	withinGiven(bad, specPath, "successfulJobsHistoryLimit", s.Spec.SuccessfulJobsHistoryLimit, span{0, mostHistory})
-	withinGiven(bad, specPath, "failedJobsHistoryLimit", s.Spec.FailedJobsHistoryLimit, span{0, mostHistory})
-}
-
-// mostHistory is how many jobs that have ended a schedule keeps at most.
-const mostHistory = 1000
-
 // The form of a schedule: a word, or entries of five fields.
 var (
 	cronWord   = regexp.MustCompile(`^@(yearly|annually|monthly|weekly|daily|midnight|hourly)$`)
@@ -104,7 +66,6 @@ var (
 		cronField(`(?i:0?[1-9]|1[0-2]|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)`),
 		cronField(`(?i:0?[0-6]|sun|mon|tue|wed|thu|fri|sat)`),
 	}
-	zoneName = regexp.MustCompile(`^[A-Z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$`)
 )
 
 // cronField matches an entry of a field of cron, where these are its values.
@@ -144,18 +105,8 @@ const (
 	ofJobAnnotations = "object.spec.jobTemplate.?metadata.?annotations.orValue({})"
 )
 
-// scheduleRules are about a schedule as a whole.
+// scheduleRules are about a schedule as a whole, beside those of the CRD.
 var scheduleRules = []Rule{
-	{
-		ID: "schedule-name", Field: "metadata.name", By: Expression,
-		Refused: "metadata.name must be a DNS-1035 label of at most 52 characters, because the names of its jobs begin with it",
-		Remedy:  "choose a shorter or simpler name",
-		schedule: func(s *v1beta1.ClusterJobSchedule, bad report) {
-			if !label.MatchString(s.Name) || len(s.Name) > naming.MaxSchedule {
-				bad.at(field.NewPath("metadata", "name"), s.Name)
-			}
-		},
-	},
 	{
 		ID: "schedule-cron", Field: "spec.schedule", By: Policy, Holds: goodCron(),
 		Refused: "a schedule must be five fields of cron (minute, hour, day of the month, month, day of the week from 0 to 6), or a word such as @daily",
@@ -164,32 +115,6 @@ var scheduleRules = []Rule{
 			if s.Spec.Schedule != "" && !isCron(s.Spec.Schedule) {
 				bad.at(schedulePath, s.Spec.Schedule)
 			}
-		},
-	},
-	{
-		ID: "schedule-zone", Field: "spec.timeZone", By: Expression,
-		Refused: "a time zone must be a name of the IANA database", Remedy: "write it such as Europe/Berlin or Etc/UTC",
-		schedule: func(s *v1beta1.ClusterJobSchedule, bad report) {
-			if zone := s.Spec.TimeZone; zone != "" && (zone == "Local" || !zoneName.MatchString(zone)) {
-				bad.at(specPath.Child("timeZone"), zone)
-			}
-		},
-	},
-	{
-		ID: "job-template-suspend", Field: "spec.jobTemplate.spec.suspend", By: Expression,
-		Refused: "suspend must not be set in a jobTemplate", Remedy: "suspend the schedule with its own spec.suspend",
-		schedule: func(s *v1beta1.ClusterJobSchedule, bad report) {
-			if ptr.Deref(s.Spec.JobTemplate.Spec.Suspend, false) {
-				bad.at(jobTemplatePath.Child("spec", "suspend"), nil)
-			}
-		},
-	},
-	{
-		ID: "job-template-metadata", Field: "spec.jobTemplate.metadata.labels, spec.jobTemplate.metadata.annotations", By: Expression,
-		Refused: "a key must not have the prefix heliostat.dev, which is reserved for the operator", Remedy: chooseOther,
-		schedule: func(s *v1beta1.ClusterJobSchedule, bad report) {
-			keys(bad, jobTemplateMeta, "labels", s.Spec.JobTemplate.Metadata.Labels, isOwnKey)
-			keys(bad, jobTemplateMeta, "annotations", s.Spec.JobTemplate.Metadata.Annotations, isOwnKey)
 		},
 	},
 	{

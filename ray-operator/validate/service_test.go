@@ -48,9 +48,9 @@ func TestATemplateOfAServiceIsRefusedAsTheClusterWouldBe(t *testing.T) {
 		if len(after.OwnerReferences) > 0 {
 			continue // a template has no owner
 		}
-		have := validate.ServiceChange(onTemplate(before), onTemplate(after))
+		have := judgeChange(t, "ClusterService", onTemplate(before), onTemplate(after))
 		have = slices.DeleteFunc(have, func(f validate.Finding) bool { return ofServices[f.Rule] })
-		want := belowTemplate(validate.Cluster(after))
+		want := belowTemplate(judge(t, "ComputeCluster", after))
 		if moved += len(want); !slices.Equal(have, want) {
 			t.Errorf("%s gives a service %v, want %v", row.Name, have, want)
 		}
@@ -68,7 +68,7 @@ func TestWhatIsGoodCanBeRead(t *testing.T) {
 		service := corpus.GoodService()
 		row.Edit(service)
 		inConfig := func(f validate.Finding) bool { return strings.HasPrefix(f.Path, "spec.serveConfig") }
-		if slices.ContainsFunc(validate.Service(service), inConfig) {
+		if slices.ContainsFunc(judge(t, "ClusterService", service), inConfig) {
 			continue
 		}
 		good++
@@ -96,7 +96,7 @@ func TestPlacesInAConfiguration(t *testing.T) {
 	service := corpus.GoodService()
 	service.Spec.ServeConfig.Raw = []byte(deep)
 	found := map[string]bool{}
-	for _, finding := range validate.Service(service) {
+	for _, finding := range judge(t, "ClusterService", service) {
 		found[finding.Path] = true
 	}
 	if have := slices.Sorted(maps.Keys(found)); !slices.Equal(have, want) {
@@ -119,7 +119,7 @@ func TestHealthPathsAndRoutes(t *testing.T) {
 		service.Spec.HealthPath = test.path
 		service.Spec.ServeConfig.Raw = []byte(`{"applications":[{"name":"a","import_path":"a:b","route_prefix":` + test.route + `}]}`)
 		isRoute := func(f validate.Finding) bool { return f.Rule == "health-route" }
-		if refused := slices.ContainsFunc(validate.Service(service), isRoute); refused == test.answers {
+		if refused := slices.ContainsFunc(judge(t, "ClusterService", service), isRoute); refused == test.answers {
 			t.Errorf("%s with the route %s: refused is %v", test.path, test.route, refused)
 		}
 	}
@@ -131,7 +131,7 @@ func TestWhatTheAPIServerFillsInOfAServiceIsNoChange(t *testing.T) {
 	without, with := corpus.GoodService(), corpus.GoodService()
 	with.Spec.ManagedBy = v1beta1.ManagedByOperator
 	for _, pair := range [][2]*v1beta1.ClusterService{{without, with}, {with, without}} {
-		if errs := validate.ServiceChange(pair[0], pair[1]); len(errs) > 0 {
+		if errs := judgeChange(t, "ClusterService", pair[0], pair[1]); len(errs) > 0 {
 			t.Errorf("a default is a change: %v", errs)
 		}
 	}
@@ -148,8 +148,8 @@ func FuzzService(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		service := corpus.GoodService()
 		service.Spec.ServeConfig.Raw = []byte(text)
-		if len(validate.Service(service)) > 0 {
-			return
+		if found := validate.Service(service); len(found) > 0 || !strings.HasPrefix(text, "{") {
+			return // what is no object, the CRD refuses
 		}
 		if _, err := serveconfig.Parse([]byte(text)); err != nil {
 			t.Errorf("%s is good, and cannot be read: %v", text, err)

@@ -184,15 +184,6 @@ func covers(route, path string) bool {
 // healthRules are about the path that is asked.
 var healthRules = []Rule{
 	{
-		ID: "health-path", Field: "spec.healthPath", By: Expression,
-		Refused: "the path must begin with '/' and contain visible ASCII characters only", Remedy: "percent-encode all others",
-		service: func(s *serving, bad report) {
-			if path := s.spec.HealthPath; path != "" && !pathForm.MatchString(path) {
-				bad.at(specPath.Child("healthPath"), path)
-			}
-		},
-	},
-	{
 		ID: "health-route", Field: "spec.healthPath", By: Policy,
 		Refused: "healthPath must be the path of an application", Remedy: "begin it with the route_prefix of one, or leave it out for Serve's own /-/healthz",
 		Holds: "object.spec.?healthPath.orValue('') == '' || [object.spec.healthPath.split('?')[0]].exists(p, variables.application[0].map(o, " + routeIn +

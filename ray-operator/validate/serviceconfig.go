@@ -74,24 +74,6 @@ var everybody = []string{"", "0.0.0.0", "::"}
 
 // serveRules are about the configuration as a whole and about the proxies.
 var serveRules = []Rule{
-	{
-		ID: "serve-missing", Field: "spec.serveConfig", By: Schema, Says: "Required value",
-		Refused: "serveConfig must be set", Remedy: "set it with its applications",
-		service: func(s *serving, bad report) {
-			if s.missing {
-				bad.at(configPath, nil)
-			}
-		},
-	},
-	{
-		ID: "serve-no-object", Field: "spec.serveConfig", By: Schema, Says: "must be of type object",
-		Refused: "serveConfig must be an object", Remedy: "write its fields as YAML, not as a string",
-		service: func(s *serving, bad report) {
-			if s.noObject {
-				bad.at(configPath, nil)
-			}
-		},
-	},
 	ofParts(Rule{
 		ID: "serve-proxies", Field: "spec.serveConfig.proxy_location",
 		Refused: "proxy_location must be EveryNode or HeadOnly",

@@ -119,17 +119,9 @@ func TestService_AtTheEdgesOfRules(t *testing.T) {
 			want = "spec.serveConfig." + want
 		}
 		service.Spec.ServeConfig.Raw = []byte(test.config)
-		if have := placesOf(t, rulesOfServices(), validate.Service(service), test.rule); have != want {
+		if have := placesOf(t, rulesOfServices(), judge(t, "ClusterService", service), test.rule); have != want {
 			t.Errorf("%s breaks %s at %q, want %q", name, test.rule, have, want)
 		}
-	}
-}
-
-func TestService_HasNothingInNull(t *testing.T) {
-	service := corpus.GoodService()
-	service.Spec.ServeConfig.Raw = []byte("null")
-	if have := placesOf(t, rulesOfServices(), validate.Service(service), "serve-no-object"); have != "spec.serveConfig" {
-		t.Errorf("null is refused at %q, want spec.serveConfig", have)
 	}
 }
 
@@ -137,7 +129,7 @@ func TestServiceUpgrade_StepsWithinTheSurge(t *testing.T) {
 	for step, want := range map[int32]string{100: "", 101: "spec.upgradeStrategy.surge.stepPercent"} {
 		service := corpus.GoodService()
 		service.Spec.UpgradeStrategy = &v1beta1.ServiceUpgradeStrategy{Surge: &v1beta1.Surge{StepPercent: &step}}
-		if have := placesOf(t, rulesOfServices(), validate.Service(service), "service-upgrade-step"); have != want {
+		if have := placesOf(t, rulesOfServices(), judge(t, "ClusterService", service), "service-upgrade-step"); have != want {
 			t.Errorf("a step of %d is refused at %q, want %q", step, have, want)
 		}
 	}

@@ -3,7 +3,8 @@
 // In: an object of one of the kinds, or two states of one. Out: findings, none for a good one.
 // Every finding is that of a rule, and the rules are one list: what is refused, what helps,
 // and who refuses it in the API server (the schema, a rule of the schema, or the chart's
-// admission policy). The policy and the documentation are generated from that list.
+// admission policy). The policy and the documentation are generated from that list. What the CRD refuses stands in it alone, and its
+// rules are listed here from there: package crdcheck evaluates them. Asked here too are those about what no CRD sees.
 //
 // It is pure, never changes what it looks at, and never asks whether an object that
 // the spec names exists. What Kubernetes itself refuses of a pod, other than numbers and
@@ -19,12 +20,13 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
-var all = slices.Concat(clusterRules, accessRules, reachRules, groupRules, autoscalingRules, containerSizeRules, schedulerRules, encryptionRules, controlStoreRules, claimRules, nodeRules, objectStoreRules, templateRules, containerRules)
+var all = slices.Concat(withChecks(schemaRules), withChecks(clusterExpressions), accessRules, groupRules, autoscalingRules, schedulerRules,
+	encryptionRules, controlStoreRules, claimRules, nodeRules, objectStoreRules, templateRules, containerRules)
 
 // Rules are all rules about a cluster, in the order of the fields that they are about.
 func Rules() []Rule { return slices.Clone(all) }
 
-// Cluster returns all that is wrong with a cluster, in the order of the rules.
+// Cluster returns all that is wrong with a cluster, in the order of the rules, but for what the CRD alone refuses.
 func Cluster(cluster *v1beta1.ComputeCluster) Findings {
 	var found Findings
 	nodes := nodesOf(cluster)

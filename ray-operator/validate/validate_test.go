@@ -5,7 +5,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -13,15 +12,35 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
+	"github.com/heliostat-dev/heliostat/ray-operator/crdcheck"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/admission/corpus"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
+
+// judge returns all that is refused of a new object: by the CRD and by the rules here.
+func judge(t *testing.T, kind string, object any) validate.Findings {
+	t.Helper()
+	answer, err := crdcheck.Create(kind, object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.Findings
+}
+
+// judgeChange does the same for a change.
+func judgeChange(t *testing.T, kind string, before, after any) validate.Findings {
+	t.Helper()
+	answer, err := crdcheck.Update(kind, before, after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.Findings
+}
 
 func TestRowsOfClusters(t *testing.T) {
 	testkit.Golden(t, "refusals", broken(t, corpus.Clusters(), corpus.Clusters().Rows))
@@ -150,69 +169,6 @@ var makesErrors = []string{
 	"Error", "Invalid", "Forbidden", "Required", "Duplicate", "NotSupported", "NotFound", "TooLong", "TooMany", "TypeInvalid", "InternalError",
 }
 
-// TestTheSchemaSaysWhatTheRulesSay: the expressions of the CRDs have the words of the rules,
-// all of them and no others.
-func TestTheSchemaSaysWhatTheRulesSay(t *testing.T) {
-	schemaSays(t, "computeclusters", validate.Rules())
-	// A job's cluster has no name of its own.
-	isName := func(rule validate.Rule) bool { return rule.ID == "cluster-name" }
-	schemaSays(t, "clusterjobs", slices.DeleteFunc(append(validate.Rules(), validate.JobRules()...), isName))
-	// Of a changed template of a service another cluster is made.
-	isChange := func(rule validate.Rule) bool { return isName(rule) || slices.Contains(ofChanges, rule.ID) }
-	ofJob := func(rule validate.Rule) bool {
-		return isChange(rule) || rule.ID == "load-balancer-class-fixed" || rule.ID == "ip-family-fixed"
-	}
-	schemaSays(t, "clusterjobschedules",
-		slices.Concat(slices.DeleteFunc(validate.Rules(), ofJob), validate.JobTemplateRules(), validate.ScheduleRules()))
-	schemaSays(t, "clusterservices", append(slices.DeleteFunc(validate.Rules(), isChange), validate.ServiceRules()...))
-}
-
-// ofChanges are the rules about what cannot be changed of a cluster.
-var ofChanges = []string{"managed-by-fixed", "hosts-fixed", "store-fixed", "store-kind-fixed", "store-namespace-fixed", "store-volume-fixed", "encryption-fixed", "headless-fixed", "scheduler-fixed"}
-
-func schemaSays(t *testing.T, kind string, rules []validate.Rule) {
-	t.Helper()
-	text, err := os.ReadFile("../config/crd/heliostat.dev_" + kind + ".yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var definition any
-	if err := yaml.Unmarshal(text, &definition); err != nil {
-		t.Fatal(err)
-	}
-	said := map[string]bool{}
-	messages(definition, said)
-	for _, rule := range rules {
-		if rule.By == validate.Expression && !said[rule.Text()] {
-			t.Errorf("no expression of the schema of %s says %q", kind, rule.Text())
-		}
-	}
-	for _, rule := range rules {
-		delete(said, rule.Text())
-	}
-	for message := range said {
-		t.Errorf("the schema of %s says %q, no rule does", kind, message)
-	}
-}
-
-func messages(value any, said map[string]bool) {
-	switch value := value.(type) {
-	case map[string]any:
-		if rules, ok := value["x-kubernetes-validations"].([]any); ok {
-			for _, rule := range rules {
-				said[fmt.Sprint(rule.(map[string]any)["message"])] = true
-			}
-		}
-		for _, below := range value {
-			messages(below, said)
-		}
-	case []any:
-		for _, below := range value {
-			messages(below, said)
-		}
-	}
-}
-
 // TestRulesKnowWhatPodsHold: whatever the operator puts into pods is refused in templates,
 // where it would not win or would clash.
 func TestRulesKnowWhatPodsHold(t *testing.T) {
@@ -255,7 +211,7 @@ func refused(t *testing.T, what string, want bool, edit func(*corev1.PodTemplate
 	template := testkit.Template(corev1.Container{Name: v1beta1.ContainerRay})
 	edit(template, &template.Spec.Containers[0])
 	cluster.Spec.WorkerGroups[0].Template = template
-	if errs := validate.Cluster(cluster); (len(errs) > 0) != want {
+	if errs := judge(t, "ComputeCluster", cluster); (len(errs) > 0) != want {
 		t.Errorf("%s in a template gives %v, want it refused: %v", what, errs, want)
 	}
 }

@@ -125,13 +125,4 @@ var variableRules = []Rule{
 			}
 		},
 	},
-	{
-		ID: "metadata-own", Field: "spec.metadata", By: Expression,
-		Refused: "a key must not have the prefix heliostat.dev, nor be Ray's job_submission_id", Remedy: chooseOther,
-		job: func(r *run, bad report) {
-			keys(bad, specPath, "metadata", r.spec.Metadata, func(key string) bool {
-				return strings.HasPrefix(key, prefixOurs) || key == "job_submission_id"
-			})
-		},
-	},
 }

@@ -1,7 +1,6 @@
 package archtest
 
 import (
-	"go/ast"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -77,36 +76,6 @@ var ofCondition = map[string]bool{
 	"lastTransitionTime": true, "message": true, "observedGeneration": true, "reason": true, "status": true, "type": true,
 	"endPort": true, "protocol": true, "ipBlock": true, "cidr": true, "except": true, "podSelector": true, "namespaceSelector": true,
 	"matchLabels": true, "matchExpressions": true, "key": true, "operator": true, "values": true,
-}
-
-// TestOwnedOptionsAreRefusedAtAdmission holds the Go rules and the schema's together.
-func TestOwnedOptionsAreRefusedAtAdmission(t *testing.T) {
-	const source = "ray-operator/validate/node.go"
-	file, err := Parse(source, read(t, source))
-	if err != nil {
-		t.Fatal(err)
-	}
-	schema := read(t, "ray-operator/config/crd/heliostat.dev_computeclusters.yaml")
-	count := 0
-	for _, spec := range globals(file) {
-		if spec.Names[0].Name != "ownedParams" {
-			continue
-		}
-		ast.Inspect(spec, func(node ast.Node) bool {
-			if pair, ok := node.(*ast.KeyValueExpr); ok {
-				option := strings.Trim(pair.Key.(*ast.BasicLit).Value, `"`)
-				count++
-				// In YAML a quote within a quoted text is doubled.
-				if !strings.Contains(schema, "'"+option+"'") {
-					t.Errorf("no rule of the schema refuses rayStartParams.%s", option)
-				}
-			}
-			return true
-		})
-	}
-	if count < 10 {
-		t.Errorf("only %d owned options were found in %s", count, source)
-	}
 }
 
 // ofHeliostat matches the name of a label or an annotation of ours, or how the name begins.

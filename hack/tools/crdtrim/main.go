@@ -5,7 +5,7 @@
 // that it does not know is refused, or taken out, as one of a Deployment's template is.
 //
 // With the argument -compact it is JSON on one line, as the chart has it: Helm keeps all of a chart, and what it makes of
-// it, in one Secret, which may have 1 MiB.
+// it, in one Secret, which may have 1 MiB. With -schema it is what package crdcheck evaluates: the schema alone, on one line.
 //
 // Outside of pod templates it must never change anything but two annotations, the length of
 // quantities, which rules could not read within their cost if it had no bound, their exponents, and what
@@ -13,6 +13,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -23,14 +24,20 @@ import (
 )
 
 func main() {
-	isCompact := slices.Contains(os.Args[1:], "-compact")
-	if err := run(os.Stdin, os.Stdout, isCompact); err != nil {
+	print := printYAML
+	switch {
+	case slices.Contains(os.Args[1:], "-compact"):
+		print = printCompact
+	case slices.Contains(os.Args[1:], "-schema"):
+		print = printSchema
+	}
+	if err := run(os.Stdin, os.Stdout, print); err != nil {
 		fmt.Fprintln(os.Stderr, "crdtrim:", err)
 		os.Exit(1)
 	}
 }
 
-func run(in io.Reader, out io.Writer, isCompact bool) error {
+func run(in io.Reader, out io.Writer, print func(trimmed []byte) ([]byte, error)) error {
 	text, err := io.ReadAll(in)
 	if err != nil {
 		return fmt.Errorf("read the definition: %w", err)
@@ -39,16 +46,54 @@ func run(in io.Reader, out io.Writer, isCompact bool) error {
 	if err != nil {
 		return err
 	}
-	if isCompact {
-		if trimmed, err = yaml.YAMLToJSON(trimmed); err != nil {
-			return fmt.Errorf("print the definition on one line: %w", err)
-		}
-		trimmed = append(trimmed, '\n')
+	if trimmed, err = print(trimmed); err != nil {
+		return err
 	}
 	if _, err := out.Write(trimmed); err != nil {
 		return fmt.Errorf("write the definition: %w", err)
 	}
 	return nil
+}
+
+func printYAML(trimmed []byte) ([]byte, error) { return trimmed, nil }
+
+func printCompact(trimmed []byte) ([]byte, error) {
+	text, err := yaml.YAMLToJSON(trimmed)
+	if err != nil {
+		return nil, fmt.Errorf("print the definition on one line: %w", err)
+	}
+	return append(text, '\n'), nil
+}
+
+// printSchema prints the schema of the definition's version, without descriptions and without the status, which nobody sends.
+func printSchema(trimmed []byte) ([]byte, error) {
+	var crd struct {
+		Spec struct {
+			Versions []struct {
+				Schema struct {
+					OpenAPIV3Schema map[string]any `json:"openAPIV3Schema"`
+				} `json:"schema"`
+			} `json:"versions"`
+		} `json:"spec"`
+	}
+	if err := yaml.Unmarshal(trimmed, &crd); err != nil {
+		return nil, fmt.Errorf("parse the definition: %w", err)
+	}
+	if len(crd.Spec.Versions) != 1 {
+		return nil, fmt.Errorf("find the one version: %w", errShape)
+	}
+	schema := crd.Spec.Versions[0].Schema.OpenAPIV3Schema
+	properties, ok := descend(schema, "properties")
+	if !ok {
+		return nil, fmt.Errorf("find the fields: %w", errShape)
+	}
+	delete(properties, "status")
+	walk(schema, bare)
+	text, err := json.Marshal(schema)
+	if err != nil {
+		return nil, fmt.Errorf("print the schema on one line: %w", err)
+	}
+	return append(text, '\n'), nil
 }
 
 // Trim gives the definition without the descriptions of pod templates, and with two annotations: one makes Helm keep it, and

@@ -41,8 +41,11 @@ type Autoscaling struct {
 	// size of the autoscaler's container in the head pod: cpu is a request, limits.cpu its limit, memory and ephemeral-storage are request and limit. Default: cpu 50m, memory 64Mi.
 	// +kubebuilder:validation:MaxProperties=4
 	// +kubebuilder:validation:XValidation:rule="self.all(name, name in ['cpu', 'limits.cpu', 'memory', 'ephemeral-storage'])",message="the autoscaler's size must contain only cpu, limits.cpu, memory and ephemeral-storage; remove the rest"
+	// +heliostat:rule=autoscaling-size-name
 	// +kubebuilder:validation:XValidation:rule="!self.exists(name, name != 'memory' && sign(quantity(string(self[name]))) <= 0) && !self.exists(name, name == 'memory' && quantity(string(self[name])).isLessThan(quantity('32Mi')))",message="the autoscaler's size must have amounts above 0 and memory of at least 32Mi; raise it"
-	// +kubebuilder:validation:XValidation:rule="!('cpu' in self && 'limits.cpu' in self) || !quantity(string(self['cpu'])).isGreaterThan(quantity(string(self['limits.cpu'])))",message="limits.cpu must not be below cpu; raise limits.cpu, or lower cpu"
+	// +heliostat:rule=autoscaling-size
+	// +kubebuilder:validation:XValidation:rule="!('cpu' in self && 'limits.cpu' in self) || !quantity(string(self['cpu'])).isGreaterThan(quantity(string(self['limits.cpu'])))",message="limits.cpu of the autoscaler's size must not be below cpu; raise limits.cpu, or lower cpu"
+	// +heliostat:rule=autoscaling-size-limit
 	// +optional
 	Size corev1.ResourceList `json:"size,omitempty"`
 
@@ -55,6 +58,7 @@ type Autoscaling struct {
 	// env of the autoscaler's container, such as GODEBUG. Default: none.
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:XValidation:rule="self.all(e, e.name != 'POD_UID' && !has(e.valueFrom))",message="a variable of the autoscaler must have a plain value, and must not be POD_UID; correct it"
+	// +heliostat:rule=autoscaling-env
 	// +listType=map
 	// +listMapKey=name
 	// +optional
@@ -62,8 +66,11 @@ type Autoscaling struct {
 
 	// securityContext of the autoscaler's container, within pod security "restricted". Default: what that level requires, and a read-only root file system.
 	// +kubebuilder:validation:XValidation:rule="self.?runAsNonRoot.orValue(true) && self.?runAsUser.orValue(1) != 0 && !self.?privileged.orValue(false) && !self.?allowPrivilegeEscalation.orValue(false)",message="the autoscaler must run within pod security restricted, without root and privileges; remove them"
+	// +heliostat:rule=autoscaling-root
 	// +kubebuilder:validation:XValidation:rule="!has(self.procMount) && !has(self.seLinuxOptions) && !has(self.windowsOptions) && self.?seccompProfile.?type.orValue('') != 'Unconfined' && self.?appArmorProfile.?type.orValue('') != 'Unconfined'",message="the autoscaler must run within pod security restricted, under the profiles of its runtime; remove procMount, seLinuxOptions, windowsOptions and Unconfined"
-	// +kubebuilder:validation:XValidation:rule="!has(self.capabilities) || size(self.capabilities.?add.orValue([])) == 0 && size(self.capabilities.?drop.orValue([])) == 1 && self.capabilities.drop[0] == 'ALL'",message="the autoscaler must have no capabilities; leave capabilities out, or set drop: [ALL]"
+	// +heliostat:rule=autoscaling-profile
+	// +kubebuilder:validation:XValidation:rule="!has(self.capabilities) || size(self.capabilities.?add.orValue([])) == 0 && size(self.capabilities.?drop.orValue([])) == 1 && self.capabilities.drop[0] == 'ALL'",message="the autoscaler must have no capabilities; leave capabilities out, or set drop: [ALL]",fieldPath=".capabilities"
+	// +heliostat:rule=autoscaling-capabilities
 	// +optional
 	SecurityContext *corev1.SecurityContext `json:"securityContext,omitempty"`
 }

@@ -21,6 +21,7 @@ import (
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Entrypoint",type=string,JSONPath=`.status.summary.entrypoint`,priority=1
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be a DNS-1035 label of at most 63 characters: lower-case letters, digits and '-', starting with a letter; choose a shorter or simpler name"
+// +heliostat:rule=job-name
 type ClusterJob struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is the standard metadata of objects.
@@ -48,9 +49,13 @@ type ClusterJobList struct {
 // ClusterJobSpec describes a job. Fields that define what runs can be changed only while suspend is true.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.clusterRef) != has(self.clusterTemplate)",message="a job must run either on an existing cluster or on its own; set exactly one of clusterRef and clusterTemplate"
+// +heliostat:rule=job-where
 // +kubebuilder:validation:XValidation:rule="has(self.entrypoint) != has(self.command)",message="a job must have one program to run; set exactly one of entrypoint and command"
+// +heliostat:rule=job-what
 // +kubebuilder:validation:XValidation:rule="!has(self.cleanup) || has(self.clusterTemplate)",message="cleanup must be used with clusterTemplate only; leave cleanup out, or use clusterTemplate",fieldPath=".cleanup"
-// +kubebuilder:validation:XValidation:rule="!has(self.retry) || !has(self.retry.scope) || self.retry.scope != 'Cluster' || has(self.clusterTemplate)",message="scope Cluster must be used with clusterTemplate only; use scope Driver, or clusterTemplate",fieldPath=".retry"
+// +heliostat:rule=cleanup-own
+// +kubebuilder:validation:XValidation:rule="!has(self.retry) || !has(self.retry.scope) || self.retry.scope != 'Cluster' || has(self.clusterTemplate)",message="scope Cluster must be used with clusterTemplate only; use scope Driver, or clusterTemplate",fieldPath=".retry.scope"
+// +heliostat:rule=retry-scope
 type ClusterJobSpec struct {
 	// clusterRef names the ComputeCluster to run on, in the same namespace.
 	// +optional
@@ -64,6 +69,7 @@ type ClusterJobSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=32768
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.trim() != ''",message="entrypoint must not be blank; give a shell line, such as python train.py"
+	// +heliostat:rule=entrypoint-blank
 	// +optional
 	Entrypoint string `json:"entrypoint,omitempty"`
 
@@ -72,6 +78,7 @@ type ClusterJobSpec struct {
 	// +kubebuilder:validation:MaxItems=1024
 	// +kubebuilder:validation:items:MaxLength=32768
 	// +kubebuilder:validation:XValidation:rule="self.size() == 0 || self[0] != ''",message="the first element of command must be the program; name it there"
+	// +heliostat:rule=command-program
 	// +listType=atomic
 	// +optional
 	Command []string `json:"command,omitempty"`
@@ -92,9 +99,13 @@ type ClusterJobSpec struct {
 	// entrypointResources are Ray resources that the driver itself reserves, with the keys of rayResources. Default: none, and the driver runs on the head.
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(name, !(name in ['', 'object_store_memory', 'bundle']) && !name.startsWith('node:'))",message="a resource must not be named object_store_memory, bundle or node:..., or have an empty name; choose another name"
+	// +heliostat:rule=driver-resource-own
 	// +kubebuilder:validation:XValidation:rule="self.all(name, !(name in ['cpu', 'gpu', 'tpu', 'google.com/tpu']) && !name.endsWith('/gpu'))",message="a resource of the driver must have Ray's name, not that of Kubernetes; write CPU, GPU or TPU"
+	// +heliostat:rule=driver-resource-kubernetes
 	// +kubebuilder:validation:XValidation:rule="self.all(name, sign(quantity(string(self[name]))) >= 0)",message="a resource of the driver must not be negative; give 0 or more"
+	// +heliostat:rule=driver-resource-negative
 	// +kubebuilder:validation:XValidation:rule="self.all(name, sign(quantity(string(self[name]))) < 0 || (!quantity(string(self[name])).isGreaterThan(quantity('100T')) && (name != 'memory' || quantity(string(self[name])).isInteger()) && [quantity(string(self[name])).asApproximateFloat() * 10000.0].all(steps, steps - double(int(steps + 0.5)) < 0.01 && double(int(steps + 0.5)) - steps < 0.01)))",message="a resource of the driver must be a multiple of 0.0001 up to 100T, and memory a whole number of bytes; round it"
+	// +heliostat:rule=driver-resource-step
 	// +optional
 	EntrypointResources map[string]resource.Quantity `json:"entrypointResources,omitempty"`
 
@@ -106,6 +117,7 @@ type ClusterJobSpec struct {
 	// metadata that Ray stores with the job.
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/') && key != 'job_submission_id')",message="a key must not have the prefix heliostat.dev, nor be Ray's job_submission_id; choose another"
+	// +heliostat:rule=metadata-own
 	// +optional
 	Metadata map[string]string `json:"metadata,omitempty"`
 
@@ -128,7 +140,9 @@ type ClusterJobSpec struct {
 	// cleanup configures what is deleted of the job's own cluster, and when. If no rule names the outcome, the cluster stays as long as the job exists. Default: the cluster is deleted immediately.
 	// +kubebuilder:validation:MaxItems=8
 	// +kubebuilder:validation:XValidation:rule="self.all(rule, self.exists_one(other, other.outcome == rule.outcome && other.action == rule.action))",message="rules must differ in outcome or action; keep one of the two"
+	// +heliostat:rule=cleanup-twice
 	// +kubebuilder:validation:XValidation:rule="self.all(rule, rule.action != 'DeleteWorkers' || !self.exists(other, other.action == 'DeleteCluster' && other.outcome == rule.outcome && (has(rule.afterSeconds) ? rule.afterSeconds : 0) >= (has(other.afterSeconds) ? other.afterSeconds : 0)))",message="DeleteWorkers must come before DeleteCluster; lower its afterSeconds or remove it"
+	// +heliostat:rule=cleanup-order
 	// +listType=atomic
 	// +optional
 	Cleanup []CleanupRule `json:"cleanup,omitempty"`
@@ -147,7 +161,9 @@ type ClusterJobSpec struct {
 	// +kubebuilder:default="heliostat.dev/operator"
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="managedBy is immutable; create a new job"
+	// +heliostat:rule=job-managed-by-fixed
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[a-zA-Z0-9]([-a-zA-Z0-9._]*[a-zA-Z0-9])?$')",message="managedBy must be a domain, '/', and a name; give one such as \"kueue.x-k8s.io/multikueue\""
+	// +heliostat:rule=managed-by
 	// +kubebuilder:validation:MinLength=1
 	// +optional
 	ManagedBy string `json:"managedBy,omitempty"`
@@ -159,6 +175,7 @@ type ClusterReference struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=50
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="the name must be valid for a ComputeCluster; give the name of one in the same namespace"
+	// +heliostat:rule=home-cluster-name
 	// +required
 	Name string `json:"name,omitempty"`
 }
@@ -166,10 +183,17 @@ type ClusterReference struct {
 // ClusterTemplate describes a ComputeCluster to create.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.suspend) || !self.spec.suspend",message="suspend must not be set in a clusterTemplate; suspend the job or the service with its own spec.suspend",fieldPath=".spec.suspend"
+// +heliostat:rule=own-cluster-suspend
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.managedBy) || self.spec.managedBy == 'heliostat.dev/operator'",message="managedBy must not name another controller in a clusterTemplate; set spec.managedBy of the job or the service",fieldPath=".spec.managedBy"
+// +heliostat:rule=own-cluster-managed-by
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.idlePolicy) || !has(self.spec.idlePolicy.action) || self.spec.idlePolicy.action == 'None'",message="idlePolicy must have action None in a clusterTemplate, because jobs use cleanup and services are never idle; leave idlePolicy out, or use action None",fieldPath=".spec.idlePolicy"
+// +heliostat:rule=own-cluster-idle
 type ClusterTemplate struct {
 	// metadata of the ComputeCluster.
+	// +kubebuilder:validation:XValidation:rule="!has(self.labels) || self.labels.all(key, !key.startsWith('heliostat.dev/') && !key.contains('.heliostat.dev/'))",message="a key of a clusterTemplate's metadata must not have the prefix heliostat.dev, which is reserved for the operator; choose another",fieldPath=".labels"
+	// +heliostat:rule=own-cluster-metadata
+	// +kubebuilder:validation:XValidation:rule="!has(self.annotations) || self.annotations.all(key, !key.startsWith('heliostat.dev/') && !key.contains('.heliostat.dev/'))",message="a key of a clusterTemplate's metadata must not have the prefix heliostat.dev, which is reserved for the operator; choose another",fieldPath=".annotations"
+	// +heliostat:rule=own-cluster-metadata
 	// +optional
 	Metadata TemplateMetadata `json:"metadata,omitzero"`
 	// spec of the ComputeCluster.
@@ -181,12 +205,10 @@ type ClusterTemplate struct {
 type TemplateMetadata struct {
 	// labels of the object.
 	// +kubebuilder:validation:MaxProperties=64
-	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/') && !key.contains('.heliostat.dev/'))",message="a key must not have the prefix heliostat.dev, which is reserved for the operator; choose another"
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
 	// annotations of the object.
 	// +kubebuilder:validation:MaxProperties=64
-	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/') && !key.contains('.heliostat.dev/'))",message="a key must not have the prefix heliostat.dev, which is reserved for the operator; choose another"
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
@@ -204,7 +226,8 @@ const (
 
 // Retry configures when and where a failed attempt is retried.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.backoffSeconds) || !has(self.maxBackoffSeconds) || self.backoffSeconds <= self.maxBackoffSeconds",message="backoffSeconds (default 10) must not be above maxBackoffSeconds (default 360); lower it or raise the other"
+// +kubebuilder:validation:XValidation:rule="!has(self.backoffSeconds) || !has(self.maxBackoffSeconds) || self.backoffSeconds <= self.maxBackoffSeconds",message="backoffSeconds (default 10) must not be above maxBackoffSeconds (default 360); lower it or raise the other",fieldPath=".backoffSeconds"
+// +heliostat:rule=retry-backoff
 type Retry struct {
 	// limit is the maximum number of retries after failed attempts. Default: 0.
 	// +kubebuilder:validation:Minimum=0
@@ -252,6 +275,7 @@ type Retry struct {
 // ExitCodes selects exit codes of the driver's process.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.__in__) != has(self.notIn)",message="exit codes must be either those that are retried or those that are not; set exactly one of in and notIn"
+// +heliostat:rule=retry-exit-codes
 type ExitCodes struct {
 	// in are exit codes that are retried.
 	// +kubebuilder:validation:MinItems=1

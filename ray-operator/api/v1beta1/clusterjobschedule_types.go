@@ -18,6 +18,7 @@ import (
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 52 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be a DNS-1035 label of at most 52 characters, because the names of its jobs begin with it; choose a shorter or simpler name"
+// +heliostat:rule=schedule-name
 type ClusterJobSchedule struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is the standard metadata of objects.
@@ -66,6 +67,7 @@ type ClusterJobScheduleSpec struct {
 	// timeZone is the IANA name of the zone whose clocks the schedule means, such as Europe/Berlin. Default: UTC.
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="self == '' || (self != 'Local' && self.matches('^[A-Z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$'))",message="a time zone must be a name of the IANA database; write it such as Europe/Berlin or Etc/UTC"
+	// +heliostat:rule=schedule-zone
 	// +kubebuilder:validation:MinLength=1
 	// +optional
 	TimeZone string `json:"timeZone,omitempty"`
@@ -108,8 +110,13 @@ type ClusterJobScheduleSpec struct {
 // JobTemplate describes ClusterJobs to create.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.suspend) || !self.spec.suspend",message="suspend must not be set in a jobTemplate; suspend the schedule with its own spec.suspend",fieldPath=".spec.suspend"
+// +heliostat:rule=job-template-suspend
 type JobTemplate struct {
 	// metadata of the ClusterJobs.
+	// +kubebuilder:validation:XValidation:rule="!has(self.labels) || self.labels.all(key, !key.startsWith('heliostat.dev/') && !key.contains('.heliostat.dev/'))",message="a key of a jobTemplate's metadata must not have the prefix heliostat.dev, which is reserved for the operator; choose another",fieldPath=".labels"
+	// +heliostat:rule=job-template-metadata
+	// +kubebuilder:validation:XValidation:rule="!has(self.annotations) || self.annotations.all(key, !key.startsWith('heliostat.dev/') && !key.contains('.heliostat.dev/'))",message="a key of a jobTemplate's metadata must not have the prefix heliostat.dev, which is reserved for the operator; choose another",fieldPath=".annotations"
+	// +heliostat:rule=job-template-metadata
 	// +optional
 	Metadata TemplateMetadata `json:"metadata,omitzero"`
 	// spec of the ClusterJobs.

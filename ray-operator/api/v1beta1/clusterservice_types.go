@@ -21,7 +21,8 @@ import (
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`,priority=1
 // +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.status.active.clusterName`,priority=1
 // +kubebuilder:printcolumn:name="URL",type=string,JSONPath=`.status.url`,priority=1
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 50 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be a DNS-1035 label of at most 50 characters: lower-case letters, digits and '-', starting with a letter; choose a shorter or simpler name"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 50 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name of a service must be a DNS-1035 label of at most 50 characters: lower-case letters, digits and '-', starting with a letter; choose a shorter or simpler name"
+// +heliostat:rule=service-name
 type ClusterService struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is the standard metadata of objects.
@@ -49,8 +50,11 @@ type ClusterServiceList struct {
 // ClusterServiceSpec describes applications, where they run, and how changes are rolled out.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.clusterRef) != has(self.clusterTemplate)",message="a service must run either on an existing cluster or on its own; set exactly one of clusterRef and clusterTemplate"
+// +heliostat:rule=service-where
 // +kubebuilder:validation:XValidation:rule="has(self.clusterRef) == has(oldSelf.clusterRef)",message="a service must not change between clusterRef and clusterTemplate; create a new service"
+// +heliostat:rule=service-stays
 // +kubebuilder:validation:XValidation:rule="!has(self.upgradeStrategy) || has(self.clusterTemplate)",message="upgradeStrategy must be used with clusterTemplate only; leave upgradeStrategy out, or use clusterTemplate",fieldPath=".upgradeStrategy"
+// +heliostat:rule=service-upgrade-where
 type ClusterServiceSpec struct {
 	// serveConfig is the configuration of Ray Serve in Serve's own format: applications with name, route_prefix and import_path, http_options and so on. Unknown fields are passed on unchanged.
 	// +kubebuilder:pruning:PreserveUnknownFields
@@ -60,6 +64,7 @@ type ClusterServiceSpec struct {
 
 	// clusterRef names the ComputeCluster to run on, in the same namespace. Other services may use the same cluster.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="clusterRef is immutable; create a new service"
+	// +heliostat:rule=service-cluster-fixed
 	// +optional
 	ClusterRef *ClusterReference `json:"clusterRef,omitempty"`
 
@@ -74,6 +79,7 @@ type ClusterServiceSpec struct {
 	// healthPath is the HTTP path probed through each worker's Serve proxy before and while it receives traffic. Any status below 500 counts as healthy. It must begin with the route_prefix of an application. Default: Serve's /-/healthz, which reports whether the proxy has a replica to route to.
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^/[!-~]*$')",message="the path must begin with '/' and contain visible ASCII characters only; percent-encode all others"
+	// +heliostat:rule=health-path
 	// +kubebuilder:validation:MinLength=1
 	// +optional
 	HealthPath string `json:"healthPath,omitempty"`
@@ -90,7 +96,9 @@ type ClusterServiceSpec struct {
 	// +kubebuilder:default="heliostat.dev/operator"
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="managedBy is immutable; create a new service"
+	// +heliostat:rule=service-managed-by-fixed
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[a-zA-Z0-9]([-a-zA-Z0-9._]*[a-zA-Z0-9])?$')",message="managedBy must be a domain, '/', and a name; give one such as \"kueue.x-k8s.io/multikueue\""
+	// +heliostat:rule=managed-by
 	// +kubebuilder:validation:MinLength=1
 	// +optional
 	ManagedBy string `json:"managedBy,omitempty"`
@@ -99,9 +107,13 @@ type ClusterServiceSpec struct {
 // ServeService is the Service in front of the Serve proxies.
 //
 // +kubebuilder:validation:XValidation:rule="[self.?type.orValue('ClusterIP')].all(kind, (kind != 'ClusterIP' || (!has(self.ports) || !self.ports.exists(port, has(port.nodePort))) && !has(self.externalTrafficPolicy)) && (kind == 'LoadBalancer' || !has(self.loadBalancerClass) && !has(self.loadBalancerSourceRanges)))",message="nodePort and externalTrafficPolicy need type NodePort or LoadBalancer, and loadBalancerClass and loadBalancerSourceRanges need LoadBalancer; set that type or leave them out"
-// +kubebuilder:validation:XValidation:rule="self.?type.orValue('ClusterIP') != 'LoadBalancer' || oldSelf.?type.orValue('ClusterIP') != 'LoadBalancer' || (!has(self.loadBalancerClass) && !has(oldSelf.loadBalancerClass) || has(self.loadBalancerClass) && has(oldSelf.loadBalancerClass) && self.loadBalancerClass == oldSelf.loadBalancerClass)",message="loadBalancerClass must not change while type is LoadBalancer; set type to ClusterIP first"
+// +heliostat:rule=service-reach
+// +kubebuilder:validation:XValidation:rule="self.?type.orValue('ClusterIP') != 'LoadBalancer' || oldSelf.?type.orValue('ClusterIP') != 'LoadBalancer' || (!has(self.loadBalancerClass) && !has(oldSelf.loadBalancerClass) || has(self.loadBalancerClass) && has(oldSelf.loadBalancerClass) && self.loadBalancerClass == oldSelf.loadBalancerClass)",message="loadBalancerClass must not change while type is LoadBalancer; set type to ClusterIP first",fieldPath=".loadBalancerClass"
+// +heliostat:rule=load-balancer-class-fixed
 // +kubebuilder:validation:XValidation:rule="!has(self.ipFamilies) || self.ipFamilies.size() < 2 || self.?ipFamilyPolicy.orValue('SingleStack') != 'SingleStack'",message="two ipFamilies need ipFamilyPolicy PreferDualStack or RequireDualStack; set one of the two or leave a family out",fieldPath=".ipFamilies"
-// +kubebuilder:validation:XValidation:rule="!oldSelf.?ipFamilies[?0].hasValue() || self.?ipFamilies[?0].orValue(oldSelf.ipFamilies[0]) == oldSelf.ipFamilies[0]",message="the first of ipFamilies must not change; restore it or create a new object"
+// +heliostat:rule=ip-family-policy
+// +kubebuilder:validation:XValidation:rule="!oldSelf.?ipFamilies[?0].hasValue() || self.?ipFamilies[?0].orValue(oldSelf.ipFamilies[0]) == oldSelf.ipFamilies[0]",message="the first of ipFamilies must not change; restore it or create a new object",fieldPath=".ipFamilies"
+// +heliostat:rule=ip-family-fixed
 type ServeService struct {
 	// type of the Service. Default: ClusterIP.
 	// +kubebuilder:validation:Enum=ClusterIP;NodePort;LoadBalancer
@@ -113,19 +125,23 @@ type ServeService struct {
 	// ports of the Service: http, and grpc if serveConfig has grpc_options with servicer functions. A port of another name leads to whatever listens at its targetPort in the pods that receive requests, such as a sidecar's metrics.
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:XValidation:rule="self.all(port, !has(port.port) || self.exists_one(other, has(other.port) && other.port == port.port))",message="port numbers must be unique; give each port its own"
+	// +heliostat:rule=service-port-twice
 	// +kubebuilder:validation:XValidation:rule="self.all(port, !has(port.nodePort) || self.exists_one(other, has(other.nodePort) && other.nodePort == port.nodePort))",message="node ports must be unique; give each port its own"
+	// +heliostat:rule=node-port-twice
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Ports []ServePort `json:"ports,omitempty"`
 	// labels of the Service.
 	// +kubebuilder:validation:MaxProperties=64
-	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/') && !key.contains('.heliostat.dev/'))",message="a key must not have the prefix heliostat.dev, which is reserved for the operator; choose another"
+	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/') && !key.contains('.heliostat.dev/'))",message="a key of a Service's metadata must not have the prefix heliostat.dev, which is reserved for the operator; choose another"
+	// +heliostat:rule=service-metadata
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
 	// annotations of the Service.
 	// +kubebuilder:validation:MaxProperties=64
-	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/') && !key.contains('.heliostat.dev/'))",message="a key must not have the prefix heliostat.dev, which is reserved for the operator; choose another"
+	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/') && !key.contains('.heliostat.dev/'))",message="a key of a Service's metadata must not have the prefix heliostat.dev, which is reserved for the operator; choose another"
+	// +heliostat:rule=service-metadata
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
 	// headEndpoints adds the head's proxy to the endpoints. A head that restarts loses requests in flight. Default: only for clusters without worker groups, and while workers are replaced in place.
@@ -135,6 +151,7 @@ type ServeService struct {
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
 	// +kubebuilder:validation:XValidation:rule="self.all(peer, [has(peer.ipBlock), has(peer.podSelector) || has(peer.namespaceSelector), has(peer.server)].exists_one(is, is))",message="a peer must be one of ipBlock, selectors and server, and must not be empty; split it into two peers, or fill it in"
+	// +heliostat:rule=service-peer
 	// +optional
 	AllowFrom []ServePeer `json:"allowFrom,omitempty"`
 }
@@ -153,8 +170,11 @@ type ServerPeer struct{}
 // ServePort is a port of the Service in front of the proxies.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.targetPort) || !(self.name in ['http', 'grpc'])",message="targetPort must not be set for http and grpc, whose proxies listen where serveConfig says; set http_options.port or grpc_options.port there"
+// +heliostat:rule=service-port-proxy
 // +kubebuilder:validation:XValidation:rule="has(self.port) || self.name in ['http', 'grpc']",message="port must be set for ports other than http and grpc; set it"
+// +heliostat:rule=service-port-number
 // +kubebuilder:validation:XValidation:rule="self.name in ['http', 'grpc'] || !(self.?targetPort.orValue(self.?port.orValue(0)) in [6379, 8265, 8266, 10001, 8080, 52365, 6380, 44217])",message="targetPort (default: port) must not be 6379, 8265, 8266, 10001, 8080, 52365, 6380 or 44217, which are Ray's own ports in a pod; choose another"
+// +heliostat:rule=service-port-ray
 type ServePort struct {
 	// name is http, grpc, or a DNS label for an additional port.
 	// +kubebuilder:validation:MaxLength=63
@@ -197,6 +217,7 @@ const (
 // ServiceUpgradeStrategy is how a change that needs other pods is rolled out.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.surge) || self.type != 'InPlace'",message="surge has no effect with type InPlace; leave surge out, or use type Surge",fieldPath=".surge"
+// +heliostat:rule=service-upgrade-in-place
 // +union
 type ServiceUpgradeStrategy struct {
 	// type Surge creates a second cluster, to which the traffic moves in steps. InPlace replaces the workers of the same cluster one at a time; if the head changes too, it replaces all pods at once, and the service is down meanwhile. None blocks the change until the type changes. An upgrade in progress keeps its type. Default: Surge.
@@ -236,7 +257,8 @@ type ServiceUpgradeStrategy struct {
 
 // Surge is how the traffic moves from one cluster to the next.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.stepPercent) || !has(self.maxSurgePercent) || self.stepPercent <= self.maxSurgePercent",message="stepPercent (default 20) must not be above maxSurgePercent (default 100); lower it or raise the other"
+// +kubebuilder:validation:XValidation:rule="!has(self.stepPercent) || !has(self.maxSurgePercent) || self.stepPercent <= self.maxSurgePercent",message="stepPercent (default 20) must not be above maxSurgePercent (default 100); lower it or raise the other",fieldPath=".stepPercent"
+// +heliostat:rule=service-upgrade-step
 type Surge struct {
 	// maxSurgePercent is the additional capacity during an upgrade: 100 is a second cluster of full size. With less, the new cluster grows as the old one shrinks. Default: 100.
 	// +kubebuilder:validation:Minimum=1
@@ -267,6 +289,7 @@ type ServiceGateway struct {
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.all(name, name.matches('^([*][.])?[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$'))",message="a hostname must be lower-case DNS labels separated by dots, with an optional '*' as the first; correct it"
+	// +heliostat:rule=gateway-hostnames
 	// +listType=set
 	// +optional
 	Hostnames []string `json:"hostnames,omitempty"`
@@ -277,18 +300,21 @@ type GatewayReference struct {
 	// name of the Gateway.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="the name of a Gateway must be lower-case DNS labels separated by dots; correct it"
+	// +heliostat:rule=gateway-name
 	// +kubebuilder:validation:MinLength=1
 	// +required
 	Name string `json:"name,omitempty"`
 	// namespace of the Gateway. Its listeners must allow routes from the service's namespace. Default: the service's namespace.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="a namespace must be a lower-case DNS label; correct it"
+	// +heliostat:rule=gateway-namespace
 	// +kubebuilder:validation:MinLength=1
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 	// sectionName is the only listener to use. Default: all that match.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="the name of a listener must be lower-case DNS labels separated by dots; correct it"
+	// +heliostat:rule=gateway-listener
 	// +kubebuilder:validation:MinLength=1
 	// +optional
 	SectionName string `json:"sectionName,omitempty"`

@@ -23,6 +23,7 @@ import (
 // +kubebuilder:printcolumn:name="Epoch",type=integer,JSONPath=`.status.epoch`,priority=1
 // +kubebuilder:printcolumn:name="Head",type=string,JSONPath=`.status.head.podName`,priority=1
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 50 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be a DNS-1035 label of at most 50 characters: lower-case letters, digits and '-', starting with a letter; choose a shorter or simpler name"
+// +heliostat:rule=cluster-name
 type ComputeCluster struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is the standard metadata of objects.
@@ -50,20 +51,32 @@ type ComputeClusterList struct {
 // ComputeClusterSpec describes a Ray cluster.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.head) || !has(self.head.ingress) || !has(self.authentication) || self.authentication.mode != 'Disabled'",message="head.ingress must not expose the dashboard without authentication, because anyone who reaches it can run code; set authentication.mode to Token, or leave the ingress out",fieldPath=".head.ingress"
+// +heliostat:rule=ingress-open
 // +kubebuilder:validation:XValidation:rule="has(self.controlStore) == has(oldSelf.controlStore)",message="controlStore must not be added or removed after creation; create a new cluster",fieldPath=".controlStore"
-// +kubebuilder:validation:XValidation:rule="(has(self.network) && has(self.network.encryption) && self.network.encryption == 'Enabled') == (has(oldSelf.network) && has(oldSelf.network.encryption) && oldSelf.network.encryption == 'Enabled')",message="network.encryption is immutable; create a new cluster",fieldPath=".network"
-// +kubebuilder:validation:XValidation:rule="self.?head.?service.?headless.orValue(false) == oldSelf.?head.?service.?headless.orValue(false)",message="head.service.headless is immutable; create a new cluster",fieldPath=".head.service"
-// +kubebuilder:validation:XValidation:rule="self.?network.?encryption.orValue('Disabled') != 'Enabled' || !self.?head.?service.?headless.orValue(false)",message="head.service.headless must not be set with network.encryption, because a headless Service cannot map the dashboard's port; leave headless out",fieldPath=".head.service"
-// +kubebuilder:validation:XValidation:rule="!has(self.network) || !has(self.network.encryption) || self.network.encryption != 'Enabled' || !has(self.controlStore) || !has(self.controlStore.redis) || !self.controlStore.redis.address.startsWith('redis:')",message="the address of a Redis must begin with rediss:// with network.encryption; give the address of its TLS port",fieldPath=".controlStore.redis"
+// +heliostat:rule=store-fixed
+// +kubebuilder:validation:XValidation:rule="(has(self.network) && has(self.network.encryption) && self.network.encryption == 'Enabled') == (has(oldSelf.network) && has(oldSelf.network.encryption) && oldSelf.network.encryption == 'Enabled')",message="network.encryption is immutable; create a new cluster",fieldPath=".network.encryption"
+// +heliostat:rule=encryption-fixed
+// +kubebuilder:validation:XValidation:rule="self.?head.?service.?headless.orValue(false) == oldSelf.?head.?service.?headless.orValue(false)",message="head.service.headless is immutable; create a new cluster",fieldPath=".head.service.headless"
+// +heliostat:rule=headless-fixed
+// +kubebuilder:validation:XValidation:rule="self.?network.?encryption.orValue('Disabled') != 'Enabled' || !self.?head.?service.?headless.orValue(false)",message="head.service.headless must not be set with network.encryption, because a headless Service cannot map the dashboard's port; leave headless out",fieldPath=".head.service.headless"
+// +heliostat:rule=encryption-headless
+// +kubebuilder:validation:XValidation:rule="!has(self.network) || !has(self.network.encryption) || self.network.encryption != 'Enabled' || !has(self.controlStore) || !has(self.controlStore.redis) || !self.controlStore.redis.address.startsWith('redis:')",message="the address of a Redis must begin with rediss:// with network.encryption; give the address of its TLS port",fieldPath=".controlStore.redis.address"
+// +heliostat:rule=encryption-store
 // +kubebuilder:validation:XValidation:rule="!self.rayVersion.contains('+') || has(self.image) && size(self.image) > 0",message="image must be set for this rayVersion, because no image tag can contain its '+'; set image",fieldPath=".image"
+// +heliostat:rule=ray-version-image
 // +kubebuilder:validation:XValidation:rule="!has(self.controlStore) || !has(self.controlStore.embedded) || !self.rayVersion.matches('^2[.]5[2-6][.]')",message="rayVersion must be 2.57 or later for the embedded control store; raise it, or use managedRedis",fieldPath=".controlStore.embedded"
+// +heliostat:rule=store-version
 // +kubebuilder:validation:XValidation:rule="!has(self.autoscaling) || !has(self.autoscaling.maxNodes) || !has(self.workerGroups) || self.workerGroups.map(g, (has(g.minReplicas) ? g.minReplicas : 0) * (has(g.hostsPerReplica) ? g.hostsPerReplica : 1)).sum() <= self.autoscaling.maxNodes",message="maxNodes must not be below the number of workers that the groups' minReplicas need; raise maxNodes or lower minReplicas",fieldPath=".autoscaling.maxNodes"
+// +heliostat:rule=autoscaling-nodes
 // +kubebuilder:validation:XValidation:rule="!has(self.workerGroups) || has(self.autoscaling) || self.workerGroups.map(g, (has(g.replicas) ? g.replicas : 1) * (has(g.hostsPerReplica) ? g.hostsPerReplica : 1)).sum() <= 10000",message="the groups must not have more than 10000 workers together; lower replicas or create two clusters",fieldPath=".workerGroups"
+// +heliostat:rule=too-many-workers
 // +kubebuilder:validation:XValidation:rule="has(self.scheduler) == has(oldSelf.scheduler) && (!has(self.scheduler) || self.scheduler == oldSelf.scheduler)",message="scheduler is immutable; create a new cluster",fieldPath=".scheduler"
+// +heliostat:rule=scheduler-fixed
 type ComputeClusterSpec struct {
 	// rayVersion is the version of Ray in the image, such as "2.60.0". Releases from 2.52 to 2.60 are verified. For later ones, pre-releases, custom builds and nightly, the condition RayUnverified is True.
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^(nightly(-[a-z0-9.]+)*|(2[.](5[2-9]|[6-9][0-9]|[1-9][0-9][0-9]+)|([3-9]|[1-9][0-9]+)[.][0-9]+)[.][0-9]+((a|b|rc)[0-9]+)?([.]post[0-9]+)?([.]dev[0-9]+)?([+][a-zA-Z0-9.]+)?)$')",message="rayVersion must be nightly or a Ray version from 2.52.0 on, such as 2.60.0, 2.61.0rc1 or 2.60.0+own; give one, and put other parts of a tag into image"
+	// +heliostat:rule=ray-version
 	// +kubebuilder:validation:MinLength=1
 	// +required
 	RayVersion string `json:"rayVersion,omitempty"`
@@ -87,7 +100,9 @@ type ComputeClusterSpec struct {
 	// +kubebuilder:default="heliostat.dev/operator"
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="managedBy is immutable; create a new cluster"
+	// +heliostat:rule=managed-by-fixed
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[a-zA-Z0-9]([-a-zA-Z0-9._]*[a-zA-Z0-9])?$')",message="managedBy must be a domain, '/', and a name; give one such as \"kueue.x-k8s.io/multikueue\""
+	// +heliostat:rule=managed-by
 	// +kubebuilder:validation:MinLength=1
 	// +optional
 	ManagedBy string `json:"managedBy,omitempty"`
@@ -151,32 +166,44 @@ type NodeSpec struct {
 
 	// objectStoreMemory is the size of Ray's object store. It counts against the container's memory. Default: 30 % of the container's memory, 200 GB at most.
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isInteger() && !quantity(string(self)).isLessThan(quantity('75Mi'))",message="objectStoreMemory must be a whole number of bytes and at least 75Mi; raise it"
+	// +heliostat:rule=object-store-least
 	// +optional
 	ObjectStoreMemory *resource.Quantity `json:"objectStoreMemory,omitempty"`
 
 	// rayResources are Ray's logical resources. They override values computed from the pod. Other keys are custom resources.
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="!('object_store_memory' in self)",message="rayResources must not contain object_store_memory; use objectStoreMemory"
+	// +heliostat:rule=resource-store
 	// +kubebuilder:validation:XValidation:rule="self.all(name, name != '' && !name.startsWith('node:'))",message="a resource must not be named node:... or have an empty name; choose another name"
+	// +heliostat:rule=resource-node
 	// +kubebuilder:validation:XValidation:rule="self.all(name, sign(quantity(string(self[name]))) >= 0)",message="a resource must not be negative; give 0 or more"
+	// +heliostat:rule=resource-positive
 	// +kubebuilder:validation:XValidation:rule="self.all(name, (name == 'memory' || sign(quantity(string(self[name]))) < 0 || quantity(string(self[name])).isInteger()) && !quantity(string(self[name])).isGreaterThan(quantity('100T')))",message="a resource must be a whole number up to 100T; give a smaller or a whole number, such as 1000 for thousandths"
+	// +heliostat:rule=resource-whole
 	// +optional
 	RayResources map[string]resource.Quantity `json:"rayResources,omitempty"`
 
 	// rayStartParams are additional options of "ray start", without the leading dashes. An empty value is a bare flag. Options that the operator sets are refused.
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="!['head', 'block', 'address', 'port', 'dashboard-host', 'dashboard-port', 'dashboard-agent-listen-port', 'metrics-export-port', 'ray-client-server-port', 'no-monitor', 'include-dashboard', 'node-ip-address', 'redis-password', 'redis-username', 'autoscaling-config'].exists(name, name in self)",message="the operator sets head, block, address, port, dashboard-host, dashboard-port, dashboard-agent-listen-port, metrics-export-port, ray-client-server-port, no-monitor, include-dashboard, node-ip-address, redis-password, redis-username, autoscaling-config; leave them out"
+	// +heliostat:rule=option-owned
 	// +kubebuilder:validation:XValidation:rule="!['num-cpus', 'num-gpus', 'memory', 'resources'].exists(name, name in self)",message="num-cpus, num-gpus, memory and resources must not be set, because they follow the pod; use rayResources to override them"
+	// +heliostat:rule=option-resources
 	// +kubebuilder:validation:XValidation:rule="!['labels', 'labels-file'].exists(name, name in self)",message="labels and labels-file must not be set, because the operator sets Ray's labels; use the field labels"
+	// +heliostat:rule=option-labels
 	// +kubebuilder:validation:XValidation:rule="!('object-store-memory' in self)",message="object-store-memory must not be set; use objectStoreMemory"
+	// +heliostat:rule=option-store
 	// +kubebuilder:validation:XValidation:rule="!('disable-usage-stats' in self)",message="disable-usage-stats must not be set, because usage statistics are off by default; set RAY_USAGE_STATS_ENABLED in the template to change that"
+	// +heliostat:rule=option-usage
 	// +kubebuilder:validation:XValidation:rule="['no-redirect-output', 'enable-object-reconstruction', 'ray-debugger-external', 'enable-resource-isolation'].all(name, !(name in self) || self[name] == '')",message="no-redirect-output, enable-object-reconstruction, ray-debugger-external, enable-resource-isolation must have no value; leave it empty"
+	// +heliostat:rule=option-bare
 	// +optional
 	RayStartParams map[string]string `json:"rayStartParams,omitempty"`
 
 	// labels are Ray's node labels, for label selectors of tasks and actors. With the prefix ray.io, only accelerator-type, market-type, gpu-domain, availability-* and tpu-* may be set. Well-known node selectors set them too.
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('ray.io/') || key in ['ray.io/accelerator-type', 'ray.io/market-type', 'ray.io/gpu-domain'] || key.startsWith('ray.io/availability-') || key.startsWith('ray.io/tpu-'))",message="the prefix ray.io is reserved for Ray, except for accelerator-type, market-type, gpu-domain, availability-* and tpu-*; choose another prefix"
+	// +heliostat:rule=ray-label-own
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
 
@@ -189,6 +216,7 @@ type NodeSpec struct {
 // HeadSpec describes the head pod.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.size) || !('memory' in self.size) || sign(quantity(string(self.size['memory']))) <= 0 || !quantity(string(self.size['memory'])).isLessThan(quantity('768Mi'))",message="memory must be at least 768Mi for a head and 512Mi for a worker, or Ray does not start; raise it",fieldPath=".size"
+// +heliostat:rule=size-memory
 type HeadSpec struct {
 	NodeSpec `json:",inline"`
 
@@ -203,15 +231,20 @@ type HeadSpec struct {
 
 // WorkerGroup describes a set of identical workers.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.minReplicas) || !has(self.maxReplicas) || self.minReplicas <= self.maxReplicas",message="minReplicas must not be above maxReplicas; raise maxReplicas or lower minReplicas"
-// +kubebuilder:validation:XValidation:rule="!has(self.hostsPerReplica) || self.hostsPerReplica == 1 || (has(self.replicas) ? self.replicas : 1) * self.hostsPerReplica <= 10000",message="replicas times hostsPerReplica must not be above 10000 pods; lower one of the two or create two clusters"
+// +kubebuilder:validation:XValidation:rule="!has(self.minReplicas) || !has(self.maxReplicas) || self.minReplicas <= self.maxReplicas",message="minReplicas must not be above maxReplicas; raise maxReplicas or lower minReplicas",fieldPath=".minReplicas"
+// +heliostat:rule=min-above-max
+// +kubebuilder:validation:XValidation:rule="!has(self.hostsPerReplica) || self.hostsPerReplica == 1 || (has(self.replicas) ? self.replicas : 1) * self.hostsPerReplica <= 10000",message="replicas times hostsPerReplica must not be above 10000 pods; lower one of the two or create two clusters",fieldPath=".hostsPerReplica"
+// +heliostat:rule=too-many-hosts
 // +kubebuilder:validation:XValidation:rule="!has(self.size) || !('memory' in self.size) || sign(quantity(string(self.size['memory']))) <= 0 || !quantity(string(self.size['memory'])).isLessThan(quantity('512Mi'))",message="memory must be at least 768Mi for a head and 512Mi for a worker, or Ray does not start; raise it",fieldPath=".size"
+// +heliostat:rule=size-memory
 type WorkerGroup struct {
 	// name of the group, unique in the cluster. Ray calls it the node type.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=40
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="a group's name must be lower-case letters, digits and '-', starting with a letter and ending with a letter or digit; choose such a name"
+	// +heliostat:rule=group-name
 	// +kubebuilder:validation:XValidation:rule="!(self in ['head', 'headgroup'])",message="a group must not be named head or headgroup, which stand for the head; choose another name"
+	// +heliostat:rule=group-name-head
 	// +required
 	Name string `json:"name,omitempty"`
 
@@ -256,6 +289,7 @@ type WorkerGroup struct {
 	// +kubebuilder:validation:Maximum=1024
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="hostsPerReplica is immutable; add a group with another name and remove this one"
+	// +heliostat:rule=hosts-fixed
 	// +optional
 	HostsPerReplica int32 `json:"hostsPerReplica,omitempty"`
 

@@ -20,6 +20,7 @@ const (
 // ClusterUpgradeStrategy is how pods that were built from an earlier spec are replaced.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.rollingWorkers) || self.type == 'RollingWorkers'",message="rollingWorkers must be used with type RollingWorkers; set that type or leave rollingWorkers out",fieldPath=".rollingWorkers"
+// +heliostat:rule=rolling-type
 // +union
 type ClusterUpgradeStrategy struct {
 	// type None keeps them until they are deleted or fail. RollingWorkers drains and replaces workers, group by group, for changes of workers only. Recreate replaces all pods at once when any is out of date, which ends running work.
@@ -35,11 +36,13 @@ type ClusterUpgradeStrategy struct {
 // RollingWorkers is the pace of a rolling replacement, in replicas of a group.
 //
 // +kubebuilder:validation:XValidation:rule="!(string(self.maxUnavailable) in ['0', '0%']) || !(string(self.maxSurge) in ['0', '0%'])",message="maxUnavailable and maxSurge must not both be 0; set one of them above 0"
+// +heliostat:rule=rolling-none
 type RollingWorkers struct {
 	// maxUnavailable is how many replicas of a group may be unavailable at once: a number, or a percentage of replicas, rounded down. If both it and maxSurge are 0 after rounding, it is 1.
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=4
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 10000 : self.matches('^(100|[1-9]?[0-9])%$')",message="an amount must be a number from 0 to 10000 or a percentage from 0% to 100%; give one such as 1 or 25%"
+	// +heliostat:rule=rolling-amount
 	// +kubebuilder:default=1
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
@@ -47,6 +50,7 @@ type RollingWorkers struct {
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=4
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 10000 : self.matches('^(100|[1-9]?[0-9])%$')",message="an amount must be a number from 0 to 10000 or a percentage from 0% to 100%; give one such as 1 or 25%"
+	// +heliostat:rule=rolling-amount
 	// +kubebuilder:default=0
 	// +optional
 	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`

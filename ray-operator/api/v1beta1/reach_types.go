@@ -7,6 +7,7 @@ type ServiceReach struct {
 	// loadBalancerClass names the implementation of the load balancer. For type LoadBalancer only. It cannot be changed while type is LoadBalancer. Default: the cloud's own.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="!format.qualifiedName().validate(self).hasValue()",message="loadBalancerClass must be a name with an optional DNS prefix and '/'; give one such as service.k8s.aws/nlb"
+	// +heliostat:rule=load-balancer-class
 	// +kubebuilder:validation:MinLength=1
 	// +optional
 	LoadBalancerClass string `json:"loadBalancerClass,omitempty"`
@@ -14,6 +15,7 @@ type ServiceReach struct {
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="self.all(range, isCIDR(range) && string(cidr(range).masked()) == range)",message="a source range must be a block of addresses in canonical form; give one such as 203.0.113.0/24 or 2001:db8::/32"
+	// +heliostat:rule=source-range
 	// +listType=set
 	// +optional
 	LoadBalancerSourceRanges []string `json:"loadBalancerSourceRanges,omitempty"`
@@ -29,6 +31,7 @@ type ServiceReach struct {
 	// +kubebuilder:validation:MaxItems=2
 	// +kubebuilder:validation:items:Enum=IPv4;IPv6
 	// +kubebuilder:validation:XValidation:rule="self.size() < 2 || self[0] != self[1]",message="ipFamilies must not name a family twice; leave one out"
+	// +heliostat:rule=ip-family-twice
 	// +listType=atomic
 	// +optional
 	IPFamilies []corev1.IPFamily `json:"ipFamilies,omitempty"`

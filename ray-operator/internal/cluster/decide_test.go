@@ -377,7 +377,7 @@ func TestDecideOnSpecs(t *testing.T) {
 		"no groups":     {func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups = nil }, "~cpu0@1/GroupRemoved/5m0s ~cpu1@1/GroupRemoved/5m0s ask/1s/2 5m0s"},
 		"renamed group": {func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups[0].Name = "x" }, "+x0@1 +x1@1 ~cpu0@1/GroupRemoved/5m0s ~cpu1@1/GroupRemoved/5m0s ask/1s/2 5m0s"},
 		"another image": {func(c *v1beta1.ComputeCluster) { c.Spec.Image = "mine" }, ""},
-		"invalid":       {func(c *v1beta1.ComputeCluster) { c.Spec.RayVersion = "1" }, "stalled InvalidSpec 15s"},
+		"invalid":       {func(c *v1beta1.ComputeCluster) { c.Spec.Head.RayStartParams = map[string]string{"UPPER": ""} }, "stalled InvalidSpec 15s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			of := demo()

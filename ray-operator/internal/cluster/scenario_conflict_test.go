@@ -104,13 +104,13 @@ func invalidSpec(w *testkit.World) {
 	started(w, "demo", testkit.Group("cpu", 2))
 	before := testkit.UIDs(w.Pods("demo"))
 	w.Edit("demo", func(c *v1beta1.ComputeCluster) {
-		c.Spec.WorkerGroups[0].RayStartParams = map[string]string{"port": "1"}
+		c.Spec.WorkerGroups[0].RayStartParams = map[string]string{"UPPER": "1"}
 		three := int32(3)
 		c.Spec.WorkerGroups[0].Replicas = &three
 	})
 	w.Settle()
 	w.Expect("demo", "Ready=False InvalidSpec", "Stalled=True InvalidSpec", "Reconciling=False")
-	if message := w.Message("demo", "Stalled"); !strings.Contains(message, "spec.workerGroups[0].rayStartParams[port]") {
+	if message := w.Message("demo", "Stalled"); !strings.Contains(message, "spec.workerGroups[0].rayStartParams[UPPER]") {
 		w.Fatalf("the condition does not name the field: %s", message)
 	}
 	if !slices.Equal(before, testkit.UIDs(w.Pods("demo"))) {

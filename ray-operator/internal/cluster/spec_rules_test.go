@@ -9,6 +9,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -16,7 +17,7 @@ import (
 func accepted(edits ...func(*v1beta1.ComputeCluster)) *v1beta1.ComputeCluster {
 	of := demo()
 	of.Generation = 3
-	of.Spec.RayVersion = "2.1.0"
+	of.Spec.Head.RayStartParams = map[string]string{"UPPER": ""}
 	of.Status = v1beta1.ComputeClusterStatus{Epoch: 1, ObservedGeneration: 3, Conditions: []metav1.Condition{{
 		Type: v1beta1.ConditionStalled, Status: metav1.ConditionFalse, Reason: reason.NotStalled.Code,
 	}}}
@@ -34,7 +35,7 @@ func TestAccept(t *testing.T) {
 			change(of)
 		}
 	}
-	known := func(s *cluster.Seen) { s.Record.Accepted = []string{"ray-version"} }
+	known := func(s *cluster.Seen) { s.Record.Accepted = []string{"option-name"} }
 	scale := edit(func(of *v1beta1.ComputeCluster) { of.Spec.WorkerGroups[0].Replicas = new(int32(3)) })
 	suspend := edit(func(of *v1beta1.ComputeCluster) { of.Spec.Suspend = new(true) })
 	stalled := func(of *v1beta1.ComputeCluster) { of.Status.Conditions[0].Reason = reason.InvalidSpec.Code }
@@ -43,7 +44,7 @@ func TestAccept(t *testing.T) {
 		of.Status.Conditions = append(of.Status.Conditions, metav1.Condition{Type: v1beta1.ConditionInvalidSpec, Status: metav1.ConditionTrue})
 	}
 	worse := edit(func(of *v1beta1.ComputeCluster) {
-		of.Spec.WorkerGroups[0].RayStartParams = map[string]string{"port": "1"}
+		of.Spec.WorkerGroups[0].Size = testkit.Resources("cpu", "0")
 	})
 	for name, test := range map[string]struct {
 		of       *v1beta1.ComputeCluster
@@ -52,11 +53,11 @@ func TestAccept(t *testing.T) {
 		accepted []string
 		does     func(cluster.Plan) bool
 	}{
-		"the record says so first":           {accepted(), given(1), true, []string{"ray-version"}, func(p cluster.Plan) bool { return p.Record != nil }},
-		"a lost head is replaced":            {accepted(), given(1, known, without(0)), true, []string{"ray-version"}, func(p cluster.Plan) bool { return p.Epoch == 2 }},
-		"a lost worker is replaced":          {accepted(), given(1, known, without(1)), true, []string{"ray-version"}, cluster.Plan.Makes},
-		"it is scaled":                       {accepted(scale), given(1, known), true, []string{"ray-version"}, cluster.Plan.Makes},
-		"it is suspended":                    {accepted(suspend), given(1, known), true, []string{"ray-version"}, func(p cluster.Plan) bool { return len(p.Delete) == 3 }},
+		"the record says so first":           {accepted(), given(1), true, []string{"option-name"}, func(p cluster.Plan) bool { return p.Record != nil }},
+		"a lost head is replaced":            {accepted(), given(1, known, without(0)), true, []string{"option-name"}, func(p cluster.Plan) bool { return p.Epoch == 2 }},
+		"a lost worker is replaced":          {accepted(), given(1, known, without(1)), true, []string{"option-name"}, cluster.Plan.Makes},
+		"it is scaled":                       {accepted(scale), given(1, known), true, []string{"option-name"}, cluster.Plan.Makes},
+		"it is suspended":                    {accepted(suspend), given(1, known), true, []string{"option-name"}, func(p cluster.Plan) bool { return len(p.Delete) == 3 }},
 		"an edit that breaks more stalls":    {accepted(worse), given(1, known), false, nil, nil},
 		"one that was refused stalls":        {accepted(stalled), given(1), false, nil, nil},
 		"one that nobody accepted stalls":    {accepted(scale), given(1), false, nil, nil},

@@ -125,7 +125,7 @@ func TestGuards(t *testing.T) {
 			train(own), seen(bound(outcome), func(s *Seen) { s.LastHead, s.Heard = head(), false }), "Failed EntrypointFailed ask",
 		},
 		"finished, suspended": {train(suspend, toldOf(1)), seen(bound(outcome)), "Failed EntrypointFailed"},
-		"invalid":             {train(func(j *v1beta1.ClusterJob) { j.Spec.Entrypoint = "" }), seen(newRecord()), "Pending InvalidSpec stalled"},
+		"invalid":             {train(badVariable), seen(newRecord()), "Pending InvalidSpec stalled"},
 		"invalid, but it runs": {
 			train(func(j *v1beta1.ClusterJob) { j.Spec.Entrypoint = "" }), seen(bound(), running), "Running JobRunning ask",
 		},

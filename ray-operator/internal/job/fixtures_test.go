@@ -51,6 +51,11 @@ func note(key, value string) edit {
 	}
 }
 
+// badVariable gives the driver a variable that no rule lets it have.
+func badVariable(job *v1beta1.ClusterJob) {
+	job.Spec.Env = []corev1.EnvVar{{Name: "HELIOSTAT_X", Value: "1"}}
+}
+
 // own gives a job a cluster of its own.
 func own(job *v1beta1.ClusterJob) {
 	job.Spec.ClusterRef = nil

@@ -84,7 +84,7 @@ func endings() map[string]queueing {
 		r.Bound = Bound{}
 		r.Outcome = Outcome{Phase: v1beta1.PhaseSucceeded, Reason: reason.JobSucceeded.Code, Text: "it is done", At: ago(5)}
 	}
-	invalid := func(j *v1beta1.ClusterJob) { own(j); j.Spec.Entrypoint = "" }
+	invalid := func(j *v1beta1.ClusterJob) { own(j); badVariable(j) }
 	keeps := func(j *v1beta1.ClusterJob) {
 		own(j)
 		j.Spec.Cleanup = []v1beta1.CleanupRule{{Outcome: v1beta1.OutcomeFailure, Action: v1beta1.CleanupDeleteCluster}}

@@ -89,7 +89,7 @@ func TestOrderOfTheQueue(t *testing.T) {
 		"oldest": train(), "old": train(), "twin-a": train(), "twin-b": train(),
 		"runs": train(), "over": train(), "suspended": train(suspend), "going": train(deleted(1)),
 		"others": train(func(j *v1beta1.ClusterJob) { j.Spec.ManagedBy = "example.com/other" }), "damaged": train(),
-		"invalid":   train(func(j *v1beta1.ClusterJob) { j.Spec.Entrypoint = "" }),
+		"invalid":   train(badVariable),
 		"backs-off": train(retry), "backed-off": train(retry),
 	}
 	records := map[string]Record{

@@ -155,18 +155,18 @@ func TestNotOurs(t *testing.T) {
 			noJob(w, "train")
 		}},
 		testkit.Scenario{Name: "invalid", Run: func(w *testkit.World) {
-			one(func(j *v1beta1.ClusterJob) { j.Spec.Command = []string{"python"} }, succeeds)(w)
+			one(misnamed, succeeds)(w)
 			w.ExpectJob("train", "Pending", "Stalled=True InvalidSpec", "Ready=False InvalidSpec")
 			w.Ran("train", 0)
-			w.EditJob("train", func(j *v1beta1.ClusterJob) { j.Spec.Entrypoint = "" })
+			w.EditJob("train", func(j *v1beta1.ClusterJob) { j.Spec.Env = nil })
 			w.Settle()
 			w.ExpectJob("train", "Succeeded", "Stalled=False")
 		}},
 		testkit.Scenario{Name: "own-invalid", Run: func(w *testkit.World) {
-			given(w, testkit.OwnJob("train"), func(j *v1beta1.ClusterJob) { j.Spec.Command = []string{"python"} })
+			given(w, testkit.OwnJob("train"), misnamed)
 			w.ExpectJob("train", "Pending", "Stalled=True InvalidSpec")
 			gone(w, "train")
-			w.EditJob("train", func(j *v1beta1.ClusterJob) { j.Spec.Entrypoint = "" })
+			w.EditJob("train", func(j *v1beta1.ClusterJob) { j.Spec.Env = nil })
 			w.Settle()
 			w.ExpectJob("train", "Succeeded")
 		}},

@@ -113,3 +113,8 @@ func one(edit func(*v1beta1.ClusterJob), each ...testkit.Process) func(*testkit.
 }
 
 func plain(*v1beta1.ClusterJob) {}
+
+// misnamed gives the driver a variable that no rule lets it have.
+func misnamed(job *v1beta1.ClusterJob) {
+	job.Spec.Env = []corev1.EnvVar{{Name: "HELIOSTAT_X", Value: "1"}}
+}

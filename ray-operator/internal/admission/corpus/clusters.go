@@ -1,7 +1,6 @@
 package corpus
 
 import (
-	"encoding/json"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,17 +8,16 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
-	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
 type row = Row[*v1beta1.ComputeCluster]
 
 // Clusters are ComputeClusters, with one row or more for each side of each of their rules.
 func Clusters() Kind[*v1beta1.ComputeCluster] {
-	return Kind[*v1beta1.ComputeCluster]{
+	return newKind(Kind[*v1beta1.ComputeCluster]{
 		Good: Good, Rows: slices.Concat(clusterRows, accessRows, reachRows, groupRows, autoscalingRows, scalerRows, schedulerRows, objectStoreRows, encryptionRows, controlStoreRows, claimRows, nodeRows, templateRows, containerRows),
-		created: validate.Cluster, changed: validate.Update, read: read[v1beta1.ComputeCluster], pods: podsOf,
-	}
+		kind: "ComputeCluster", pods: podsOf,
+	})
 }
 
 // Good is a head and two groups with nothing else said.
@@ -32,11 +30,6 @@ func Good() *v1beta1.ComputeCluster {
 			RayVersion: "2.60.0", WorkerGroups: []v1beta1.WorkerGroup{{Name: "cpu", Replicas: &one}, {Name: "gpu", Replicas: &one}},
 		},
 	}
-}
-
-func read[T any](text []byte) (*T, error) {
-	object := new(T)
-	return object, json.Unmarshal(text, object)
 }
 
 // somePods is of how many groups an input has a worker.

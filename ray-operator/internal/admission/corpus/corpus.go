@@ -1,4 +1,4 @@
-// Package corpus makes objects of our kinds, good and bad, with what package validate says of each.
+// Package corpus makes objects of our kinds, good and bad, with what package crdcheck says of each.
 //
 // In: a kind, counts and a seed. Out: inputs for a real API server, which must come to the
 // same answers: a row for each side of each rule, mixtures of rows, and a rich object in which
@@ -13,9 +13,11 @@ import (
 	"iter"
 	"math/rand/v2"
 	"slices"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/heliostat-dev/heliostat/ray-operator/crdcheck"
 	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
@@ -61,12 +63,34 @@ type Kind[T interface{ DeepCopy() T }] struct {
 	Good func() T
 	Rows []Row[T]
 
-	created func(T) validate.Findings
-	changed func(before, after T) validate.Findings
-	// read gives an object as its JSON describes it.
-	read func(text []byte) (T, error)
+	// kind is how manifests name it.
+	kind string
 	// pods are some that the operator makes of a good one.
 	pods func(T) []*corev1.Pod
+
+	// Made once, as each object is judged for them: the inputs of the rows, and a good object with as many fields as possible.
+	ofRows func() []made
+	rich   func() []byte
+}
+
+// made is an input, or why it cannot be written down.
+type made struct {
+	Input
+	err error
+}
+
+// newKind completes a kind with what is made of its rows.
+func newKind[T interface{ DeepCopy() T }](k Kind[T]) Kind[T] {
+	k.ofRows = sync.OnceValue(func() []made {
+		var all []made
+		for _, row := range k.Rows {
+			input, err := k.ofRow(row)
+			all = append(all, made{input, err})
+		}
+		return all
+	})
+	k.rich = sync.OnceValue(k.enrich)
+	return k
 }
 
 // Judge returns what the rules say of a row.
@@ -74,19 +98,32 @@ func (k Kind[T]) Judge(row Row[T]) validate.Findings {
 	object := k.Good()
 	if row.Before == nil {
 		row.Edit(object)
-		return k.created(object)
+		return create(k.kind, object)
 	}
 	row.Before(object)
 	before := object.DeepCopy()
 	row.Edit(object)
-	return k.changed(before, object)
+	return findings(crdcheck.Update(k.kind, before, object))
+}
+
+// create returns what is refused of a new object.
+func create(kind string, object any) validate.Findings {
+	return findings(crdcheck.Create(kind, object))
+}
+
+// findings returns those of an answer. What the schema accepts and no Go type can hold is one too: an API server would take it.
+func findings(answer crdcheck.Answer, err error) validate.Findings {
+	if err != nil {
+		return validate.Findings{{Path: "spec", Refused: err.Error()}}
+	}
+	return answer.Findings
 }
 
 // Inputs gives all inputs, or an error where one cannot be written down.
 func (k Kind[T]) Inputs(options Options) iter.Seq2[Input, error] {
 	return func(yield func(Input, error) bool) {
-		for _, row := range k.Rows {
-			if !yield(k.ofRow(row)) {
+		for _, row := range k.ofRows() {
+			if !yield(row.Input, row.err) {
 				return
 			}
 		}
@@ -97,6 +134,9 @@ func (k Kind[T]) Inputs(options Options) iter.Seq2[Input, error] {
 			if !yield(k.withPods(input, object), err) {
 				return
 			}
+		}
+		if options.Mutations == 0 {
+			return
 		}
 		all := k.mutations()
 		source.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
@@ -150,12 +190,12 @@ func apply[T interface{ DeepCopy() T }](row Row[T], object T) (edited T, can boo
 	return edited, true
 }
 
-func (k Kind[T]) input(name string, object T) (Input, error) {
+func (k Kind[T]) input(name string, object any) (Input, error) {
 	text, err := json.Marshal(object)
 	if err != nil {
 		return Input{}, fmt.Errorf("write down %s: %w", name, err)
 	}
-	return Input{Name: name, Object: text, Refusals: refusals(k.created(object))}, nil
+	return Input{Name: name, Object: text, Refusals: refusals(create(k.kind, object))}, nil
 }
 
 // withPods adds the pods to a good input.
@@ -180,7 +220,10 @@ func refusals(found validate.Findings) []Refusal {
 	var all []Refusal
 	for _, finding := range found {
 		says, is := ofSchema[finding.Rule]
-		if !is {
+		switch {
+		case finding.Rule == "":
+			says = finding.Refused
+		case !is:
 			says = finding.Refused + "; " + finding.Remedy
 		}
 		all = append(all, Refusal{Rule: finding.Rule, Field: finding.Path, Says: says})

@@ -40,7 +40,7 @@ var jobRows = []jobRow{
 	{Name: "a job's name with a digit first", Rule: "job-name", Edit: jobNamed("1a")},
 	{Name: "no cluster", Rule: "job-where", Edit: jobSpec(func(s *jobs) { s.ClusterRef, s.ClusterTemplate = nil, nil })},
 	{Name: "two clusters", Rule: "job-where", Edit: both(ownCluster, jobSpec(func(s *jobs) { s.ClusterRef = &v1beta1.ClusterReference{Name: "demo"} }))},
-	{Name: "a cluster without a name", Rule: "out-of-bounds", Edit: onCluster("")},
+	{Name: "a cluster without a name", Rule: "required", Edit: onCluster("")},
 	{Name: "a cluster's name too long", Rule: "long-text", Edit: onCluster(long(51))},
 	{Name: "a cluster's name in capitals", Rule: "home-cluster-name", Edit: onCluster("Demo")},
 	{Name: "a job of another manager", Edit: jobManaged("kueue.x-k8s.io/multikueue")},

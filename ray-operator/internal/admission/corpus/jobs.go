@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
-	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
 type (
@@ -26,10 +25,10 @@ const (
 // Jobs are ClusterJobs, with one row or more for each side of each of their rules, and a job
 // on a cluster of its own for each row about a cluster.
 func Jobs() Kind[*job] {
-	return Kind[*job]{
+	return newKind(Kind[*job]{
 		Good: GoodJob, Rows: slices.Concat(JobRows(), templates()),
-		created: validate.Job, changed: validate.JobUpdate, read: read[job], pods: podsOfJob,
-	}
+		kind: "ClusterJob", pods: podsOfJob,
+	})
 }
 
 // JobRows are the rows about a job's own rules.
@@ -55,7 +54,7 @@ func templates() []jobRow {
 		if r.Before != nil {
 			derived.Before = both(suspended, ofCluster(r.Before))
 			before := GoodJob()
-			if derived.Before(before); len(validate.Job(before)) > 0 {
+			if derived.Before(before); len(create("ClusterJob", before)) > 0 {
 				continue // no job is ever in that state
 			}
 		}

@@ -42,14 +42,14 @@ var tooMuch = []string{
 	"64 applications", "256 deployments", "256 deployments of one application",
 }
 
-// rich is a good object in which as many fields as possible are set, as a user writes it.
-func (k Kind[T]) rich() []byte {
+// enrich makes a good object in which as many fields as possible are set, as a user writes it.
+func (k Kind[T]) enrich() []byte {
 	object := k.Good()
 	for _, row := range k.Rows {
 		if row.Rule != "" || row.Before != nil || slices.Contains(tooMuch, row.Name) {
 			continue
 		}
-		if edited, can := apply(row, object); can && len(k.created(edited)) == 0 {
+		if edited, can := apply(row, object); can && len(create(k.kind, edited)) == 0 {
 			object = edited
 		}
 	}
@@ -110,16 +110,5 @@ func step(object any, key string) any {
 	return fields[key]
 }
 
-// ofMutation is the mutation as its typed form writes it, or as it is where it has none: then
-// both sides refuse its type.
-func (k Kind[T]) ofMutation(m mutation) (Input, error) {
-	text, err := json.Marshal(m.make())
-	if err != nil {
-		return Input{}, fmt.Errorf("write down %s: %w", m.name, err)
-	}
-	object, err := k.read(text)
-	if err != nil {
-		return Input{Name: m.name, Object: text, Refusals: []Refusal{{Field: "spec"}}}, nil
-	}
-	return k.input(m.name, object)
-}
+// ofMutation is the mutation as a user would send it, with types that no typed client sends.
+func (k Kind[T]) ofMutation(m mutation) (Input, error) { return k.input(m.name, m.make()) }

@@ -58,7 +58,7 @@ var ownClusterRows = []jobRow{
 	{Name: "workers with the cluster", Rule: "cleanup-order", Edit: both(ownCluster, cleanup(after{Outcome: "Failure", Action: "DeleteWorkers"}, after{Outcome: "Failure", Action: "DeleteCluster"}))},
 	{Name: "workers after the cluster", Rule: "cleanup-order", Edit: both(ownCluster, cleanup(after{Outcome: "Failure", Action: "DeleteCluster", AfterSeconds: 1}, after{Outcome: "Failure", Action: "DeleteWorkers", AfterSeconds: 2}))},
 	{Name: "workers of a head alone", Rule: "cleanup-workers", Edit: both(ofCluster(groups(0)), cleanup(after{Outcome: "Failure", Action: "DeleteWorkers"}))},
-	{Name: "a cleanup without an outcome", Rule: "unknown-word", Edit: both(ownCluster, cleanup(after{Action: "DeleteCluster"}))},
+	{Name: "a cleanup without an outcome", Rule: "required", Edit: both(ownCluster, cleanup(after{Action: "DeleteCluster"}))},
 	{Name: "an unknown cleanup", Rule: "unknown-word", Edit: both(ownCluster, cleanup(after{Outcome: "Success", Action: "Keep"}))},
 	{Name: "a cleanup before the end", Rule: "out-of-bounds", Edit: both(ownCluster, cleanup(after{Outcome: "Success", Action: "DeleteCluster", AfterSeconds: -1}))},
 }

@@ -394,7 +394,7 @@ func rightsInput(resource string, rows []RightsRow) (input RightsInput, is bool,
 				return input, false, nil
 			}
 		}
-		is, object, demands = len(Jobs().created(run)) == 0, run, rights.OfJob(run, rights.ChartSite())
+		is, object, demands = len(create("ClusterJob", run)) == 0, run, rights.OfJob(run, rights.ChartSite())
 		if resource == "clusterjobschedules" {
 			daily := GoodSchedule()
 			daily.Spec.JobTemplate.Spec, daily.Spec.JobTemplate.Metadata.Labels = run.Spec, run.Labels
@@ -408,7 +408,7 @@ func rightsInput(resource string, rows []RightsRow) (input RightsInput, is bool,
 				return input, false, nil
 			}
 		}
-		is, object, demands = len(Services().created(served)) == 0, served, rights.OfService(served, rights.ChartSite())
+		is, object, demands = len(create("ClusterService", served)) == 0, served, rights.OfService(served, rights.ChartSite())
 	default:
 		alone := Good()
 		for _, row := range rows {
@@ -416,7 +416,7 @@ func rightsInput(resource string, rows []RightsRow) (input RightsInput, is bool,
 				return input, false, nil
 			}
 		}
-		is, object, demands = len(Clusters().created(alone)) == 0, alone, rights.OfCluster(alone, rights.ChartSite())
+		is, object, demands = len(create("ComputeCluster", alone)) == 0, alone, rights.OfCluster(alone, rights.ChartSite())
 	}
 	if !is {
 		return input, false, nil

@@ -59,7 +59,7 @@ var clusterRows = []row{
 	{Name: "a version much too old", Rule: "ray-version", Edit: version("2.9.0")},
 	{Name: "a version without a patch", Rule: "ray-version", Edit: version("2.60")},
 	{Name: "a version with a suffix", Rule: "ray-version", Edit: version("2.60.0-py311")},
-	{Name: "no version", Rule: "ray-version", Edit: version("")},
+	{Name: "no version", Rule: "required", Edit: version("")},
 	{Name: "an image of 1024", Edit: spec(func(s *v1beta1.ComputeClusterSpec) { s.Image = long(1024) })},
 	{Name: "an image of 1025", Rule: "long-text", Edit: spec(func(s *v1beta1.ComputeClusterSpec) { s.Image = long(1025) })},
 	{Name: "64 groups", Edit: groups(64)},
@@ -150,7 +150,7 @@ var accessRows = []row{
 	{Name: "no authentication and a wide block", Rule: "open-public", Edit: both(authentication(v1beta1.AuthenticationDisabled, ""),
 		allowFrom([]v1beta1.Port{v1beta1.PortDashboard}, block("0.0.0.0/0")))},
 	{Name: "an ingress at an address", Rule: "ingress-host", Edit: ingress(func(g *v1beta1.IngressSpec) { g.Host = "10.0.0.1" })},
-	{Name: "an ingress without a host", Rule: "ingress-host", Edit: ingress(func(g *v1beta1.IngressSpec) { g.Host = "" })},
+	{Name: "an ingress without a host", Rule: "required", Edit: ingress(func(g *v1beta1.IngressSpec) { g.Host = "" })},
 	{Name: "an ingress in capitals", Rule: "ingress-host", Edit: ingress(func(g *v1beta1.IngressSpec) { g.Host = "Ray.example.com" })},
 	{Name: "an ingress at a relative path", Rule: "ingress-path", Edit: ingress(func(g *v1beta1.IngressSpec) { g.Path = "ray" })},
 	{Name: "an ingress at a path upwards", Rule: "ingress-path", Edit: ingress(func(g *v1beta1.IngressSpec) { g.Path = "/ray/.." })},
@@ -172,7 +172,7 @@ var accessRows = []row{
 	}},
 	{Name: "metadata", Edit: cloudMetadata},
 	{Name: "an unknown port", Rule: "unknown-word", Edit: allowFrom([]v1beta1.Port{"Agent"}, anyone)},
-	{Name: "no port", Rule: "out-of-bounds", Edit: allowFrom([]v1beta1.Port{}, anyone)},
+	{Name: "no port", Rule: "required", Edit: allowFrom([]v1beta1.Port{}, anyone)},
 	{Name: "a port twice", Rule: "duplicate", Edit: allowFrom([]v1beta1.Port{v1beta1.PortServe, v1beta1.PortServe}, anyone)},
 	{Name: "nobody is let in", Rule: "network-nobody", Edit: func(c *cluster) {
 		c.Spec.Network = &v1beta1.Network{AllowFrom: []v1beta1.IngressRule{{Ports: []v1beta1.Port{v1beta1.PortServe}}}}

@@ -7,7 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
-	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
 type (
@@ -22,13 +21,12 @@ const inSchedule = "a schedule's job: "
 // Schedules are ClusterJobSchedules, with one row or more for each side of each of their rules, and one for each row
 // about a job's own rules.
 func Schedules() Kind[*schedule] {
-	return Kind[*schedule]{
+	return newKind(Kind[*schedule]{
 		Good: GoodSchedule, Rows: slices.Concat(ScheduleRows(), scheduledJobs()),
-		created: validate.Schedule, changed: func(_, after *schedule) validate.Findings { return validate.Schedule(after) },
-		read: read[schedule],
+		kind: "ClusterJobSchedule",
 		// Those of its jobs are a job's.
 		pods: func(*schedule) []*corev1.Pod { return nil },
-	}
+	})
 }
 
 // GoodSchedule runs a good job each night.
@@ -93,7 +91,7 @@ var scheduleRows = []scheduleRow{
 	{Name: "a schedule's name of 52", Edit: func(s *schedule) { s.Name = long(52) }},
 	{Name: "a schedule's name of 53", Rule: "schedule-name", Edit: func(s *schedule) { s.Name = long(53) }},
 	{Name: "a schedule's name with a dot", Rule: "schedule-name", Edit: func(s *schedule) { s.Name = "a.b" }},
-	{Name: "no schedule", Rule: "out-of-bounds", Edit: timed("")},
+	{Name: "no schedule", Rule: "required", Edit: timed("")},
 	{Name: "a schedule too long", Rule: "long-text", Edit: timed("0 0 * * 1,2" + long(200))},
 	{Name: "no time to start in", Rule: "out-of-bounds", Edit: func(s *schedule) { s.Spec.StartingDeadlineSeconds = ptr(int32(0)) }},
 	{Name: "too much history", Rule: "out-of-bounds", Edit: func(s *schedule) { s.Spec.FailedJobsHistoryLimit = ptr(int32(1001)) }},

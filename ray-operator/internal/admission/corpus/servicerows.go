@@ -29,7 +29,7 @@ var serviceRows = []offerRow{
 	{Name: "a service's name with a dot", Rule: "service-name", Edit: serviceNamed("a.b")},
 	{Name: "a service of no cluster", Rule: "service-where", Edit: serviceSpec(func(s *offers) { s.ClusterRef, s.ClusterTemplate = nil, nil })},
 	{Name: "a service of two clusters", Rule: "service-where", Edit: both(onOwn, serviceSpec(func(s *offers) { s.ClusterRef = &v1beta1.ClusterReference{Name: "demo"} }))},
-	{Name: "a service's cluster without a name", Rule: "out-of-bounds", Edit: onExisting("")},
+	{Name: "a service's cluster without a name", Rule: "required", Edit: onExisting("")},
 	{Name: "a service's cluster in capitals", Rule: "home-cluster-name", Edit: onExisting("Demo")},
 	{Name: "a service's cluster with too long a name", Rule: "long-text", Edit: onExisting(long(51))},
 	{Name: "another cluster of a service", Rule: "service-cluster-fixed", Before: unchanged, Edit: onExisting("other")},
@@ -115,7 +115,7 @@ var gatewayRows = []offerRow{
 	{Name: "a listener of a gateway elsewhere", Edit: both(hosted("text.example.com", "*.example.org", "localhost"), upgraded(func(u *v1beta1.ServiceUpgradeStrategy) {
 		u.Gateway.ParentRef.Name, u.Gateway.ParentRef.Namespace, u.Gateway.ParentRef.SectionName = "a.b", "infra", "http"
 	}))},
-	{Name: "a gateway without a name", Rule: "gateway-name", Edit: gated(func(g *v1beta1.ServiceGateway) { g.ParentRef.Name = "" })},
+	{Name: "a gateway without a name", Rule: "required", Edit: gated(func(g *v1beta1.ServiceGateway) { g.ParentRef.Name = "" })},
 	{Name: "a gateway in capitals", Rule: "gateway-name", Edit: gated(func(g *v1beta1.ServiceGateway) { g.ParentRef.Name = "Public" })},
 	{Name: "a gateway with too long a name", Rule: "long-text", Edit: gated(func(g *v1beta1.ServiceGateway) { g.ParentRef.Name = long(254) })},
 	{Name: "a gateway's namespace with a dot", Rule: "gateway-namespace", Edit: gated(func(g *v1beta1.ServiceGateway) { g.ParentRef.Namespace = "a.b" })},

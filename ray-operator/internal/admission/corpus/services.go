@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
-	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
 type (
@@ -25,12 +24,12 @@ type (
 // Services are ClusterServices, with one row or more for each side of each of their rules, and
 // a service on a cluster of its own for each row about a cluster.
 func Services() Kind[*offer] {
-	return Kind[*offer]{
+	return newKind(Kind[*offer]{
 		Good: GoodService, Rows: slices.Concat(ServiceRows(), servedTemplates()),
-		created: validate.Service, changed: validate.ServiceChange, read: read[offer],
+		kind: "ClusterService",
 		// Those of its cluster are a cluster's.
 		pods: func(*offer) []*corev1.Pod { return nil },
-	}
+	})
 }
 
 // ServiceRows are the rows about a service's own rules.
@@ -59,7 +58,7 @@ func servedTemplates() []offerRow {
 		if r.Before != nil {
 			derived.Rule, derived.Before = "", inServed(r.Before)
 			before := GoodService()
-			if derived.Before(before); len(validate.Service(before)) > 0 {
+			if derived.Before(before); len(create("ClusterService", before)) > 0 {
 				continue // no service is ever in that state
 			}
 		}
