@@ -14,15 +14,14 @@ const aboveTemplate = "spec.clusterTemplate."
 
 // home is where a job or a service runs.
 type home struct {
-	ref      *v1beta1.ClusterReference
 	template *v1beta1.ClusterTemplate
 	// cluster is the one of its own, nil where it has none, and nodes are its nodes.
 	cluster *v1beta1.ComputeCluster
 	nodes   []node
 }
 
-func homeOf(ref *v1beta1.ClusterReference, template *v1beta1.ClusterTemplate) home {
-	h := home{ref: ref, template: template}
+func homeOf(template *v1beta1.ClusterTemplate) home {
+	h := home{template: template}
 	if template != nil {
 		// Its name is made by the operator, and is always good.
 		h.cluster = &v1beta1.ComputeCluster{Spec: template.Spec}

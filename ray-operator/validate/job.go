@@ -61,7 +61,7 @@ type run struct {
 }
 
 func runOf(job *v1beta1.ClusterJob) *run {
-	r := &run{job: job, spec: &job.Spec, home: homeOf(job.Spec.ClusterRef, job.Spec.ClusterTemplate)}
+	r := &run{job: job, spec: &job.Spec, home: homeOf(job.Spec.ClusterTemplate)}
 	if raw := job.Spec.RuntimeEnv; raw != nil && len(raw.Raw) > 0 {
 		if json.Unmarshal(raw.Raw, &r.runtimeEnv) != nil {
 			r.runtimeEnv = nil

@@ -47,7 +47,7 @@ type serving struct {
 }
 
 func servingOf(service *v1beta1.ClusterService) *serving {
-	s := &serving{service: service, spec: &service.Spec, home: homeOf(service.Spec.ClusterRef, service.Spec.ClusterTemplate)}
+	s := &serving{service: service, spec: &service.Spec, home: homeOf(service.Spec.ClusterTemplate)}
 	if json.Unmarshal(service.Spec.ServeConfig.Raw, &s.config) != nil {
 		s.config = nil
 	}
