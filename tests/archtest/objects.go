@@ -13,9 +13,8 @@ var larger = map[string]struct {
 	most int
 	why  string
 }{
-	internal + "cluster.Reconciler":  {53, "observer, applier and hastener are the three parts of a pass over its clients; none of them keeps anything"},
-	internal + "cluster.situation":   {47, "nothing changes it; it counts the steps of the planner, which reads by it"},
-	internal + "cluster.statusDraft": {40, "each part of a status reads what the parts before it say"},
+	internal + "cluster.Reconciler": {53, "observer, applier and hastener are the three parts of a pass over its clients; none of them keeps anything"},
+	internal + "cluster.situation":  {47, "nothing changes it; it counts the steps of the planner, which reads by it"},
 }
 
 // Objects returns where the functions over each struct of the files of one package are, by type: its methods, and the functions

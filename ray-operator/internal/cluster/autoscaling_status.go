@@ -15,7 +15,7 @@ import (
 
 // reportSizes sets what the status says of autoscaling, also of sizes that are kept since it was turned off.
 func reportSizes(t *statusDraft) {
-	if !isAutoscaled(t.cluster) && len(listHeldSizes(t)) == 0 {
+	if !isAutoscaled(t.cluster) && len(listHeldSizes(t.cluster, t.plan.Scaled)) == 0 {
 		return
 	}
 	told := &v1beta1.AutoscalingStatus{}
@@ -56,11 +56,11 @@ func givenReplicas(recorded int32) *int32 {
 }
 
 // listHeldSizes returns the groups that keep a size since autoscaling was turned off, with it.
-func listHeldSizes(t *statusDraft) []string {
+func listHeldSizes(cluster *v1beta1.ComputeCluster, scaled map[string]RecordedSize) []string {
 	var all []string
-	for i := range t.cluster.Spec.WorkerGroups {
-		name := t.cluster.Spec.WorkerGroups[i].Name
-		if size, off := t.plan.Scaled[name].size(); off {
+	for i := range cluster.Spec.WorkerGroups {
+		name := cluster.Spec.WorkerGroups[i].Name
+		if size, off := scaled[name].size(); off {
 			all = append(all, fmt.Sprintf("%s %d", name, size))
 		}
 	}
@@ -82,7 +82,7 @@ func reportAutoscaling(t *statusDraft, suspended *reason.Finding) {
 
 // judgeScaler returns the condition Autoscaling, nil where the cluster has none.
 func judgeScaler(t *statusDraft) *verdict {
-	held := listHeldSizes(t)
+	held := listHeldSizes(t.cluster, t.plan.Scaled)
 	switch {
 	case !isAutoscaled(t.cluster) && len(held) == 0:
 		return nil
@@ -94,37 +94,37 @@ func judgeScaler(t *statusDraft) *verdict {
 		return &verdict{false, reason.HeadWithoutAutoscaler.Of(t.head.Name)}
 	default:
 		head := scaler.Head{Name: t.head.Name, HasStarted: t.head.hasStarted(), IsReady: t.head.isReady()}
-		holds, finding := t.seen.Scaler.Judge(head, t.status.Autoscaling, listSizes(t), t.now)
+		holds, finding := t.seen.Scaler.Judge(head, t.status.Autoscaling, listSizes(t.cluster, t.plan.Sizes), t.now)
 		return &verdict{holds, finding}
 	}
 }
 
 // listSizes returns the groups' sizes with their bounds.
-func listSizes(t *statusDraft) string {
+func listSizes(cluster *v1beta1.ComputeCluster, sizes map[string]Size) string {
 	var parts []string
-	for i := range t.cluster.Spec.WorkerGroups {
-		group := &t.cluster.Spec.WorkerGroups[i]
+	for i := range cluster.Spec.WorkerGroups {
+		group := &cluster.Spec.WorkerGroups[i]
 		within := boundsOf(group)
-		parts = append(parts, fmt.Sprintf("%s %d (%d to %d)", group.Name, desiredReplicas(t, group), within.Min, within.Max))
+		parts = append(parts, fmt.Sprintf("%s %d (%d to %d)", group.Name, desiredReplicas(cluster, sizes, group), within.Min, within.Max))
 	}
 	return strings.Join(parts, ", ")
 }
 
 // desiredReplicas returns how many replicas a group must have, as far as the plan got to say so.
-func desiredReplicas(t *statusDraft, group *v1beta1.WorkerGroup) int {
-	if size, known := t.plan.Sizes[group.Name]; known {
+func desiredReplicas(cluster *v1beta1.ComputeCluster, sizes map[string]Size, group *v1beta1.WorkerGroup) int {
+	if size, known := sizes[group.Name]; known {
 		return size.Replicas
 	}
 	if ptr.Deref(group.Suspend, false) {
 		return 0
 	}
-	return scale.Follow(pod.Replicas(t.cluster, group), 0, boundsOf(group))
+	return scale.Follow(pod.Replicas(cluster, group), 0, boundsOf(group))
 }
 
 // neededWorkers returns how many workers of a group have to be ready for the cluster to be usable: with
 // autoscaling those of its minimum.
-func neededWorkers(t *statusDraft, group *v1beta1.WorkerGroup, desired int32) int32 {
-	if !isAutoscaled(t.cluster) {
+func neededWorkers(cluster *v1beta1.ComputeCluster, group *v1beta1.WorkerGroup, desired int32) int32 {
+	if !isAutoscaled(cluster) {
 		return desired
 	}
 	return min(desired, int32(boundsOf(group).Min*pod.Hosts(group)))

@@ -36,11 +36,11 @@ func setConditions(t *statusDraft) {
 	upToDate := judgeUpToDate(t)
 	t.say.Set(v1beta1.ConditionUpToDate, upToDate.holds, upToDate.Finding)
 	obstacle := cmp.Or(stalled, suspended, held)
-	ready := verdict{head.holds && workers.holds && obstacle == nil, chooseReadyFinding(t, head, workers)}
+	ready := verdict{head.holds && workers.holds && obstacle == nil, chooseReadyFinding(t.status.Workers, head, workers)}
 	if obstacle != nil {
 		ready.Finding = *obstacle
 	}
-	working := judgeReconciling(t, ready)
+	working := judgeReconciling(t.plan.Rolling, ready)
 	reconciling := working.holds && stalled == nil && (suspended == nil || suspending)
 	t.say.Set(v1beta1.ConditionReady, ready.holds, ready.Finding)
 	if suspended != nil && !suspending && stalled == nil { // it is as its spec says, so that nobody waits for it to be ready
@@ -56,26 +56,26 @@ func setConditions(t *statusDraft) {
 		t.say.Set(v1beta1.ConditionSuspended, false, *idle)
 	}
 	t.say.SetWhile(v1beta1.ConditionInvalidSpec, t.plan.Refused)
-	t.say.SetWhile(v1beta1.ConditionNameConflict, findConflict(t, stalled))
+	t.say.SetWhile(v1beta1.ConditionNameConflict, findConflict(stalled, t.outcome.Conflict, t.plan.Conflict))
 	reportAutoscaling(t, suspended)
 	reportStore(t, suspended)
-	t.say.SetWhile(v1beta1.ConditionVersionMismatch, findMismatch(t))
-	t.say.SetWhile(v1beta1.ConditionRayUnverified, findUnverifiedRay(t))
+	t.say.SetWhile(v1beta1.ConditionVersionMismatch, findMismatch(t.status.Groups))
+	t.say.SetWhile(v1beta1.ConditionRayUnverified, findUnverifiedRay(t.cluster.Spec.RayVersion))
 	t.status.Phase = choosePhase(t, ready.holds, stalled != nil, suspended != nil, suspending)
 }
 
 // judgeReconciling returns whether the cluster has yet to become as its spec says, and why. One whose workers are replaced
 // may be ready all the time.
-func judgeReconciling(t *statusDraft, ready verdict) verdict {
-	if ready.holds && t.isRolling() {
-		return verdict{true, *t.plan.Rolling}
+func judgeReconciling(rolling *reason.Finding, ready verdict) verdict {
+	if ready.holds && isRollingOn(rolling) {
+		return verdict{true, *rolling}
 	}
 	return verdict{!ready.holds, ready.Finding}
 }
 
-// isRolling reports whether a rolling replacement is on its way. One that is left to the user is not.
-func (t *statusDraft) isRolling() bool {
-	return t.plan.Rolling != nil && t.plan.Rolling.Code != reason.HeadOutdated.Code
+// isRollingOn reports whether a rolling replacement is on its way. One that is left to the user is not.
+func isRollingOn(rolling *reason.Finding) bool {
+	return rolling != nil && rolling.Code != reason.HeadOutdated.Code
 }
 
 // findObstacles returns what keeps the cluster from being worked on, and what keeps a part of it, where not all of it
@@ -85,10 +85,10 @@ func findObstacles(t *statusDraft, allRun bool) (stalled, held *reason.Finding) 
 	if finding, ok := fault.Finding(t.outcome.Err); ok {
 		stalled = &finding
 	} else if held == nil && t.outcome.Err != nil && fault.Refused(t.outcome.Err) {
-		refusal := explainRefusal(t)
+		refusal := explainRefusal(t.cluster, t.outcome)
 		held = &refusal
 	}
-	if t.isTokenGone() && allRun {
+	if isTokenGone(t.plan.Held) && allRun {
 		held = nil // what runs goes on: UpToDate tells
 	}
 	if stalled == nil && !t.plan.Suspended {
@@ -99,17 +99,17 @@ func findObstacles(t *statusDraft, allRun bool) (stalled, held *reason.Finding) 
 
 // explainRefusal returns what the API server refused: that of the head before that of the groups, in their order,
 // before anything else.
-func explainRefusal(t *statusDraft) reason.Finding {
-	if refused := t.outcome.Refused[""]; refused != nil {
+func explainRefusal(cluster *v1beta1.ComputeCluster, outcome Outcome) reason.Finding {
+	if refused := outcome.Refused[""]; refused != nil {
 		return diagnose.Refusal("the head pod", refused)
 	}
-	for i := range t.cluster.Spec.WorkerGroups {
-		name := t.cluster.Spec.WorkerGroups[i].Name
-		if refused := t.outcome.Refused[name]; refused != nil {
+	for i := range cluster.Spec.WorkerGroups {
+		name := cluster.Spec.WorkerGroups[i].Name
+		if refused := outcome.Refused[name]; refused != nil {
 			return diagnose.Refusal("workers of "+name, refused)
 		}
 	}
-	return diagnose.Refusal("a part of the cluster", t.outcome.Err)
+	return diagnose.Refusal("a part of the cluster", outcome.Err)
 }
 
 // judgeHeadReady returns whether the head is ready, and why.
@@ -125,7 +125,7 @@ func judgeHeadReady(t *statusDraft) verdict {
 		return verdict{false, reason.HeadMissing.Of()}
 	case t.head.isReady():
 		return verdict{true, reason.HeadReady.Of(t.head.Name)}
-	case isComingBack(t, finding.Code):
+	case isRecovering(t) && isComingBack(*t.head, finding.Code):
 		return verdict{false, reason.HeadRecovering.Of(t.head.Name)}
 	case found && finding.Code != reason.Starting.Code:
 		return verdict{false, finding.About("head pod " + t.head.Name)}
@@ -176,34 +176,33 @@ func judgeWorkersReady(t *statusDraft) verdict {
 	workers := t.status.Workers
 	short := func(group v1beta1.GroupStatus) bool {
 		spec := naming.FindGroup(t.cluster, group.Name)
-		return group.Ready < neededWorkers(t, spec, group.Desired) || group.Created > group.Ready && !isAutoscaled(t.cluster)
+		return group.Ready < neededWorkers(t.cluster, spec, group.Desired) || group.Created > group.Ready && !isAutoscaled(t.cluster)
 	}
 	if !slices.ContainsFunc(t.status.Groups, short) {
-		return verdict{true, explainScalingUp(t)}
+		return verdict{true, explainScalingUp(workers, t.status.Groups)}
 	}
-	if finding, found := worstGroup(t, short); found {
+	if finding, found := worstGroup(t.status.Groups, short); found {
 		return verdict{false, finding}
 	}
 	return verdict{false, reason.WorkersStarting.Of(workers.Ready, workers.Desired)}
 }
 
 // explainScalingUp returns why enough workers are ready: all of them, or all that must be while others are to come.
-func explainScalingUp(t *statusDraft) reason.Finding {
-	workers := t.status.Workers
+func explainScalingUp(workers v1beta1.WorkerCounts, groups []v1beta1.GroupStatus) reason.Finding {
 	if workers.Ready >= workers.Desired {
 		return reason.WorkersReady.Of(workers.Ready, workers.Desired)
 	}
 	obstacle := ""
-	if finding, found := worstGroup(t, func(group v1beta1.GroupStatus) bool { return group.Ready < group.Desired }); found {
+	if finding, found := worstGroup(groups, func(group v1beta1.GroupStatus) bool { return group.Ready < group.Desired }); found {
 		obstacle = ": " + finding.Text
 	}
 	return reason.ScalingUp.Of(workers.Ready, workers.Desired, obstacle)
 }
 
 // worstGroup returns what is wrong with some groups, if anything is but that pods start.
-func worstGroup(t *statusDraft, which func(v1beta1.GroupStatus) bool) (reason.Finding, bool) {
+func worstGroup(groups []v1beta1.GroupStatus, which func(v1beta1.GroupStatus) bool) (reason.Finding, bool) {
 	var findings []reason.Finding
-	for _, group := range t.status.Groups {
+	for _, group := range groups {
 		if which(group) && group.Reason != "" && group.Reason != reason.Starting.Code && group.Reason != reason.Scheduling.Code {
 			findings = append(findings, reason.Finding{Code: group.Reason, Text: group.Message})
 		}
@@ -212,14 +211,14 @@ func worstGroup(t *statusDraft, which func(v1beta1.GroupStatus) bool) (reason.Fi
 }
 
 // chooseReadyFinding returns the finding of the condition Ready where nothing is in the way.
-func chooseReadyFinding(t *statusDraft, head, workers verdict) reason.Finding {
+func chooseReadyFinding(counts v1beta1.WorkerCounts, head, workers verdict) reason.Finding {
 	switch {
 	case !head.holds:
 		return head.Finding
 	case !workers.holds, workers.Code == reason.ScalingUp.Code:
 		return workers.Finding
 	default:
-		return reason.AllReady.Of(t.status.Workers.Ready, t.status.Workers.Desired)
+		return reason.AllReady.Of(counts.Ready, counts.Desired)
 	}
 }
 
@@ -229,7 +228,7 @@ func judgeUpToDate(t *statusDraft) verdict {
 	growing := countPods(t.pods, func(p Pod) bool { return p.isStaying() && t.intents.canGrow(p) })
 	locked := countPods(t.pods, func(p Pod) bool { return isLockedOut(t, p) })
 	switch {
-	case t.isTokenGone():
+	case isTokenGone(t.plan.Held):
 		return verdict{false, *t.plan.Held}
 	case t.plan.Rolling != nil:
 		return verdict{false, *t.plan.Rolling}
@@ -249,8 +248,8 @@ func judgeUpToDate(t *statusDraft) verdict {
 }
 
 // isTokenGone reports whether the operator's own Secret with the token is gone while the head lives.
-func (t *statusDraft) isTokenGone() bool {
-	return t.plan.Held != nil && t.plan.Held.Code == reason.TokenMissing.Code
+func isTokenGone(held *reason.Finding) bool {
+	return held != nil && held.Code == reason.TokenMissing.Code
 }
 
 // isLockedOut reports whether a pod was started with another token than the one that pods are started with now, or
@@ -283,7 +282,7 @@ func explainSuspension(t *statusDraft) (finding *reason.Finding, going bool) {
 		record = *t.plan.Record
 	}
 	if record.Suspended.Cause == suspendedQueued {
-		found := explainQueue(t)
+		found := explainQueue(t.seen.Queue, t.plan.Queue, t.outcome.Err)
 		return &found, true
 	}
 	found := reason.SuspendedBySpec.Of()
@@ -319,20 +318,20 @@ func explainIdle(t *statusDraft) *reason.Finding {
 }
 
 // findConflict returns an object of others' that stands in the way.
-func findConflict(t *statusDraft, stalled *reason.Finding) *reason.Finding {
+func findConflict(stalled, found, planned *reason.Finding) *reason.Finding {
 	switch {
 	case stalled != nil && stalled.Code == reason.NameConflict.Code:
 		return stalled
-	case t.outcome.Conflict != nil:
-		return t.outcome.Conflict
+	case found != nil:
+		return found
 	default:
-		return t.plan.Conflict
+		return planned
 	}
 }
 
 // findMismatch returns a pod that refuses to join its head.
-func findMismatch(t *statusDraft) *reason.Finding {
-	for _, group := range t.status.Groups {
+func findMismatch(groups []v1beta1.GroupStatus) *reason.Finding {
+	for _, group := range groups {
 		if group.Reason == reason.VersionMismatch.Code {
 			return &reason.Finding{Code: group.Reason, Text: group.Message}
 		}
@@ -371,8 +370,7 @@ func findMissingIPv6(cluster *v1beta1.ComputeCluster, p Pod) *reason.Finding {
 }
 
 // findUnverifiedRay returns a finding where the operator was not verified with the cluster's Ray.
-func findUnverifiedRay(t *statusDraft) *reason.Finding {
-	version := t.cluster.Spec.RayVersion
+func findUnverifiedRay(version string) *reason.Finding {
 	if naming.IsRayVerified(version) {
 		return nil
 	}
@@ -391,7 +389,7 @@ func choosePhase(t *statusDraft, ready, stalled, suspended, suspending bool) str
 		return v1beta1.PhaseSuspending
 	case suspended:
 		return v1beta1.PhaseSuspended
-	case t.isRolling():
+	case isRollingOn(t.plan.Rolling):
 		return v1beta1.PhaseUpdating
 	case ready:
 		return v1beta1.PhaseReady

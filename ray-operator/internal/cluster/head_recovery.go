@@ -15,19 +15,15 @@ func isRecovering(t *statusDraft) bool {
 	return t.cluster.Spec.ControlStore != nil && t.head != nil && (of.Session < of.Epoch || restarts(*t.head) > 0)
 }
 
-// isComingBack reports whether a head that is not ready is on its way back, given the code of
+// isComingBack reports whether a head that recovers is on its way back, given the code of
 // what was found of it, if anything was. A container that runs again after it had ended is
 // in no crash loop yet: the kubelet's back-off shows those.
-func isComingBack(t *statusDraft, found string) bool {
-	switch {
-	case !isRecovering(t):
-		return false
-	case found == reason.CrashLoop.Code:
-		container := diagnose.RayStatus(t.head.Pod)
+func isComingBack(head Pod, found string) bool {
+	if found == reason.CrashLoop.Code {
+		container := diagnose.RayStatus(head.Pod)
 		return container != nil && container.State.Waiting == nil
-	default:
-		return found == "" || found == reason.Starting.Code
 	}
+	return found == "" || found == reason.Starting.Code
 }
 
 // restarts returns how often Ray's container was started again in a pod.

@@ -40,14 +40,13 @@ func limitToQuota(s *situation, group *v1beta1.WorkerGroup, size Size) Size {
 }
 
 // explainQueue returns what a cluster without admission waits for.
-func explainQueue(t *statusDraft) reason.Finding {
-	queue := t.seen.Queue
+func explainQueue(queue kueue.Seen, answer kueue.Answer, err error) reason.Finding {
 	switch {
 	case queue.Problem != "":
 		return reason.QueueBlocked.Of(queue.Queue, queue.Problem)
-	case fault.Refused(t.outcome.Err):
-		return reason.QueueBlocked.Of(queue.Queue, t.outcome.Err.Error())
+	case fault.Refused(err):
+		return reason.QueueBlocked.Of(queue.Queue, err.Error())
 	default:
-		return reason.Queued.Of(queue.Queue, t.plan.Queue.Waits)
+		return reason.Queued.Of(queue.Queue, answer.Waits)
 	}
 }

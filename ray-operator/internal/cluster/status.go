@@ -129,7 +129,7 @@ func currentPods(pods []Pod, plan Plan, outcome Outcome) []Pod {
 func examinePods(t *statusDraft) {
 	look := func(p Pod) {
 		if finding, found := t.seen.diagnose(p, t.now); found && t.statusIncarnation().hasPod(p) {
-			if t.isTokenGone() && lacksToken(t.cluster, finding) { // no template has that volume
+			if isTokenGone(t.plan.Held) && lacksToken(t.cluster, finding) { // no template has that volume
 				finding = *t.plan.Held
 			}
 			if lacks := findMissingIPv6(t.cluster, p); lacks != nil {
@@ -157,13 +157,13 @@ func countGroups(t *statusDraft) {
 		group := &t.cluster.Spec.WorkerGroups[i]
 		counts := v1beta1.GroupStatus{Name: group.Name}
 		if !t.plan.Suspended {
-			counts.Desired = int32(desiredReplicas(t, group) * pod.Hosts(group))
+			counts.Desired = int32(desiredReplicas(t.cluster, t.plan.Sizes, group) * pod.Hosts(group))
 		}
 		for _, p := range t.pods {
 			switch {
 			case p.At.Group != group.Name || !of.hasPod(p) || p.hasFinished():
 				continue
-			case p.isDraining() || isExiting(t, p):
+			case p.isDraining() || isExiting(t.plan.Exits, p):
 				counts.Draining++
 				continue
 			}
@@ -186,9 +186,9 @@ func countGroups(t *statusDraft) {
 }
 
 // isExiting reports whether the plan began a pod's planned exit.
-func isExiting(t *statusDraft, p Pod) bool {
-	for i := range t.plan.Exits {
-		if t.plan.Exits[i].Pod.UID == p.UID {
+func isExiting(exits []Leave, p Pod) bool {
+	for i := range exits {
+		if exits[i].Pod.UID == p.UID {
 			return true
 		}
 	}
