@@ -1,7 +1,9 @@
 package live
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
@@ -141,13 +143,15 @@ func TestAClientIsToldOfPhasesAndTellsOfAllRequests(t *testing.T) {
 	if err := client.Phase("calm"); err != nil {
 		t.Fatal(err)
 	}
-	deadline := time.Now().Add(time.Minute)
-	for sent := 0; sent == 0 && time.Now().Before(deadline); time.Sleep(time.Millisecond) { // the first request is due some time after the phase begins
+	err := Until(t.Context(), time.Minute, "the first request, which is due some time after the phase begins", func(context.Context) error {
 		report, err := client.Report()
-		if err != nil {
-			t.Fatal(err)
+		if sent, _, _ := report.Total(); err == nil && sent == 0 {
+			return errors.New("none was sent")
 		}
-		sent, _, _ = report.Total()
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	report, err := client.End()
 	if err != nil {

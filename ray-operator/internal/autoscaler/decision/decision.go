@@ -171,7 +171,7 @@ type Target struct {
 	Reason string
 }
 
-// Never is what can never fit, unchanged as it came.
+// Infeasible is demand that can never fit, unchanged as it came.
 type Infeasible struct {
 	Demand []Demand
 	// Gangs are indices of the input's.
