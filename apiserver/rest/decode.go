@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/proto"
@@ -40,11 +41,14 @@ func readBody(route *Route, into proto.Message, contentType string, text []byte)
 	if err := decoder.Decode(&whole); err != nil {
 		return brokenJSON(err)
 	}
-	if decoder.More() {
+	if rest := text[decoder.InputOffset():]; len(bytes.Trim(rest, " \t\r\n")) > 0 {
 		return problem.Bad("body", "has more than one JSON value", "send one JSON object")
 	}
 	if !utf8.Valid(whole) {
 		return notUTF8()
+	}
+	if hasHalf(whole) {
+		return problem.Bad("body", `has an escape such as \ud800 that is half of a letter`, "send both halves, or the letter itself")
 	}
 	r := jsonReader{json.NewDecoder(bytes.NewReader(whole))}
 	r.tokens.UseNumber()
@@ -77,6 +81,37 @@ func notUTF8() error { return problem.Bad("body", "is no UTF-8", "send it as UTF
 
 func brokenJSON(err error) error {
 	return problem.Bad("body", "is broken JSON: "+err.Error(), "send one JSON object")
+}
+
+// hasHalf reports whether a JSON text that is whole has one surrogate without the other, for which Go would read another letter.
+func hasHalf(text []byte) bool {
+	for {
+		_, escape, is := bytes.Cut(text, []byte(`\`))
+		if !is {
+			return false
+		}
+		first := surrogate(escape)
+		if text = escape[1:]; first == 0 {
+			continue
+		}
+		second, is := bytes.CutPrefix(escape[len("ud800"):], []byte(`\`))
+		if !is || utf16.DecodeRune(first, surrogate(second)) == utf8.RuneError {
+			return true
+		}
+		text = second[len("udc00"):]
+	}
+}
+
+// surrogate returns the surrogate that an escape of a JSON text is, without its backslash; 0 where it is none.
+func surrogate(escape []byte) rune {
+	if escape[0] != 'u' {
+		return 0
+	}
+	unit, _ := strconv.ParseUint(string(escape[1:len("ud800")]), 16, 16) // the text is whole
+	if !utf16.IsSurrogate(rune(unit)) {
+		return 0
+	}
+	return rune(unit)
 }
 
 // misfit is a value that the protocol does not have at its place. Its path is put together only where a reading fails.
