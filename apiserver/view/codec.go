@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/fxamacker/cbor/v2"
 )
@@ -23,7 +24,7 @@ func encodeToken(value any) string {
 
 // decodeToken reads the text of a token.
 func decodeToken(token string, into any) error {
-	if len(token) > maxToken {
+	if len(token) > maxToken || strings.ContainsAny(token, "\r\n") { // which the decoder would skip
 		return errToken
 	}
 	content, err := base64.RawURLEncoding.Strict().DecodeString(token)

@@ -78,6 +78,9 @@ func (v *View) ParseMark(text string) (Mark, error) {
 	if err == nil {
 		m.Scope, err = strconv.ParseUint(scope, 36, 64)
 	}
+	if err == nil && scope != strconv.FormatUint(m.Scope, 36) { // the text becomes the ID of events
+		err = errToken
+	}
 	if err != nil || !is {
 		return Mark{}, Findings{{
 			Field: "since", Message: "since is no ID of an event of this server",

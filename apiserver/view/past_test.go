@@ -182,7 +182,9 @@ func TestMark_IsReadAsItWasWritten(t *testing.T) {
 			}
 		}
 	}
-	for _, text := range []string{"", "x", "AQ.1", "1.1", "!!.1"} {
+	good := v.Place(view.Mark{At: at})
+	broken := good[:3] + "\n" + good[3:]
+	for _, text := range []string{"", "x", "AQ.1", "1.1", "!!.1", broken + ".1", good + "\r.1", good + ".01", good + ".A"} {
 		var findings view.Findings
 		if _, err := v.ParseMark(text); !errors.As(err, &findings) || findings[0].Remedy == "" {
 			t.Errorf("%q is read: %v", text, err)
