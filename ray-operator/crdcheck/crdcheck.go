@@ -30,12 +30,13 @@ import (
 
 // Answer is what is wrong with an object.
 type Answer struct {
+	// Findings are at most 100.
 	validate.Findings
 	// WithoutChanges reports that rules about changes were not asked, as nothing was there to compare with. They may still
 	// refuse the object where one of its name exists.
 	WithoutChanges bool
 	// WithoutRules reports that the CRD's CEL rules were not asked, as in the API server: the schema refused the form of the
-	// object, on which they rely.
+	// object, on which they rely. Nor are they where the schema refused so much that not all of it was asked.
 	WithoutRules bool
 }
 
@@ -81,6 +82,7 @@ func check(kind string, before, after any) (Answer, error) {
 	}
 	findings = append(findings, refused...)
 	d.sort(findings)
+	findings = findings[:min(len(findings), mostFindings)]
 	return Answer{Findings: findings, WithoutChanges: former == nil, WithoutRules: withoutRules}, nil
 }
 
@@ -110,7 +112,10 @@ func (d *definition) evaluate(former, object map[string]any) (errs field.ErrorLi
 	var ofRules []cel.Option
 	var before any // never a map without a value
 	if former == nil {
-		errs = validation.ValidateCustomResource(nil, object, d.schema)
+		schema := &bounded{schema: d.openAPI}
+		if errs = validation.ValidateCustomResource(nil, object, schema); schema.isOver() {
+			return errs, true
+		}
 	} else {
 		before = former
 		if d.contained != nil && d.contained.isChangeable {

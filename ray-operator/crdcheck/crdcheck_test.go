@@ -174,6 +174,26 @@ func TestCreate_SaysWhatWasNotAsked(t *testing.T) {
 	}
 }
 
+// TestCreate_EndsWhereEnoughIsFound: the evaluator compares each error with all others, and took a minute for 24,000.
+func TestCreate_EndsWhereEnoughIsFound(t *testing.T) {
+	many := func(one string) string { return strings.TrimSuffix(strings.Repeat(one+",", 5000), ",") }
+	for name, spec := range map[string]string{
+		"of a list":            `,"workerGroups":[` + many(`{}`) + `]`,
+		"below a list":         `,"head":{"template":{"spec":{"volumes":[` + many(`{"name":"a","csi":{}}`) + `]}}}`,
+		"of a rule in Go":      `,"head":{"template":{"spec":{"volumes":[` + many(`{"name":"ray-shm"}`) + `]}}}`,
+		"in a list in a list":  `,"head":{"template":{"spec":{"containers":[{"name":"ray","env":[` + many(`{"name":"a","valueFrom":{"fieldRef":{}}}`) + `]}]}}}`,
+		"of types that are no": `,"workerGroups":[` + many(`0`) + `]`,
+	} {
+		answer, err := crdcheck.Create("ComputeCluster", cluster(t, spec))
+		if err != nil || len(answer.Findings) > 100 || len(answer.Findings) == 0 {
+			t.Errorf("%s: there are %d findings, %v", name, len(answer.Findings), err)
+		}
+		if isOfSchema := name != "of a rule in Go"; answer.WithoutRules != isOfSchema {
+			t.Errorf("%s: without rules: %v", name, answer.WithoutRules)
+		}
+	}
+}
+
 func TestCreate_ChangesNothing(t *testing.T) {
 	given := cluster(t, `,"unheard":1,"network":{},"workerGroups":[{"name":"a"}]`)
 	want := cluster(t, `,"unheard":1,"network":{},"workerGroups":[{"name":"a"}]`)
