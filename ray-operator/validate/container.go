@@ -307,30 +307,58 @@ func portMap() string {
 // running visits the containers that run beside each other: all but the init containers
 // that end before the others begin.
 func (n *node) running(visit func(path *field.Path, container *corev1.Container)) {
+	isInit := make(map[string]bool, len(n.pod.InitContainers))
+	for i := range n.pod.InitContainers {
+		isInit[n.pod.InitContainers[i].Name] = true
+	}
 	n.containers(func(path *field.Path, c *corev1.Container) {
 		sidecar := c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
-		isInit := slices.ContainsFunc(n.pod.InitContainers, func(i corev1.Container) bool { return i.Name == c.Name })
-		if !isInit || sidecar {
+		if !isInit[c.Name] || sidecar {
 			visit(path, c)
 		}
 	})
 }
 
-func portClashes(n *node, bad report) {
-	n.running(func(path *field.Path, c *corev1.Container) {
-		n.running(func(_ *field.Path, d *corev1.Container) {
-			if c.Name == d.Name {
-				return
-			}
-			each(bad, path, "ports", c.Ports, func(p *corev1.ContainerPort) bool {
-				return slices.ContainsFunc(d.Ports, func(q corev1.ContainerPort) bool { return clash(p, &q) })
-			})
-		})
-	})
+// portUse is a port of a pod, or of the host where isHost says so.
+type portUse struct {
+	protocol corev1.Protocol
+	number   int32
+	isHost   bool
 }
 
-func clash(p, q *corev1.ContainerPort) bool {
-	return protocol(p) == protocol(q) && (p.ContainerPort == q.ContainerPort || p.HostPort != 0 && p.HostPort == q.HostPort)
+func usesOf(p *corev1.ContainerPort) []portUse {
+	uses := []portUse{{protocol(p), p.ContainerPort, false}}
+	if p.HostPort != 0 {
+		uses = append(uses, portUse{protocol(p), p.HostPort, true})
+	}
+	return uses
+}
+
+// portUsers is whose a port is: the first container's, and whether another one's too.
+type portUsers struct {
+	first    string
+	isShared bool
+}
+
+func portClashes(n *node, bad report) {
+	users := map[portUse]portUsers{}
+	n.running(func(_ *field.Path, c *corev1.Container) {
+		for i := range c.Ports {
+			for _, use := range usesOf(&c.Ports[i]) {
+				one, is := users[use]
+				if !is {
+					one.first = c.Name
+				}
+				one.isShared = one.isShared || one.first != c.Name
+				users[use] = one
+			}
+		}
+	})
+	n.running(func(path *field.Path, c *corev1.Container) {
+		each(bad, path, "ports", c.Ports, func(p *corev1.ContainerPort) bool {
+			return slices.ContainsFunc(usesOf(p), func(use portUse) bool { return users[use].isShared })
+		})
+	})
 }
 
 // MayBeGPU reports whether a Kubernetes resource is a device of which nobody can say whether Ray counts it as a GPU.

@@ -1,7 +1,9 @@
 package validate_test
 
 import (
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -380,5 +382,22 @@ func TestANewGroupHasAnyHosts(t *testing.T) {
 	after.Spec.WorkerGroups[2].HostsPerReplica = 4
 	if errs := judgeChange(t, "ComputeCluster", before, after); len(errs) != 1 || errs[0].Path != "spec.workerGroups[2].hostsPerReplica" {
 		t.Errorf("other hosts for a group that was there: %v", errs)
+	}
+}
+
+// TestContainers_AreNotComparedWithEachOther: 24,000 that are named alike took minutes, and 100 GiB.
+func TestContainers_AreNotComparedWithEachOther(t *testing.T) {
+	cluster := inTemplate(func(p *corev1.PodSpec) {
+		for i := range 4000 {
+			p.Containers = append(p.Containers, corev1.Container{Name: "c" + strconv.Itoa(i)})
+			p.InitContainers = append(p.InitContainers, corev1.Container{Name: "i" + strconv.Itoa(i)})
+		}
+	})
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	validate.Cluster(cluster)
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; took > 128<<20 {
+		t.Errorf("it takes %d MiB", took>>20)
 	}
 }

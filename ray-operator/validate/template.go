@@ -83,9 +83,11 @@ var templateRules = []Rule{
 		Refused: "an init container must not have the name of a container, or the name ray", Remedy: "rename it",
 		Holds: "n.inits.all(i, i.name != 'ray' && !n.containers.exists(c, c.name == i.name))",
 		inner: func(n *node, bad report) {
-			each(bad, n.podPath(), "initContainers", n.pod.InitContainers, func(i *corev1.Container) bool {
-				return i.Name == v1beta1.ContainerRay || slices.ContainsFunc(n.pod.Containers, func(c corev1.Container) bool { return c.Name == i.Name })
-			})
+			taken := map[string]bool{v1beta1.ContainerRay: true}
+			for i := range n.pod.Containers {
+				taken[n.pod.Containers[i].Name] = true
+			}
+			each(bad, n.podPath(), "initContainers", n.pod.InitContainers, func(i *corev1.Container) bool { return taken[i.Name] })
 		},
 	},
 	{
