@@ -209,8 +209,9 @@ func readManifest(object verbs.Object, above string, fields map[string]any, name
 	if err != nil {
 		return problem.Bad(above, "cannot be written as JSON", "correct it")
 	}
-	if err := yaml.CheckExponents(text); err != nil {
-		return problem.Bad(above, "has a quantity with too long an exponent", "write the number out")
+	if err := yaml.CheckQuantities(text); err != nil {
+		fact, remedy, _ := strings.Cut(err.Error(), "; ")
+		return problem.Bad(above, "has a quantity that takes too long to read: "+fact, remedy)
 	}
 	strict, err := kjson.UnmarshalStrict(text, object)
 	if err != nil {

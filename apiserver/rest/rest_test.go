@@ -266,7 +266,8 @@ func TestCreateObject_NamesAValueThatDoesNotFit(t *testing.T) {
 		`{"rayVersion":2.6}`:                    {"object.spec.rayVersion is a number, and must be a text", "write it in quotes"},
 		`{"head":{"size":{"memory":"plenty"}}}`: {`object.spec.head.size.memory is "plenty", which is no quantity`, "write one such as 4, 500m or 16Gi"},
 		// Reading it would take hours, and as much memory as there is.
-		`{"head":{"size":{"memory":"1e-1000000000"}}}`: {`object has a quantity with too long an exponent`, "write the number out"},
+		`{"head":{"size":{"memory":"1e-1000000000"}}}`:                     {`object has a quantity that takes too long to read: the exponent of "1e-1000000000" is too long`, "write the number out"},
+		`{"head":{"size":{"memory":"` + strings.Repeat("9", 1001) + `"}}}`: {`object has a quantity that takes too long to read: the number ` + strings.Repeat("9", 40) + `… has more than 1000 digits`, "write a shorter one"},
 	} {
 		body := strings.Replace(aCluster, `{"rayVersion":"2.60.0"}`, spec, 1)
 		code, answer := newBed(t, "*").send(t, "POST", "/v1/namespaces/team-a/objects", `{"object":`+body+`}`)

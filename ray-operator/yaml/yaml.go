@@ -43,18 +43,29 @@ func ToJSON(text []byte, most int) ([]byte, error) {
 	if depthOf(written) > MaxDepth {
 		return nil, tooDeep()
 	}
-	return written, CheckExponents(written)
+	return written, CheckQuantities(written)
 }
 
 // longExponent is a text that Kubernetes reads as a quantity at length: 1e-100000000 is rounded by a number of a hundred million
 // digits, and so is 0e2000000000 multiplied. No quantity needs either, and a text of another meaning hardly looks so.
 var longExponent = regexp.MustCompile(`"\s*[+-]?[0-9]*\.?[0-9]*[eE](?:-[0-9]{3}|\+?[0-9]{8})[0-9]*\s*"`)
 
-// CheckExponents returns a BoundError where a text of JSON, as Go writes it, has a quantity that takes long to read. Call it
+// maxDigits is how many digits a quantity may have: a million of them take seconds to read, and 2 GiB.
+const maxDigits = 1000
+
+// digits is a text that begins as a quantity does.
+var digits = regexp.MustCompile(`"\s*[+-]?([0-9.]+)`)
+
+// CheckQuantities returns a BoundError where a text of JSON, as Go writes it, has a quantity that takes long to read. Call it
 // before a text that others wrote is read into an object with quantities.
-func CheckExponents(text []byte) error {
+func CheckQuantities(text []byte) error {
 	if found := longExponent.Find(text); found != nil {
 		return &BoundError{fmt.Sprintf("the exponent of %.40s is too long; write the number out", found)}
+	}
+	for _, at := range digits.FindAllSubmatchIndex(text, -1) {
+		if number := text[at[2]:at[3]]; len(number) > maxDigits {
+			return &BoundError{fmt.Sprintf("the number %.40s… has more than %d digits; write a shorter one", number, maxDigits)}
+		}
 	}
 	return nil
 }

@@ -57,6 +57,7 @@ func TestToJSON_RefusesWhatExceedsABound(t *testing.T) {
 		"a key twice":                {"a: 1\na: 2\n", `key "a" already set in map`},
 		"a quantity that is rounded": {"cpu: '1e-100000000'\n", `the exponent of "1e-100000000" is too long; write the number out`},
 		"one that is multiplied":     {"cpu: \" +0.E2000000000 \"\n", `the exponent of " +0.E2000000000 " is too long; write the number out`},
+		"one of many digits":         {"cpu: ' -" + strings.Repeat("9", 1001) + "Gi'\n", "the number " + strings.Repeat("9", 40) + "… has more than 1000 digits; write a shorter one"},
 		"one that an anchor names":   {"a: &a '.5e-999'\nb: *a\n", `the exponent of ".5e-999" is too long; write the number out`},
 		"quantities":                 {"a: ['1e-3', 1E99, '500m', '1e12345', 'x1e-1000', '12e4-5678']\n", ""},
 	} {
