@@ -123,5 +123,6 @@ test("a link, the way back and a filter are addresses", async (t) => {
   assert.deepEqual(names, [...names].sort().reverse());
   await page.getByPlaceholder("Name, owner or reason").fill("ANNA@");
   await page.waitForURL(/text=ANNA/);
+  await page.locator(".objects a", {hasText: "notebook"}).waitFor({state: "detached"}); // rows follow the address
   assert.deepEqual(await rows(page), ["training", "demo"]);
 });
