@@ -34,6 +34,16 @@ func decodeToken(token string, into any) error {
 	return nil
 }
 
+// versionOf returns the version of a token, which is its first value whatever form the rest has. It is false where there is none.
+func versionOf(token string) (version uint64, is bool) {
+	var values []cbor.RawMessage
+	if decodeToken(token, &values) != nil || len(values) == 0 {
+		return 0, false
+	}
+	err := cbor.Unmarshal(values[0], &version)
+	return version, err == nil
+}
+
 // distances are a position as tokens have it: the largest number, and how far each is behind it, which are small numbers.
 type distances []uint64
 

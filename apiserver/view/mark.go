@@ -63,17 +63,18 @@ func JoinMark(place string, scope uint64) string {
 }
 
 // ParseMark reads the text of a mark. The text of one from which nothing can go on gives a mark without a position. It
-// fails with ErrForeign for a mark of a server that reads other namespaces, and with a finding for any other text.
+// fails with ErrForeign for a mark of a server that reads other namespaces or writes marks of another version, and with a
+// finding for any other text.
 func (v *View) ParseMark(text string) (Mark, error) {
 	if text == noMark {
 		return Mark{}, nil
 	}
 	place, scope, _ := strings.Cut(text, ".")
+	if version, is := versionOf(place); is && version != markVersion {
+		return Mark{}, fmt.Errorf("read an ID of version %d: %w", version, ErrForeign)
+	}
 	var token markToken
 	err := decodeToken(place, &token)
-	if err == nil && token.Version != markVersion {
-		return Mark{}, fmt.Errorf("read an ID of version %d: %w", token.Version, ErrForeign)
-	}
 	m, is := token.mark()
 	if err == nil {
 		m.Scope, err = strconv.ParseUint(scope, 36, 64)

@@ -1,12 +1,14 @@
 package view_test
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
 
+	"github.com/fxamacker/cbor/v2"
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -188,6 +190,23 @@ func TestMark_IsReadAsItWasWritten(t *testing.T) {
 		var findings view.Findings
 		if _, err := v.ParseMark(text); !errors.As(err, &findings) || findings[0].Remedy == "" {
 			t.Errorf("%q is read: %v", text, err)
+		}
+	}
+}
+
+// TestMark_OfAnotherVersionIsForeign, whatever form it has: while servers are replaced, a watch goes on at one of another version
+// with the full state, and is not refused.
+func TestMark_OfAnotherVersionIsForeign(t *testing.T) {
+	v := filled(t, cluster("a", "c", 1))
+	for name, token := range map[string][]any{
+		"one value more": {2, 7, []uint64{5, 0}, []uint64{5, 0}, nil, "new"}, "one less": {2, 7}, "of other types": {2, "seven", 3, 4, 5},
+	} {
+		content, err := cbor.Marshal(token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := v.ParseMark(base64.RawURLEncoding.EncodeToString(content) + ".1"); !errors.Is(err, view.ErrForeign) {
+			t.Errorf("%s: %v, want that it is foreign", name, err)
 		}
 	}
 }
