@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -162,6 +163,23 @@ func TestReadBody_PutsNoPathTogetherInVain(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	if took := after.TotalAlloc - before.TotalAlloc; took > 64<<20 {
 		t.Errorf("it takes %d MiB", took>>20)
+	}
+}
+
+// TestReadBody_RepeatsNoLongName: one of a mebibyte became an answer of ten.
+func TestReadBody_RepeatsNoLongName(t *testing.T) {
+	route, long := routeOf(t, "CreateObject"), `"`+strings.Repeat("ä", 100_000)+`":`
+	for name, body := range map[string]string{
+		"no field":   `{` + long + `1}`,
+		"twice":      `{"object":{` + long + `1,` + long + `1}}`,
+		"below it":   `{"object":{` + long + `{"a":1e999}}}`,
+		"in options": `{"options":{` + long + `9007199254740993}}`,
+	} {
+		err := readBody(route, route.message.New().Interface(), "application/json", []byte(body))
+		answered(t, err)
+		if text := err.Error(); len(text) > 1000 || !utf8.ValidString(text) || !strings.Contains(text, "ää…") {
+			t.Errorf("%s: the refusal has %d bytes", name, len(text))
+		}
 	}
 }
 

@@ -133,10 +133,21 @@ func at(name string, err error) error {
 	if !errors.As(err, &found) {
 		return err
 	}
-	if found.path != "" && !strings.HasPrefix(found.path, "[") {
+	if name = shown(name); found.path != "" && !strings.HasPrefix(found.path, "[") {
 		name += "."
 	}
 	return &misfit{name + found.path, found.fact, found.remedy}
+}
+
+// maxShown is how many bytes of a name are repeated: the path of a value below many has all of theirs.
+const maxShown = 253
+
+// shown returns a name as far as it is repeated.
+func shown(name string) string {
+	if len(name) <= maxShown {
+		return name
+	}
+	return strings.ToValidUTF8(name[:maxShown], "") + "…"
 }
 
 // jsonReader reads a JSON text that is whole, value by value, into messages. Its methods are given the first token of a value.
@@ -160,7 +171,7 @@ func members[T any](r jsonReader, read func(name string, first json.Token) (T, e
 		}
 		name, _ := token.(string) // JSON has nothing else there
 		if _, is := all[name]; is {
-			return nil, &misfit{name, "is given more than once", "give it once"}
+			return nil, at(name, &misfit{"", "is given more than once", "give it once"})
 		}
 		first, err := r.next()
 		if err != nil {
