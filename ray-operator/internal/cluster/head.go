@@ -43,9 +43,11 @@ func planHead(p *planner) {
 // would keep it from coming back when the Redis does. Workers stay. One that runs again is left alone: it waits for its
 // Redis for a minute by itself.
 func withdrawHead(b basis) *Removal {
+	if b.head == nil || b.head.isTerminating() || !b.head.isHalted() {
+		return nil
+	}
 	verdict, known := storeOf(b).Verdict()
-	away := known && !verdict.Admitted && verdict.Finding.Code != reason.StoreSlow.Code
-	if !away || b.head == nil || b.head.isTerminating() || !b.head.isHalted() {
+	if !known || verdict.Admitted || verdict.Finding.Code == reason.StoreSlow.Code {
 		return nil
 	}
 	event := telemetry.Event{Finding: reason.HeadWithdrawn.Of(b.head.Name, verdict.Finding.Code), Action: "Recover", Warning: true}
