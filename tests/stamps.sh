@@ -4,7 +4,7 @@ STAMPS=${XDG_CACHE_HOME:-$HOME/.cache}/heliostat/stamps
 
 # The inputs of what can be left out, as git's pathspecs.
 declare -A INPUTS=(
-  [verify]="apiserver cli dashboard-proxy portal ray-operator proto helm-chart/heliostat/files docs/reference docs/results hack/tools go.mod go.sum Makefile tests"
+  [verify]="apiserver cli dashboard-proxy portal ray-operator proto helm-chart/heliostat/files docs/reference docs/results hack/docgen hack/tools go.mod go.sum Makefile tests"
   [lint]="*.go *go.mod *go.sum .golangci.yml hack/tools"
   [chart]="helm-chart apiserver/cmd ray-operator/cmd ray-operator/config ray-operator/api docs hack/tools"
   [scan]="helm-chart images .checkov.yaml hack/tools/scan.sh"

@@ -8,7 +8,7 @@ cd "$(dirname "$0")/../.."
 out=${1:-$PWD}
 api=ray-operator/api/v1beta1 crd=ray-operator/config/crd chart=helm-chart/heliostat/files
 schemas=ray-operator/crdcheck/schemas
-mkdir -p "$out"/{$api,$crd,$schemas,$chart/admission,docs/reference}
+mkdir -p "$out"/{$api,$crd,$schemas,$chart/admission,docs/reference,apiserver/rest}
 raw=$(mktemp -d)
 trap 'rm -rf "$raw"' EXIT
 
@@ -31,11 +31,6 @@ for kind in computeclusters clusterjobs clusterservices clusterjobschedules righ
   go run ./ray-operator/internal/admission/print $kind >"$out/$chart/admission/$kind.yaml"
 done
 go run ./ray-operator/internal/admission/print tables >"$out/docs/reference/validation.md"
-go run ./ray-operator/reason/print >"$out/docs/reference/reasons.md"
-go run ./ray-operator/convert/print >"$out/docs/reference/kuberay-fields.md"
-go run ./cli/app/print >"$out/docs/reference/cli.md"
 go run ./ray-operator/internal/job/print >"$out/docs/reference/job-phases.md"
 go run ./ray-operator/internal/upgrade/print >"$out/docs/reference/upgrades.md"
-go run ./apiserver/rest/print routes proto/heliostat/v1/portal.proto >"$out/docs/reference/rest.md"
-mkdir -p "$out/apiserver/rest"
-go run ./apiserver/rest/print openapi proto/gen/heliostat/v1/portal.openapi.json "$crd" >"$out/apiserver/rest/openapi.json"
+go run ./hack/docgen "$out"

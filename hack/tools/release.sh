@@ -16,7 +16,7 @@ mkdir -p "$out"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/man"
-go run -trimpath ./cli/app/print man "$work/man"
+go run -trimpath ./hack/docgen man "$work/man"
 
 manifest=$out/heliostat.yaml
 cat >"$manifest" <<END

@@ -13,7 +13,7 @@ import (
 // writeManual writes a page for a command and each one below it into a directory.
 func writeManual(directory string, command *cobra.Command) error {
 	file := filepath.Join(directory, pageName(command)+".1")
-	if err := os.WriteFile(file, []byte(page(command)), 0o644); err != nil { //nolint:gosec // everybody reads manuals
+	if err := os.WriteFile(file, []byte(manualPage(command)), 0o644); err != nil {
 		return fmt.Errorf("write a page of the manual: %w", err)
 	}
 	for _, one := range below(command) {
@@ -40,8 +40,8 @@ func below(command *cobra.Command) []*cobra.Command {
 	return all
 }
 
-// page returns the page of a command for man. It has no date: it is the same for the same commands.
-func page(command *cobra.Command) string {
+// manualPage returns the page of a command for man. It has no date: it is the same for the same commands.
+func manualPage(command *cobra.Command) string {
 	var out strings.Builder
 	name := pageName(command)
 	fmt.Fprintf(&out, ".TH %q 1 \"\" heliostat Heliostat\n.SH NAME\n%s \\- %s\n", strings.ToUpper(name), roff(name), roff(command.Short))

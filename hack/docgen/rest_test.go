@@ -1,26 +1,31 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/heliostat-dev/heliostat/apiserver/rest"
 )
 
-func TestWriteRoutes_HasARowForEachCall(t *testing.T) {
-	protocol := "// GetMe returns a\n// caller.\nrpc GetMe(A) returns (B) {\n"
-	if err := writeRoutes(&strings.Builder{}, strings.NewReader(protocol)); err == nil || !strings.Contains(err.Error(), "ListNamespaces") {
+func TestRoutesPage_HasARowForEachCall(t *testing.T) {
+	const said = "// GetMe returns a\n// caller.\nrpc GetMe(A) returns (B) {\n"
+	protocol := filepath.Join(t.TempDir(), "a.proto")
+	if err := os.WriteFile(protocol, []byte(said), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := routesPage(protocol, rest.Routes()); err == nil || !strings.Contains(err.Error(), "ListNamespaces") {
 		t.Errorf("a call without a comment is %v", err)
 	}
-	comments, err := readComments(strings.NewReader(protocol))
-	if err != nil || comments["GetMe"] != "returns a caller." {
-		t.Errorf("the comments are %q (%v)", comments, err)
+	if got := commentsOf(said)["GetMe"]; got != "returns a caller." {
+		t.Errorf("the comment is %q", got)
 	}
 }
 
-func TestPrintOpenAPI_TellsKindsApart(t *testing.T) {
-	var out bytes.Buffer
-	err := printOpenAPI(&out, "../../../proto/gen/heliostat/v1/portal.openapi.json", "../../../ray-operator/config/crd")
+func TestOpenAPI_TellsKindsApart(t *testing.T) {
+	text, err := openAPI("../../proto/gen/heliostat/v1/portal.openapi.json", "../../ray-operator/config/crd")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +39,7 @@ func TestPrintOpenAPI_TellsKindsApart(t *testing.T) {
 			}
 		}
 	}
-	if err := json.Unmarshal(out.Bytes(), &document); err != nil {
+	if err := json.Unmarshal([]byte(text), &document); err != nil {
 		t.Fatal(err)
 	}
 	all := document.Components.Schemas

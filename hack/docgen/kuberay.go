@@ -1,7 +1,3 @@
-// Command print writes the reference of what becomes of KubeRay's fields.
-//
-// In: the rules of package convert. Out, on standard output: a page in Markdown with a table for each kind. It must never
-// say anything that the rules do not.
 package main
 
 import (
@@ -11,9 +7,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/convert"
 )
 
-func main() { fmt.Print(page(convert.Rules())) }
-
-const opening = `# KubeRay's fields
+const openingOfKubeRay = `# KubeRay's fields
 
 Generated from the rules by "make generate"; do not edit.
 
@@ -25,7 +19,7 @@ is named.
 the object is not converted. *differs*: the result behaves otherwise.
 `
 
-// sections are the tables of the page, by what their rules have in common.
+// sections are the tables of KubeRay's fields, by what their rules have in common.
 var sections = []struct {
 	title string
 	holds func(r *convert.Rule) bool
@@ -40,21 +34,24 @@ var sections = []struct {
 
 func isKey(r *convert.Rule) bool { return strings.HasPrefix(r.Path, "metadata.") }
 
-func page(rules []convert.Rule) string {
+// kuberayPage returns the reference of what becomes of KubeRay's fields, a table for each kind.
+func kuberayPage(rules []convert.Rule) string {
 	var text strings.Builder
-	text.WriteString(opening)
+	text.WriteString(openingOfKubeRay)
 	for _, section := range sections {
-		fmt.Fprintf(&text, "\n## %s\n\n| field | becomes | verdict | |\n|---|---|---|---|\n", section.title)
+		var rows [][]string
 		for i := range rules {
 			if section.holds(&rules[i]) {
-				text.WriteString(row(&rules[i]))
+				rows = append(rows, kuberayRow(&rules[i]))
 			}
 		}
+		fmt.Fprintf(&text, "\n## %s\n\n", section.title)
+		writeTable(&text, "| field | becomes | verdict | |", rows)
 	}
 	return text.String()
 }
 
-func row(r *convert.Rule) string {
+func kuberayRow(r *convert.Rule) []string {
 	to, verdict := "", string(r.Verdict)
 	if r.To != "" {
 		to = "`" + r.To + "`"
@@ -62,5 +59,5 @@ func row(r *convert.Rule) string {
 	if r.Differs {
 		verdict += ", differs"
 	}
-	return fmt.Sprintf("| `%s` | %s | %s | %s |\n", r.Path, to, verdict, strings.ReplaceAll(r.Text, "|", `\|`))
+	return []string{"`" + r.Path + "`", to, verdict, r.Text}
 }

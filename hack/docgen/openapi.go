@@ -1,13 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"os"
-	"slices"
+	"path/filepath"
 	"strings"
 
 	"github.com/heliostat-dev/heliostat/apiserver/rest"
@@ -24,12 +22,16 @@ const (
 	objectName  = "KubernetesObject"
 )
 
-// writeOpenAPI writes the document of the API: what a plugin of protoc makes of the protocol, with what that cannot know:
-// errors, routes whose answers go on, and the schemas of the kinds.
-func writeOpenAPI(out io.Writer, made io.Reader, crds []string) error {
+// openAPI returns the document of the API: what a plugin of protoc makes of the protocol, with what that cannot know:
+// errors, routes whose answers go on, and the schemas of the kinds, from the CRDs of a directory.
+func openAPI(made, crds string) (string, error) {
 	document := node{}
-	if err := json.NewDecoder(made).Decode(&document); err != nil {
-		return fmt.Errorf("read what protoc made: %w", err)
+	plain, err := os.ReadFile(made)
+	if err != nil {
+		return "", fmt.Errorf("read what protoc made: %w", err)
+	}
+	if err := json.Unmarshal(plain, &document); err != nil {
+		return "", fmt.Errorf("read what protoc made: %w", err)
 	}
 	document["info"] = node{
 		"title": "Heliostat's server for portals", "version": "v1",
@@ -43,7 +45,7 @@ func writeOpenAPI(out io.Writer, made io.Reader, crds []string) error {
 	all[problemName] = problemSchema()
 	kinds, err := addKinds(all, crds)
 	if err != nil {
-		return err
+		return "", err
 	}
 	all[objectName] = node{"description": "An object of Kubernetes, as JSON.", "anyOf": kinds}
 	paths := child(document, "paths")
@@ -57,10 +59,9 @@ func writeOpenAPI(out io.Writer, made io.Reader, crds []string) error {
 	named(document)
 	text, err := json.MarshalIndent(document, "", " ")
 	if err != nil {
-		return fmt.Errorf("write the document: %w", err)
+		return "", fmt.Errorf("write the document: %w", err)
 	}
-	_, err = out.Write(append(text, '\n'))
-	return err
+	return string(text) + "\n", nil
 }
 
 // child returns an object in another one, and makes it where it is not there.
@@ -88,10 +89,14 @@ func problemSchema() node {
 	}
 }
 
-// addKinds adds the schema of each version of CRDs, and returns references to them.
-func addKinds(all node, crds []string) ([]any, error) {
+// addKinds adds the schema of each version of the CRDs in a directory, and returns references to them.
+func addKinds(all node, crds string) ([]any, error) {
 	var kinds []any
-	for _, file := range crds {
+	files, err := filepath.Glob(crds + "/*.yaml")
+	if err != nil {
+		return nil, fmt.Errorf("find the CRDs: %w", err)
+	}
+	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			return nil, fmt.Errorf("read a CRD: %w", err)
@@ -184,33 +189,4 @@ func named(document node) {
 	for _, name := range []string{"heliostat.v1.ActionResponse", "heliostat.v1.CreateObjectResponse", "heliostat.v1.GetObjectResponse"} {
 		child(child(all, name), "properties")["object"] = node{"$ref": schemas + objectName}
 	}
-}
-
-// openCRDs returns the files of CRDs in a directory, in order.
-func openCRDs(directory string) ([]string, error) {
-	entries, err := os.ReadDir(directory)
-	if err != nil {
-		return nil, fmt.Errorf("find the CRDs: %w", err)
-	}
-	var files []string
-	for _, entry := range entries {
-		if strings.HasSuffix(entry.Name(), ".yaml") {
-			files = append(files, directory+"/"+entry.Name())
-		}
-	}
-	slices.Sort(files)
-	return files, nil
-}
-
-// printOpenAPI writes the document from files.
-func printOpenAPI(out io.Writer, made, directory string) error {
-	text, err := os.ReadFile(made)
-	if err != nil {
-		return fmt.Errorf("read what protoc made: %w", err)
-	}
-	crds, err := openCRDs(directory)
-	if err != nil {
-		return err
-	}
-	return writeOpenAPI(out, bytes.NewReader(text), crds)
 }
