@@ -1,9 +1,7 @@
 package job
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
@@ -80,22 +78,4 @@ func Reachable(from, to string) bool {
 		}
 	}
 	return seen[to]
-}
-
-// Diagram draws the moves for the documentation, as Mermaid's.
-func Diagram() string {
-	var page strings.Builder
-	page.WriteString("```mermaid\nstateDiagram-v2\n")
-	for _, move := range Moves() {
-		from := move.From
-		if from == "" {
-			from = "[*]"
-		}
-		fmt.Fprintf(&page, "  %s --> %s: %s\n", from, move.To, strings.NewReplacer(":", " is", ";", ",").Replace(move.When))
-	}
-	for _, end := range ends {
-		fmt.Fprintf(&page, "  %s --> [*]\n", end)
-	}
-	page.WriteString("```\n")
-	return page.String()
 }

@@ -174,26 +174,3 @@ func TestUrgent(t *testing.T) {
 		t.Errorf("the first status waits")
 	}
 }
-
-// TestPhases: the table has no phase twice, none without a way to an end, and no way out of one.
-func TestPhases(t *testing.T) {
-	seen, phases := map[Move]bool{}, map[string]bool{}
-	for _, move := range Moves() {
-		way := Move{From: move.From, To: move.To}
-		if seen[way] || !Reachable("", move.To) {
-			t.Errorf("the move %+v", move)
-		}
-		seen[way] = true
-		phases[move.To] = true
-	}
-	for phase := range phases {
-		for other := range phases {
-			if is, may := Reachable(phase, other), phase == other || !isEndPhase(phase); is != may && (isEndPhase(phase) || isEndPhase(other)) {
-				t.Errorf("there is a way from %s to %s: %v", phase, other, is)
-			}
-		}
-	}
-	if text := Diagram(); !strings.Contains(text, "[*] --> Pending: ") || !strings.Contains(text, "Succeeded --> [*]\n") {
-		t.Errorf("the diagram is %s", text)
-	}
-}

@@ -43,14 +43,4 @@ func nearest(traffic, active, candidate, least int) (a, c int) {
 	return a, c
 }
 
-// Share is the candidate's share of the endpoints, rounded to whole percent: the share of the
-// requests that it really gets, which the status shows. Without endpoints it is 0.
-func Share(a, c int) int {
-	a, c = pods(a), pods(c)
-	if c == 0 {
-		return 0
-	}
-	return rounded(c, a+c)
-}
-
 func pods(n int) int { return min(max(n, 0), mostPods) }

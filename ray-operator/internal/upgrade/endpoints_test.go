@@ -50,7 +50,7 @@ func TestEndpoints(t *testing.T) {
 		{0, math.MaxInt, 1, mostPods, 0, 0},
 	} {
 		a, c := Endpoints(test.traffic, test.active, test.candidate)
-		if share := Share(a, c); a != test.a || c != test.c || share != test.share {
+		if share := shareOf(a, c); a != test.a || c != test.c || share != test.share {
 			t.Errorf("%d %% of %d and %d: %d and %d, share %d, want %d and %d, share %d", test.traffic, test.active, test.candidate, a, c, share, test.a, test.c, test.share)
 		}
 	}
@@ -61,7 +61,7 @@ func TestShare(t *testing.T) {
 		{0, 0, 0}, {3, 0, 0}, {0, 3, 100}, {2, 1, 33}, {1, 2, 67}, {7, 1, 13}, {199, 1, 1}, {200, 1, 0}, {-1, 5, 100}, {5, -5, 0},
 		{math.MaxInt, math.MaxInt, 50},
 	} {
-		if have := Share(test.a, test.c); have != test.want {
+		if have := shareOf(test.a, test.c); have != test.want {
 			t.Errorf("%d and %d: %d, want %d", test.a, test.c, have, test.want)
 		}
 	}

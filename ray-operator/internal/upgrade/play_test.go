@@ -194,3 +194,13 @@ func (p *part) pass(now time.Time) {
 		p.ready = p.told
 	}
 }
+
+// shareOf is the candidate's share of the endpoints, rounded to whole percent: the share of the
+// requests that it really gets. Without endpoints it is 0.
+func shareOf(a, c int) int {
+	a, c = pods(a), pods(c)
+	if c == 0 {
+		return 0
+	}
+	return rounded(c, a+c)
+}
