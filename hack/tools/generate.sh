@@ -27,10 +27,6 @@ mkdir -p "$out/ray-operator/validate"
 cp "$raw/rules.go" "$out/ray-operator/validate/crdrules.go"
 bin/crd-ref-docs --source-path="$api" --config=hack/tools/reference.yaml --renderer=markdown --max-depth=20 \
   --output-path="$out/docs/reference/api.md" >/dev/null
-for kind in computeclusters clusterjobs clusterservices clusterjobschedules rights-pods rights-objects rights-doors; do
-  go run ./ray-operator/internal/admission/print $kind >"$out/$chart/admission/$kind.yaml"
-done
-go run ./ray-operator/internal/admission/print tables >"$out/docs/reference/validation.md"
 go run ./hack/docgen "$out"
 # What only the operator itself knows, its tests write: no program outside of ray-operator can import it.
-go test -run '^TestGenerated' ./ray-operator/internal/{job,upgrade} -args -generate "$out"
+go test -run '^TestGenerated' ./ray-operator/internal/{admission,job,upgrade} -args -generate "$out"

@@ -24,7 +24,7 @@ import (
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
-// input is what the program print gives: an object, and what the operator's own rules say of it.
+// input is what the program inputs gives: an object, and what the operator's own rules say of it.
 type input struct {
 	Name     string          `json:"name"`
 	Before   json.RawMessage `json:"before"`
@@ -51,13 +51,13 @@ const (
 	countsOfSchedules = "-n 20 -mutations 30 -seed 1"
 )
 
-// inputs are what print gives: of clusters (corpus), of jobs, of services or of schedules.
+// inputs are what the program of that name gives: of clusters, of jobs, of services or of schedules.
 func inputs(t *testing.T, what, options string) []input {
 	t.Helper()
 	if full := os.Getenv("HELIOSTAT_ADMISSION"); full != "" {
 		options = full
 	}
-	args := slices.Concat([]string{"run", "../../ray-operator/internal/admission/print"}, strings.Fields(options), []string{what})
+	args := slices.Concat([]string{"run", "../../ray-operator/internal/testkit/inputs"}, strings.Fields(options), []string{what})
 	command := exec.CommandContext(t.Context(), "go", args...)
 	command.Stderr = os.Stderr
 	out, err := command.Output()
@@ -76,7 +76,7 @@ func inputs(t *testing.T, what, options string) []input {
 
 func TestTheAPIServerAndTheRulesAgree(t *testing.T) {
 	t.Parallel()
-	agree(t, "corpus", countsOfClusters)
+	agree(t, "clusters", countsOfClusters)
 }
 
 // agree sends the same inputs to the API server, with the chart's CRDs and policies, as the

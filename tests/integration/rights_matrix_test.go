@@ -28,7 +28,7 @@ import (
 // countsOfRights is how many mixtures are sent, by somebody with some of the rights; HELIOSTAT_RIGHTS asks for others.
 const countsOfRights = "-n 20 -seed 1"
 
-// claimedObject is what print gives of rights: an object, and the rights that it needs.
+// claimedObject is what the program inputs gives of rights: an object, and the rights that it needs.
 type claimedObject struct {
 	Name     string          `json:"name"`
 	Resource string          `json:"resource"`
@@ -55,7 +55,7 @@ func claimedRights(t *testing.T) []claimedObject {
 	if full := os.Getenv("HELIOSTAT_RIGHTS"); full != "" {
 		options = full
 	}
-	args := append(append([]string{"run", "../../ray-operator/internal/admission/print"}, strings.Fields(options)...), "rights")
+	args := append(append([]string{"run", "../../ray-operator/internal/testkit/inputs"}, strings.Fields(options)...), "rights")
 	command := exec.CommandContext(t.Context(), "go", args...)
 	command.Stderr = os.Stderr
 	out, err := command.Output()

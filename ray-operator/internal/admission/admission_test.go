@@ -1,7 +1,6 @@
 package admission_test
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -10,7 +9,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/admission"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/rights"
 	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
@@ -76,22 +74,5 @@ func (p place) is(t *testing.T, rule validate.Rule, one admissionv1.Validation) 
 	found := strings.HasPrefix(rule.Field, "NODE") || strings.HasPrefix(rule.Field, "GROUP") || rule.At != ""
 	if found == (one.Message != "") || !found && !strings.HasPrefix(one.Message, p.begin) {
 		t.Errorf("the rule %s is about %s, and its message is %+v", rule.ID, rule.Field, one)
-	}
-}
-
-func TestTablesHoldEveryRule(t *testing.T) {
-	rules := slices.Concat(validate.Rules(), validate.JobRules(), validate.ServiceRules(), validate.ScheduleRules())
-	rows := strings.Count(admission.Tables(), "\n| ") - 5 // the headings
-	if needs := rights.Needs(); rows != len(rules)+len(needs) {
-		t.Errorf("the tables have %d rows, there are %d rules and %d needs", rows, len(rules), len(needs))
-	}
-	lines := strings.Split(admission.Tables(), "\n")
-	for _, rule := range rules {
-		isRow := func(line string) bool {
-			return strings.HasPrefix(line, "| `"+rule.ID+"` | ") && strings.Contains(line, rule.Refused+" | "+rule.Remedy)
-		}
-		if !slices.ContainsFunc(lines, isRow) {
-			t.Errorf("the tables lack the rule %s", rule.ID)
-		}
 	}
 }

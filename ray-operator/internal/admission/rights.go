@@ -139,36 +139,3 @@ func check(need *rights.Need, name string) string {
 	}
 	return words + ".check('" + need.Verb + "').allowed()"
 }
-
-// RightsTable is the part of the page of rules that lists what a spec needs.
-func RightsTable() string {
-	var rows strings.Builder
-	rows.WriteString(ofRights)
-	for _, need := range rights.Needs() {
-		right := need.Verb + " " + need.Resource
-		if need.Subresource != "" {
-			right += "/" + need.Subresource
-		}
-		if need.IsNamed {
-			right += "/NAME"
-		}
-		pods := "no"
-		if need.OrPods {
-			pods = "yes"
-		}
-		fmt.Fprintf(&rows, "| %s | %s | %s |\n", need.Fields, right, pods)
-	}
-	return rows.String()
-}
-
-const ofRights = `
-## Rights that a spec needs
-
-A user who creates an object of these kinds, or changes more of its spec than ` + "`suspend`" + `, or the label of its priority, needs a right for what the
-spec names or opens. Where a pod could do the same, the right to create pods in the namespace is enough. The operator
-itself is not asked: the rights of who wrote a job, a service or a schedule were asked for then. Reasons and alternatives:
-[tenants](../design/tenancy.md).
-
-| fields | right | or create pods |
-|---|---|---|
-`

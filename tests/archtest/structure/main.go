@@ -68,7 +68,7 @@ func run(out io.Writer, checkout string, patterns []string) error {
 // isMeasured reports whether a file is the product's, no stand-in for tests, and in a directory that a pattern matches; any
 // where there is none.
 func isMeasured(file *archtest.File, patterns []string) bool {
-	for _, standIn := range []string{"fakehead", "headtest", "protocoltest", "polltest", "corpus", "headstest", "accesstest", "pkitest", "print"} {
+	for _, standIn := range []string{"fakehead", "headtest", "protocoltest", "polltest", "corpus", "headstest", "accesstest", "pkitest"} {
 		if path.Base(file.Dir()) == standIn {
 			return false
 		}
