@@ -15,11 +15,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/protobuf/types/known/structpb"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/heliostat-dev/heliostat/portal/access"
 	"github.com/heliostat-dev/heliostat/portal/limits"
 	"github.com/heliostat-dev/heliostat/portal/problem"
+	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
 // post returns a request with a body whose length it says, unless that is unknown.
@@ -190,6 +193,39 @@ func TestBodies_TakeWhatIsCountedForThem(t *testing.T) {
 				t.Errorf("%d bytes with %d values take %d KiB, and %d KiB are counted", len(body), values, took>>10, counted>>10)
 			}
 		})
+	}
+}
+
+// TestCreateObject_JudgesOneLargeManifestAtATime: a small one waits for none.
+func TestCreateObject_JudgesOneLargeManifestAtATime(t *testing.T) {
+	p := newBed(t, "*").api.portal
+	over, err := p.turns.Take(t.Context(), limits.Holder{User: "another"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	create := func(ctx context.Context, padding int) error {
+		object, err := structpb.NewStruct(map[string]any{
+			"apiVersion": v1beta1.GroupVersion.String(), "kind": "ComputeCluster",
+			"metadata": map[string]any{"name": "a", "annotations": map[string]any{"a": strings.Repeat("a", padding)}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = p.CreateObject(ctx, &heliostatv1.CreateObjectRequest{Namespace: "team-a", Object: object})
+		return err
+	}
+	ctx := withCaller(t.Context(), &access.Caller{})
+	gone, leave := context.WithCancel(ctx)
+	leave()
+	if err := create(gone, 0); problem.Of(err).Code != http.StatusUnprocessableEntity {
+		t.Errorf("a small one: %v", err)
+	}
+	if err := create(gone, smallBody); !errors.Is(err, context.Canceled) {
+		t.Errorf("a large one beside another: %v", err)
+	}
+	over()
+	if err := create(ctx, smallBody); problem.Of(err).Code != http.StatusUnprocessableEntity {
+		t.Errorf("a large one alone: %v", err)
 	}
 }
 

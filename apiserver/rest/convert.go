@@ -38,15 +38,7 @@ func (p *portal) ConvertManifests(
 	if strings.TrimSpace(r.GetManifests()) == "" {
 		return nil, problem.Bad("manifests", "is empty", "send objects of ray.io/v1 as YAML or JSON")
 	}
-	caller, err := callerOf(ctx)
-	if err != nil {
-		return nil, err
-	}
-	over, err := p.converting.Take(ctx, caller.Holder())
-	if errors.Is(err, limits.ErrCallerFull) {
-		return nil, problem.New(http.StatusTooManyRequests, "TooManyRequests", err.Error(),
-			"wait for the answers of other conversions").Later(time.Second)
-	}
+	over, err := p.takeTurn(ctx, "wait for the answers of other conversions")
 	if err != nil {
 		return nil, err
 	}
@@ -61,6 +53,19 @@ func (p *portal) ConvertManifests(
 		}
 	}
 	return &made.answer, nil
+}
+
+// takeTurn waits until nothing else large is judged or converted.
+func (p *portal) takeTurn(ctx context.Context, remedy string) (over func(), err error) {
+	caller, err := callerOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	over, err = p.turns.Take(ctx, caller.Holder())
+	if errors.Is(err, limits.ErrCallerFull) {
+		return nil, problem.New(http.StatusTooManyRequests, "TooManyRequests", err.Error(), remedy).Later(time.Second)
+	}
+	return over, err
 }
 
 // conversion is an answer that is being made.

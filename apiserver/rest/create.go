@@ -87,21 +87,39 @@ func (p *portal) CreateObject(
 	if err != nil {
 		return nil, err
 	}
-	if err := readManifest(object, made.above, fields, r.GetNamespace()); err != nil {
-		return nil, err
-	}
-	if err := nameObject(ctx, object, fields, key, r); err != nil {
-		return nil, err
-	}
-	findings, err := findingsOf(made.kind, fields)
+	err = p.inTurn(ctx, fields, func() error {
+		if err := readManifest(object, made.above, fields, r.GetNamespace()); err != nil {
+			return err
+		}
+		if err := nameObject(ctx, object, fields, key, r); err != nil {
+			return err
+		}
+		findings, err := findingsOf(made.kind, fields)
+		if err == nil && len(findings) > 0 {
+			return problem.OfFindings(made.above, findings)
+		}
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	if len(findings) > 0 {
-		return nil, problem.OfFindings(made.above, findings)
-	}
 	return p.create(ctx, access.ObjectName{Resource: resource, Namespace: r.GetNamespace(), Name: object.GetName()},
 		fields, key, r.GetDryRun())
+}
+
+// inTurn judges a manifest. A large one waits until nothing else large is judged or converted: it takes a second of a CPU and
+// several times the memory that is counted for its body. Manifests that people write are small, and wait for none.
+func (p *portal) inTurn(ctx context.Context, fields map[string]any, judge func() error) error {
+	text, err := json.Marshal(fields)
+	if err != nil || len(text) <= smallBody {
+		return judge() // which says what is wrong
+	}
+	over, err := p.takeTurn(ctx, "wait for the answers of other large objects")
+	if err != nil {
+		return err
+	}
+	defer over()
+	return judge()
 }
 
 // create creates an object as the caller. With a key it finds the object that a former call with that key created.

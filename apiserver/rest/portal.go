@@ -20,8 +20,8 @@ type portal struct {
 	submissions
 	// presets are those that were read before.
 	presets *presets.Cache
-	// converting has a turn for one conversion at a time: each takes memory.
-	converting *limits.Turns
+	// turns has one for a conversion or a large object at a time: each takes memory.
+	turns *limits.Turns
 	// listing is the memory that presets and events of users take while they are read.
 	listing *limits.Memory
 	// permissions are what callers may do in namespaces, as they were told lately.
@@ -33,7 +33,7 @@ func newPortal(needs Needs) *portal {
 	shared := &reviewer{needs}
 	return &portal{
 		reviewer: shared, actions: actions{shared}, submissions: submissions{shared}, presets: &presets.Cache{},
-		converting: limits.NewTurns(), listing: limits.NewMemory(), permissions: newPermissionsLately(needs.Clock),
+		turns: limits.NewTurns(), listing: limits.NewMemory(), permissions: newPermissionsLately(needs.Clock),
 	}
 }
 
