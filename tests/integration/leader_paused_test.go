@@ -202,11 +202,11 @@ func pausedAt(t *testing.T, write string) []string {
 	}
 	after(t, time.Second) // for whatever the former leader may still do
 	secondEpoch(t, name)
-	// One more that the former leader was about to make may come when its place is free
-	// again: it is of the first epoch, and goes at once.
+	// Those of the plan that the former leader was applying may come when their places are free again: a head and two workers.
+	// They are of the first epoch, and go at once.
 	places := 6
 	if write != "nothing" {
-		places++
+		places += 3
 	}
 	onePodPerPlace(t, began, name.Namespace, places)
 	return d.Passed()
