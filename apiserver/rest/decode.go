@@ -102,7 +102,7 @@ func hasHalf(text []byte) bool {
 	}
 }
 
-// surrogate returns the surrogate that an escape of a JSON text is, without its backslash; 0 where it is none.
+// surrogate returns the surrogate of an escape of a JSON text, which is given without its backslash, or 0 for another letter.
 func surrogate(escape []byte) rune {
 	if escape[0] != 'u' {
 		return 0
@@ -384,7 +384,7 @@ func parametersOf(route *Route) []string {
 	return names
 }
 
-// parseText returns the value of a field that a text is, or why it is none.
+// parseText returns the value of a field from a text of the query, or an error that says what the text must be.
 func parseText(field protoreflect.FieldDescriptor, text string) (protoreflect.Value, error) {
 	switch field.Kind() {
 	case protoreflect.BoolKind:

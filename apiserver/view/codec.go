@@ -34,7 +34,7 @@ func decodeToken(token string, into any) error {
 	return nil
 }
 
-// versionOf returns the version of a token, which is its first value whatever form the rest has. It is false where there is none.
+// versionOf returns the version of a token, which is its first value whatever form the rest has. It reports whether there is one.
 func versionOf(token string) (version uint64, is bool) {
 	var values []cbor.RawMessage
 	if decodeToken(token, &values) != nil || len(values) == 0 {
@@ -59,7 +59,7 @@ func distancesOf(p Position) distances {
 	return all
 }
 
-// position returns the position. It is false where there is none of which these are the distances.
+// position returns the position. It reports whether these are the distances of a position.
 func (d distances) position() (p Position, is bool) {
 	if len(d) < 2 {
 		return nil, false

@@ -33,7 +33,7 @@ type markToken struct {
 	Last    *Key
 }
 
-// mark returns the mark without its scope. It is false where there is none.
+// mark returns the mark without its scope, and reports whether its positions are whole.
 func (t *markToken) mark() (m Mark, is bool) {
 	if m.At, is = t.At.position(); is && t.Last != nil {
 		m.Last = t.Last
