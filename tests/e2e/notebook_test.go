@@ -13,6 +13,8 @@ import (
 	"github.com/coder/websocket/wsjson"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -52,7 +54,7 @@ var _ = It("opens a notebook in which all of Ray works, under any user", Label(l
 		Expect(unstructured.SetNestedField(object.Object, pip, "spec", "runtimeEnv", "pip")).To(Succeed())
 		Expect(unstructured.SetNestedStringSlice(object.Object, packages, "spec", "runtimeEnv", "pip", "packages")).To(Succeed())
 	}
-	o := example(ctx, "notebook", map[string]func(*unstructured.Unstructured){"ClusterJob": inAJob, "ComputeCluster": underAnyUser})
+	o := example(ctx, "notebook", map[string]func(*unstructured.Unstructured){"ClusterJob": inAJob, "ComputeCluster": func(cluster *unstructured.Unstructured) { putUnderAnyUser(ctx, cluster) }})
 	o.job("notebook").is(ctx, v1beta1.PhaseRunning)
 	worker := (&env{types.NamespacedName{Namespace: o.namespace, Name: "lab"}}).workers(ctx, 1)[0]
 	kernel := startKernel(ctx, client.ObjectKeyFromObject(&worker), exec(ctx, &worker, "cat", "/var/run/secrets/heliostat.dev/token/auth_token"))
@@ -61,10 +63,15 @@ var _ = It("opens a notebook in which all of Ray works, under any user", Label(l
 	}
 }, SpecTimeout(4*limit))
 
-// underAnyUser has the pods of a cluster run under an assigned user.
-func underAnyUser(cluster *unstructured.Unstructured) {
+// putUnderAnyUser has the pods of a cluster run under an assigned user. CRI-O, which OpenShift runs, adds a line for such a user
+// to /etc/passwd, and containerd does not. Ray creates a virtual environment with empty variables, which fails without that line.
+func putUnderAnyUser(ctx context.Context, cluster *unstructured.Unstructured) {
+	GinkgoHelper()
+	const users = "root:x:0:0:root:/root:/bin/sh\n1000680000:x:1000680000:0:1000680000 user:/home/ray:/sbin/nologin\n"
+	Expect(kubernetes.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.GetNamespace(), Name: "users"}, Data: map[string]string{"passwd": users}})).To(Succeed())
 	var template map[string]any
-	Expect(yaml.Unmarshal([]byte("{spec: {securityContext: "+assigned+"}}"), &template)).To(Succeed())
+	Expect(yaml.Unmarshal([]byte("{spec: {securityContext: "+assigned+", volumes: [{name: users, configMap: {name: users}}],"+
+		" containers: [{name: ray, volumeMounts: [{name: users, mountPath: /etc/passwd, subPath: passwd}]}]}}"), &template)).To(Succeed())
 	spec := cluster.Object["spec"].(map[string]any)
 	for _, node := range append(spec["workerGroups"].([]any), spec["head"]) {
 		node.(map[string]any)["template"] = template
