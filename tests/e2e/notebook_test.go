@@ -33,7 +33,7 @@ var cells = []struct{ code, says string }{
 		"def loop():\n    import tempfile; from ray import train\n" +
 		"    report({'workers': train.get_context().get_world_size()}, checkpoint=Checkpoint.from_directory(tempfile.mkdtemp()))\n" +
 		"print(DataParallelTrainer(loop, scaling_config=ScalingConfig(num_workers=2)).fit().metrics['workers'])", "2"},
-	{"import getpass, os; print(getpass.getuser(), os.listdir(os.path.expanduser('~/ray_results')) != [])", "ray True"},
+	{"import getpass, os; print(getpass.getuser(), os.listdir(os.path.expanduser('~/ray_results')) != [])", "1000680000 True"},
 	{"from ray import tune; print(tune.Tuner(lambda c: {'y': c['x']}, param_space={'x': tune.grid_search([1, 3])}).fit().get_best_result('y', 'max').metrics['y'])", "3"},
 	{"from ray.util.state import list_nodes; print(len(list_nodes()))", "2"},
 	{"import dask; from ray.util.dask import ray_dask_get\n" +
