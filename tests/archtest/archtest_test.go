@@ -3,7 +3,6 @@ package archtest
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 )
 
@@ -29,28 +28,6 @@ func TestRepository(t *testing.T) {
 	}
 	for _, violation := range Check(files) {
 		t.Error(violation)
-	}
-}
-
-// A row that is not needed any more, or allows more than there is by far, would let an object grow again.
-func TestLargerObjects_AreAsLarge(t *testing.T) {
-	files, err := Load(root(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	byDir := map[string][]*File{}
-	for _, file := range files {
-		byDir[file.Dir()] = append(byDir[file.Dir()], file)
-	}
-	for object, row := range larger {
-		dir, name, _ := strings.Cut(object, ".")
-		have := len(Objects(byDir[dir])[name])
-		if have <= maxMethods {
-			t.Errorf("%d functions work over %s: take its row out", have, object)
-		}
-		if have < row.most*3/4 {
-			t.Errorf("%d functions work over %s: lower its row from %d", have, object, row.most)
-		}
 	}
 }
 

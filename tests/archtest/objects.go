@@ -7,16 +7,6 @@ import (
 	"slices"
 )
 
-// larger has the objects over which more functions may work than a type may have methods, by directory and type, each with
-// how many and why. No number may grow.
-var larger = map[string]struct {
-	most int
-	why  string
-}{
-	internal + "cluster.Reconciler": {53, "observer, applier and hastener are the three parts of a pass over its clients; none of them keeps anything"},
-	internal + "cluster.situation":  {47, "nothing changes it; it counts the steps of the planner, which reads by it"},
-}
-
 // Objects returns where the functions over each struct of the files of one package are, by type: its methods, and the functions
 // whose first argument, after a context, is a pointer to it. A function over a pointer can change all of the struct, so it is
 // a method with another spelling. A struct that embeds a pointer to another works over that one too: splitting an object by
@@ -111,9 +101,8 @@ func tooManyFunctions(files []*File) []Violation {
 	var all []Violation
 	objects := Objects(files)
 	for _, object := range slices.Sorted(maps.Keys(objects)) {
-		most := max(maxMethods, larger[dir+"."+object].most)
-		if places := objects[object]; len(places) > most {
-			places[0].Message = fmt.Sprintf("%d functions work over %s.%s, at most %d may: a step takes what it reads, and returns what it decides", len(places), dir, object, most)
+		if places := objects[object]; len(places) > maxMethods {
+			places[0].Message = fmt.Sprintf("%d functions work over %s.%s, at most %d may: a step takes what it reads, and returns what it decides", len(places), dir, object, maxMethods)
 			all = append(all, places[0])
 		}
 	}

@@ -12,6 +12,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
@@ -19,6 +21,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/queue"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/sweep"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
@@ -50,8 +53,20 @@ func (o *Outcome) addEvent(event *telemetry.Event) {
 	}
 }
 
-// applier carries plans out.
-type applier struct{ *Reconciler }
+// applier carries plans out. It reads past the cache, which may be as late as it was for the plan.
+type applier struct {
+	live           client.Reader
+	writer, groups *kube.Writer
+	queue          *queue.Keeper
+	notes          Notes
+	metrics        *telemetry.Metrics
+	clock          clock.PassiveClock
+}
+
+// applier returns what carries out the plans of a reconciler.
+func (r *Reconciler) applier() applier {
+	return applier{live: r.Live, writer: r.Writer, groups: r.Groups, queue: r.Queue, notes: r.Notes, metrics: r.Metrics, clock: r.Clock}
+}
 
 // applyPlan carries a plan out. A failed record, token or policy ends it, because what
 // follows depends on them; a failed pod does not keep the others from being made.
@@ -62,7 +77,7 @@ func (a applier) applyPlan(ctx context.Context, cluster *v1beta1.ComputeCluster,
 	}
 	log.FromContext(ctx).Info("Applying plan", "plan", plan.String())
 	if plan.End != nil {
-		if outcome.Err = a.Writer.DeleteSeen(ctx, cluster); outcome.Err == nil {
+		if outcome.Err = a.writer.DeleteSeen(ctx, cluster); outcome.Err == nil {
 			outcome.addEvent(plan.End)
 		}
 		return outcome
@@ -90,7 +105,7 @@ func (a applier) applyPlan(ctx context.Context, cluster *v1beta1.ComputeCluster,
 		plan.Create = slices.DeleteFunc(slices.Clone(plan.Create), func(filling GroupCreation) bool { return plan.isTakingFrom(filling.Group) })
 	}
 	a.makeWorkers(ctx, plan, &outcome)
-	outcome.Err = errors.Join(outcome.Err, gone, a.noteHead(ctx, cluster, seen, plan), a.resizeWorkers(ctx, plan, &outcome), a.Queue.Do(ctx, seen.Queue, plan.Queue))
+	outcome.Err = errors.Join(outcome.Err, gone, a.noteHead(ctx, cluster, seen, plan), a.resizeWorkers(ctx, plan, &outcome), a.queue.Do(ctx, seen.Queue, plan.Queue))
 	return outcome
 }
 
@@ -98,7 +113,7 @@ func (a applier) applyPlan(ctx context.Context, cluster *v1beta1.ComputeCluster,
 func (a applier) reclaimPods(ctx context.Context, cluster *v1beta1.ComputeCluster, plan Plan) error {
 	return sumErrors(kube.Batches(len(plan.Reclaim), func(i int) error {
 		owner := metav1.NewControllerRef(cluster, v1beta1.GroupVersion.WithKind("ComputeCluster"))
-		return a.Writer.Own(ctx, plan.Reclaim[i].Pod, *owner)
+		return a.writer.Own(ctx, plan.Reclaim[i].Pod, *owner)
 	}))
 }
 
@@ -140,15 +155,15 @@ func (a applier) prepareObjects(ctx context.Context, cluster *v1beta1.ComputeClu
 	}
 	if plan.Note {
 		acts = append(acts, func() error {
-			err := a.Notes.Keep(ctx, sweep.Of(cluster, cluster.Spec.ControlStore.Redis))
+			err := a.notes.Keep(ctx, sweep.Of(cluster, cluster.Spec.ControlStore.Redis))
 			outcome.Noted = err == nil
 			return err
 		})
 	}
 	for _, fixing := range plan.Fixtures {
-		writer := a.Writer
+		writer := a.writer
 		if fixing.Kind == gangKind {
-			writer = a.Groups
+			writer = a.groups
 		}
 		acts = append(acts, func() error { return fixing.Write(ctx, writer) })
 	}
@@ -168,7 +183,7 @@ func (a applier) prepareObjects(ctx context.Context, cluster *v1beta1.ComputeClu
 // what needs it: once that is there, nobody looks for the Secret.
 func (a applier) writeRecord(ctx context.Context, cluster *v1beta1.ComputeCluster, plan Plan, outcome *Outcome) error {
 	if plan.Record != nil {
-		if err := a.Writer.Annotate(ctx, cluster, v1beta1.AnnotationRecord, plan.Record.boundTo(cluster).String()); err != nil {
+		if err := a.writer.Annotate(ctx, cluster, v1beta1.AnnotationRecord, plan.Record.boundTo(cluster).String()); err != nil {
 			return err
 		}
 		outcome.Recorded = true
@@ -183,13 +198,12 @@ func (a applier) writeRecord(ctx context.Context, cluster *v1beta1.ComputeCluste
 // makeToken makes the token's Secret, or finds it made, and gives the hash of the token.
 func (a applier) makeToken(ctx context.Context, cluster *v1beta1.ComputeCluster) (string, error) {
 	token := newToken()
-	made, err := a.Writer.Create(ctx, desired.TokenSecret(cluster, token))
+	made, err := a.writer.Create(ctx, desired.TokenSecret(cluster, token))
 	if err != nil || made {
 		return naming.TokenHash(token), err
 	}
-	var there Seen
-	err = observer(a).seeToken(ctx, cluster, &there)
-	return there.Token.Hash, err
+	there, err := readToken(ctx, a.live, cluster, Token{})
+	return there.Hash, err
 }
 
 // newToken draws 256 bits.
@@ -204,7 +218,7 @@ func (a applier) makeHead(ctx context.Context, plan Plan, outcome *Outcome) erro
 	if plan.Head == nil {
 		return nil
 	}
-	if _, err := a.Writer.Create(ctx, plan.Head); err != nil {
+	if _, err := a.writer.Create(ctx, plan.Head); err != nil {
 		err = diagnose.OfPod(plan.Head, err)
 		outcome.Refused[""] = err
 		return err
@@ -240,7 +254,7 @@ func (a applier) makeWorkers(ctx context.Context, plan Plan, outcome *Outcome) {
 // fillGroup creates the claims and pods of a group, and returns the pods.
 func (a applier) fillGroup(ctx context.Context, filling GroupCreation) ([]*corev1.Pod, error) {
 	err := sumErrors(kube.Batches(len(filling.Claims), func(i int) error {
-		_, err := a.Writer.Create(ctx, filling.Claims[i])
+		_, err := a.writer.Create(ctx, filling.Claims[i])
 		return err
 	}))
 	if err != nil {
@@ -248,7 +262,7 @@ func (a applier) fillGroup(ctx context.Context, filling GroupCreation) ([]*corev
 	}
 	made := make([]*corev1.Pod, len(filling.Pods))
 	errs := kube.Batches(len(filling.Pods), func(i int) error {
-		_, err := a.Writer.Create(ctx, filling.Pods[i])
+		_, err := a.writer.Create(ctx, filling.Pods[i])
 		if err == nil {
 			made[i] = filling.Pods[i]
 		}
@@ -270,14 +284,14 @@ func (a applier) noteHead(ctx context.Context, cluster *v1beta1.ComputeCluster, 
 	} else if head := headOf(seen.Pods, plan.Epoch); head != nil {
 		record.HeadUID = head.UID
 	}
-	return a.Writer.Annotate(ctx, cluster, v1beta1.AnnotationRecord, record.boundTo(cluster).String())
+	return a.writer.Annotate(ctx, cluster, v1beta1.AnnotationRecord, record.boundTo(cluster).String())
 }
 
 // beginExits notes on workers that their planned exit begins.
 func (a applier) beginExits(ctx context.Context, plan Plan, outcome *Outcome) error {
 	begun := make([]bool, len(plan.Exits))
 	errs := kube.Batches(len(plan.Exits), func(i int) error {
-		err := a.Writer.Note(ctx, plan.Exits[i].Pod.Pod, v1beta1.AnnotationDrain, plan.Exits[i].Exit.String())
+		err := a.writer.Note(ctx, plan.Exits[i].Pod.Pod, v1beta1.AnnotationDrain, plan.Exits[i].Exit.String())
 		begun[i] = err == nil
 		return err
 	})
@@ -292,10 +306,10 @@ func (a applier) beginExits(ctx context.Context, plan Plan, outcome *Outcome) er
 // resizeWorkers gives workers more while they run, and notes that they have it.
 func (a applier) resizeWorkers(ctx context.Context, plan Plan, outcome *Outcome) error {
 	resized := kube.Batches(len(plan.Resize), func(i int) error {
-		return a.Writer.Resize(ctx, plan.Resize[i].Pod.Pod, v1beta1.ContainerRay, plan.Resize[i].Resources)
+		return a.writer.Resize(ctx, plan.Resize[i].Pod.Pod, v1beta1.ContainerRay, plan.Resize[i].Resources)
 	})
 	adopted := kube.Batches(len(plan.Adopt), func(i int) error {
-		return a.Writer.Note(ctx, plan.Adopt[i].Pod.Pod, v1beta1.AnnotationIntent, plan.Adopt[i].Intent)
+		return a.writer.Note(ctx, plan.Adopt[i].Pod.Pod, v1beta1.AnnotationIntent, plan.Adopt[i].Intent)
 	})
 	err := sumErrors(resized)
 	if fault.Refused(err) { // they go on as they are
@@ -307,7 +321,7 @@ func (a applier) resizeWorkers(ctx context.Context, plan Plan, outcome *Outcome)
 func (a applier) deletePods(ctx context.Context, plan Plan, outcome *Outcome) error {
 	done := make([]bool, len(plan.Delete))
 	errs := kube.Batches(len(plan.Delete), func(i int) error {
-		err := a.Writer.Delete(ctx, plan.Delete[i].Pod.Pod, plan.Delete[i].GraceSeconds)
+		err := a.writer.Delete(ctx, plan.Delete[i].Pod.Pod, plan.Delete[i].GraceSeconds)
 		done[i] = err == nil
 		return err
 	})
@@ -317,10 +331,10 @@ func (a applier) deletePods(ctx context.Context, plan Plan, outcome *Outcome) er
 		}
 		outcome.addEvent(plan.Delete[i].Event)
 		if drain := plan.Delete[i].Drain; drain != nil {
-			a.Metrics.Drained(drain.Took, drain.TimedOut)
+			a.metrics.Drained(drain.Took, drain.TimedOut)
 		}
 	}
-	released := kube.Batches(len(plan.Release), func(i int) error { return a.Writer.Delete(ctx, plan.Release[i], nil) })
+	released := kube.Batches(len(plan.Release), func(i int) error { return a.writer.Delete(ctx, plan.Release[i], nil) })
 	return errors.Join(sumErrors(errs), sumErrors(released))
 }
 

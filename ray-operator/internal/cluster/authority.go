@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster/store"
@@ -54,14 +55,14 @@ func needsAuthority(cluster *v1beta1.ComputeCluster, seen Seen, plan Plan) bool 
 
 // seeAuthority looks at the Secret of the certificate authority, past the cache, as seeToken does.
 func (o observer) seeAuthority(ctx context.Context, cluster *v1beta1.ComputeCluster, seen *Seen) (err error) {
-	seen.Authority, err = o.readAuthority(ctx, cluster, &corev1.Secret{})
+	seen.Authority, err = readAuthority(ctx, o.live, cluster, &corev1.Secret{})
 	return err
 }
 
 // readAuthority reads the Secret of the certificate authority, past the cache.
-func (o observer) readAuthority(ctx context.Context, cluster *v1beta1.ComputeCluster, into *corev1.Secret) (reconcile.Presence, error) {
+func readAuthority(ctx context.Context, live client.Reader, cluster *v1beta1.ComputeCluster, into *corev1.Secret) (reconcile.Presence, error) {
 	name := types.NamespacedName{Namespace: cluster.Namespace, Name: naming.AuthoritySecret(cluster.Name)}
-	found, err := presence(o.Live.Get(ctx, name, into), into, cluster)
+	found, err := presence(live.Get(ctx, name, into), into, cluster)
 	if err != nil {
 		err = fmt.Errorf("read Secret %s: %w", name, err)
 	}
@@ -95,7 +96,7 @@ func (s Seen) isRedisRunning() bool {
 
 // makeAuthority makes a certificate authority and its Secret; one that is there stays.
 func (a applier) makeAuthority(ctx context.Context, cluster *v1beta1.ComputeCluster) error {
-	made, err := pki.New(cluster.Name, a.Clock.Now())
+	made, err := pki.New(cluster.Name, a.clock.Now())
 	if err != nil {
 		return fmt.Errorf("make the certificate authority of %s: %w", cluster.Name, err)
 	}
@@ -103,14 +104,14 @@ func (a applier) makeAuthority(ctx context.Context, cluster *v1beta1.ComputeClus
 	if err != nil {
 		return fmt.Errorf("write the certificate authority of %s: %w", cluster.Name, err)
 	}
-	_, err = a.Writer.Create(ctx, desired.AuthoritySecret(cluster, certificate, key))
+	_, err = a.writer.Create(ctx, desired.AuthoritySecret(cluster, certificate, key))
 	return err
 }
 
 // trustStore returns the certificate by which a managed Redis with TLS is known, and the name that it must be for.
 func (r *Reconciler) trustStore(ctx context.Context, cluster *v1beta1.ComputeCluster) (certificate []byte, host string, err error) {
 	var secret corev1.Secret
-	found, err := observer{r}.readAuthority(ctx, cluster, &secret)
+	found, err := readAuthority(ctx, r.Live, cluster, &secret)
 	switch {
 	case err != nil:
 		return nil, "", err

@@ -27,7 +27,7 @@ import (
 const youngest = 10 * time.Second
 
 // untilGivenBack returns after how long a worker is given back, false if the autoscaler does not name it.
-func untilGivenBack(s *situation, worker Pod) (time.Duration, bool) {
+func untilGivenBack(s situation, worker Pod) (time.Duration, bool) {
 	if !isAutoscaled(s.cluster) || !s.seen.Scaler.HasGivenBack(worker.UID, worker.isReady()) {
 		return 0, false
 	}
@@ -35,7 +35,7 @@ func untilGivenBack(s *situation, worker Pod) (time.Duration, bool) {
 }
 
 // eventOfScaling returns the event for another size of a group, nil where it keeps its size.
-func eventOfScaling(s *situation, group *v1beta1.WorkerGroup, size Size) *telemetry.Event {
+func eventOfScaling(s situation, group *v1beta1.WorkerGroup, size Size) *telemetry.Event {
 	if !isAutoscaled(s.cluster) || size.Replicas == size.Alive || size.Target < 0 || size.Rolled {
 		return nil
 	}
@@ -74,7 +74,7 @@ func (o observer) seeScaler(_ context.Context, cluster *v1beta1.ComputeCluster, 
 	if head == nil || !isAutoscaled(cluster) {
 		return nil
 	}
-	answer, ok := o.Scale.Last(client.ObjectKeyFromObject(cluster), head.UID)
+	answer, ok := o.scale.Last(client.ObjectKeyFromObject(cluster), head.UID)
 	if !ok {
 		return nil
 	}
@@ -138,7 +138,7 @@ func takeBackWorkers(b basis, m *members, size Size, given []scale.Slot) []Remov
 }
 
 // eventOfLate returns the event of a worker that is replaced because it does not join.
-func eventOfLate(s *situation, worker Pod) *telemetry.Event {
+func eventOfLate(s situation, worker Pod) *telemetry.Event {
 	why := "it has not joined Ray for 15 minutes"
 	if finding, found := s.seen.diagnose(worker, s.now); found && finding.Severity() == reason.Warning {
 		why += ": " + finding.Text

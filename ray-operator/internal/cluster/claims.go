@@ -14,7 +14,7 @@ import (
 )
 
 // missingClaims returns those that a slot still needs; going tells that one is on its way out.
-func missingClaims(s *situation, group *v1beta1.WorkerGroup, slot int) (missing []*corev1.PersistentVolumeClaim, going bool) {
+func missingClaims(s situation, group *v1beta1.WorkerGroup, slot int) (missing []*corev1.PersistentVolumeClaim, going bool) {
 	for i := range group.VolumeClaimTemplates {
 		claim := desired.Claim(s.cluster, group, slot, i)
 		there, ok := s.seen.Claims[claim.Name]
@@ -53,7 +53,7 @@ func unneededClaims(b basis, m *members, replicas int, created []int) (unneeded 
 }
 
 // isOrphaned reports whether a claim is of a group that is gone from the spec, and so are its pods.
-func isOrphaned(s *situation, claim *corev1.PersistentVolumeClaim) bool {
+func isOrphaned(s situation, claim *corev1.PersistentVolumeClaim) bool {
 	group := claim.Labels[v1beta1.LabelGroup]
 	return claim.DeletionTimestamp == nil && naming.FindGroup(s.cluster, group) == nil &&
 		!slices.ContainsFunc(s.seen.Pods, func(worker Pod) bool { return worker.At.Group == group })

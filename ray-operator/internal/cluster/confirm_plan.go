@@ -43,7 +43,7 @@ func (a applier) confirmPlan(ctx context.Context, cluster *v1beta1.ComputeCluste
 		return nil
 	}
 	var live v1beta1.ComputeCluster
-	err := a.Live.Get(ctx, client.ObjectKeyFromObject(cluster), &live)
+	err := a.live.Get(ctx, client.ObjectKeyFromObject(cluster), &live)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("read ComputeCluster %s: %w", client.ObjectKeyFromObject(cluster), err)
 	}
@@ -81,7 +81,7 @@ func (a applier) confirmUnstarted(ctx context.Context, cluster *v1beta1.ComputeC
 // listLivePods lists pods of a cluster as the API server has them.
 func (a applier) listLivePods(ctx context.Context, cluster *v1beta1.ComputeCluster, labels map[string]string) ([]corev1.Pod, error) {
 	var pods corev1.PodList
-	if err := a.Live.List(ctx, &pods, client.InNamespace(cluster.Namespace), client.MatchingLabels(labels)); err != nil {
+	if err := a.live.List(ctx, &pods, client.InNamespace(cluster.Namespace), client.MatchingLabels(labels)); err != nil {
 		return nil, fmt.Errorf("list the pods of ComputeCluster %s: %w", client.ObjectKeyFromObject(cluster), err)
 	}
 	return pods.Items, nil

@@ -14,7 +14,7 @@ import (
 // planner is a plan in the making, with what it is made from.
 type planner struct {
 	Plan
-	*situation
+	situation
 	// head is the pod that is, or was, the head of the plan's epoch.
 	head *Pod
 	// keepsSession reports that the session goes on with a new head.
@@ -29,7 +29,7 @@ func (p *planner) basis() basis {
 // Decide chooses what to do about a cluster. It is pure and total: the same arguments
 // give the same plan, and every input gives one.
 func Decide(cluster *v1beta1.ComputeCluster, seen Seen, site desired.Site, now time.Time) Plan {
-	p := &planner{situation: &situation{cluster: cluster, seen: seen, site: site, now: now, intents: intentsOf(cluster)}}
+	p := &planner{situation: situation{cluster: cluster, seen: &seen, site: site, now: now, intents: intentsOf(cluster)}}
 	p.Given = site.Sizes
 	rules := checkRules(p.basis())
 	p.Refused, p.Accepted = rules.refused, rules.accepted

@@ -19,7 +19,7 @@ func (o observer) seePolicies(ctx context.Context, cluster *v1beta1.ComputeClust
 	}
 	var policies networkingv1.NetworkPolicyList
 	ruling := client.MatchingFields{index.Egress: index.EgressRuled}
-	if err := o.Client.List(ctx, &policies, client.InNamespace(cluster.Namespace), ruling, client.UnsafeDisableDeepCopy); err != nil {
+	if err := o.client.List(ctx, &policies, client.InNamespace(cluster.Namespace), ruling, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list the network policies beside ComputeCluster %s: %w", cluster.Name, err)
 	}
 	seen.EgressRuled = len(policies.Items) > 0
@@ -35,7 +35,7 @@ func leavesEgress(cluster *v1beta1.ComputeCluster) bool {
 // networkPolicyOf returns the policy around the cluster's pods. Where the namespace has one that limits what all its
 // pods reach, and the spec says nothing of that, ours leaves it alone: policies add up, so it would open what that one
 // closes.
-func networkPolicyOf(s *situation) *networkingv1.NetworkPolicy {
+func networkPolicyOf(s situation) *networkingv1.NetworkPolicy {
 	policy := desired.NetworkPolicy(s.cluster, s.site)
 	if policy != nil && s.seen.EgressRuled && leavesEgress(s.cluster) {
 		policy.Spec.PolicyTypes, policy.Spec.Egress = []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}, nil

@@ -176,7 +176,7 @@ func isUnjoined(b basis) bool {
 }
 
 // explainEnd returns why a pod ended, in words: once it is replaced, the status speaks of its successor.
-func explainEnd(s *situation, of Pod) string {
+func explainEnd(s situation, of Pod) string {
 	finding, found := s.seen.diagnose(of, s.now)
 	switch {
 	case found && finding.Severity() == reason.Warning:

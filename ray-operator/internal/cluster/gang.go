@@ -43,7 +43,7 @@ func (o observer) seeGang(ctx context.Context, cluster *v1beta1.ComputeCluster, 
 		return nil
 	}
 	// Without versions the mapper would never look for one that a group gets later.
-	mapping, err := o.Groups.Client.RESTMapper().RESTMapping(kind.GroupKind, kind.Versions...)
+	mapping, err := o.groups.Client.RESTMapper().RESTMapping(kind.GroupKind, kind.Versions...)
 	if meta.IsNoMatchError(err) {
 		return nil
 	}
@@ -53,7 +53,7 @@ func (o observer) seeGang(ctx context.Context, cluster *v1beta1.ComputeCluster, 
 	seen.Gang.Version = mapping.GroupVersionKind.Version
 	object := kind.Empty(seen.Gang.Version)
 	key := client.ObjectKey{Namespace: cluster.Namespace, Name: naming.Gang(cluster.Name)}
-	err = o.Groups.Live.Get(ctx, key, object)
+	err = o.groups.Live.Get(ctx, key, object)
 	switch {
 	case meta.IsNoMatchError(err), apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
 		seen.Gang.Version = ""
@@ -71,7 +71,7 @@ func (o observer) seeGang(ctx context.Context, cluster *v1beta1.ComputeCluster, 
 }
 
 // gangOf returns what the cluster's pods are placed as.
-func gangOf(s *situation, sizes map[string]Size) gang.Gang {
+func gangOf(s situation, sizes map[string]Size) gang.Gang {
 	cluster := s.cluster
 	members := map[string]int{}
 	for i := range cluster.Spec.WorkerGroups {
@@ -88,7 +88,7 @@ func gangOf(s *situation, sizes map[string]Size) gang.Gang {
 }
 
 // joinGang returns a pod with what makes it one of the gang, where the queue has its quota.
-func joinGang(s *situation, sizes map[string]Size, made *corev1.Pod) *corev1.Pod {
+func joinGang(s situation, sizes map[string]Size, made *corev1.Pod) *corev1.Pod {
 	gangOf(s, sizes).Join(made)
 	s.seen.Queue.Placements[kueue.PodSetOf(made.Labels[v1beta1.LabelGroup])].On(made)
 	return made
@@ -127,7 +127,7 @@ func planGang(p *planner) {
 }
 
 // findGangObstacle returns why the object cannot be kept, nil if it can.
-func findGangObstacle(s *situation, kind gang.Kind) *reason.Finding {
+func findGangObstacle(s situation, kind gang.Kind) *reason.Finding {
 	var finding reason.Finding
 	seen, name := s.seen.Gang, s.cluster.Spec.Scheduler.Name
 	switch {

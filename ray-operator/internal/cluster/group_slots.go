@@ -139,7 +139,7 @@ func slotOf(b basis, worker Pod) (slot scale.Slot, wake time.Duration) {
 }
 
 // isBusy reports whether Ray says that something runs on a worker.
-func isBusy(s *situation, worker Pod) bool {
+func isBusy(s situation, worker Pod) bool {
 	node, known := s.seen.Ray.Nodes[worker.UID]
 	return known && !node.Idle && !node.Dead
 }

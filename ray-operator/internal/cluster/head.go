@@ -82,7 +82,7 @@ func (b basis) readySince() time.Time {
 }
 
 // hasBudget reports whether the head's budget is there.
-func (s *situation) hasBudget() bool { return s.seen.Fixtures[budgetKind].Presence == reconcile.Ours }
+func (s situation) hasBudget() bool { return s.seen.Fixtures[budgetKind].Presence == reconcile.Ours }
 
 // isHeadGone reports whether what ran under the head is over: without a store it ends with the head.
 func (b basis) isHeadGone() bool {

@@ -12,15 +12,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/diagnose"
+	scaleclient "github.com/heliostat-dev/heliostat/ray-operator/internal/autoscaler/protocol/client"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster/scaler"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster/store"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/controlstore"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/nodes"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/queue"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -107,12 +113,35 @@ type Node struct {
 }
 
 // observer reads what a pass has to know. It writes nothing.
-type observer struct{ *Reconciler }
+type observer struct {
+	client client.Client
+	live   client.Reader
+	groups *kube.Writer
+	queue  *queue.Keeper
+	heads  nodes.Source
+	scale  scaleclient.Source
+	stores controlstore.Source
+	notes  Notes
+	clock  clock.PassiveClock
+
+	watchNodes bool
+	cordons    *Cordons
+	storeNodes *store.Nodes
+	podEvents  *diagnose.EventCache
+}
+
+// observer returns what reads for the passes of a reconciler.
+func (r *Reconciler) observer() observer {
+	return observer{
+		client: r.Client, live: r.Live, groups: r.Groups, queue: r.Queue, heads: r.Heads, scale: r.Scale, stores: r.Stores, notes: r.Notes, clock: r.Clock,
+		watchNodes: r.WatchNodes, cordons: &r.Cordons, storeNodes: &r.StoreNodes, podEvents: &r.PodEvents,
+	}
+}
 
 // observeCluster reads the cluster's surroundings.
 func (o observer) observeCluster(ctx context.Context, cluster *v1beta1.ComputeCluster) (Seen, error) {
 	seen := Seen{Token: Token{Presence: reconcile.Ours}, Authority: reconcile.Ours} // until it matters and is looked at
-	pods, err := o.listOwnedPods(ctx, cluster.Namespace, cluster.UID)
+	pods, err := listOwnedPods(ctx, o.client, cluster.Namespace, cluster.UID)
 	if err != nil {
 		return seen, err
 	}
@@ -147,7 +176,7 @@ func (o observer) seeJobs(ctx context.Context, cluster *v1beta1.ComputeCluster, 
 		return nil
 	}
 	var jobs v1beta1.ClusterJobList
-	err := o.Client.List(ctx, &jobs, client.InNamespace(cluster.Namespace), client.MatchingFields{index.Unended: cluster.Name}, client.UnsafeDisableDeepCopy)
+	err := o.client.List(ctx, &jobs, client.InNamespace(cluster.Namespace), client.MatchingFields{index.Unended: cluster.Name}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return fmt.Errorf("list the jobs of ComputeCluster %s: %w", cluster.Name, err)
 	}
@@ -166,7 +195,7 @@ func (o observer) seeFixtures(ctx context.Context, cluster *v1beta1.ComputeClust
 	for i := range fixtures {
 		f := &fixtures[i]
 		obj, key := f.empty(), types.NamespacedName{Namespace: cluster.Namespace, Name: f.name(cluster.Name)}
-		found, err := presence(o.Client.Get(ctx, key, obj, client.UnsafeDisableDeepCopy), obj, cluster)
+		found, err := presence(o.client.Get(ctx, key, obj, client.UnsafeDisableDeepCopy), obj, cluster)
 		if err != nil {
 			return fmt.Errorf("read %s %s: %w", f.kind, key, err)
 		}
@@ -180,7 +209,7 @@ func (o observer) seeFixtures(ctx context.Context, cluster *v1beta1.ComputeClust
 func (o observer) seeClaims(ctx context.Context, cluster *v1beta1.ComputeCluster, seen *Seen) error {
 	var list corev1.PersistentVolumeClaimList
 	owned := client.MatchingFields{index.Owner: string(cluster.UID)}
-	if err := o.Client.List(ctx, &list, client.InNamespace(cluster.Namespace), owned, client.UnsafeDisableDeepCopy); err != nil {
+	if err := o.client.List(ctx, &list, client.InNamespace(cluster.Namespace), owned, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list the claims of %s: %w", cluster.Name, err)
 	}
 	seen.Claims = map[string]*corev1.PersistentVolumeClaim{}
@@ -193,7 +222,7 @@ func (o observer) seeClaims(ctx context.Context, cluster *v1beta1.ComputeCluster
 }
 
 func (o observer) seeNodes(ctx context.Context, _ *v1beta1.ComputeCluster, seen *Seen) error {
-	if !o.WatchNodes {
+	if !o.watchNodes {
 		return nil
 	}
 	seen.Nodes = map[string]Node{}
@@ -210,10 +239,10 @@ func (o observer) seeNode(ctx context.Context, name string, seen *Seen) error {
 		return nil
 	}
 	var node corev1.Node
-	if err := o.Client.Get(ctx, types.NamespacedName{Name: name}, &node, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
+	if err := o.client.Get(ctx, types.NamespacedName{Name: name}, &node, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("read node %s: %w", name, err)
 	} else if err == nil {
-		seen.Nodes[name] = o.Cordons.dateNode(name, nodeOf(&node), o.Clock.Now())
+		seen.Nodes[name] = o.cordons.dateNode(name, nodeOf(&node), o.clock.Now())
 	}
 	return nil
 }
@@ -224,14 +253,14 @@ const maxEventPods = 3
 
 // seeEvents looks at what the kubelet told of pods that it could not make containers for: nothing else says why.
 func (o observer) seeEvents(ctx context.Context, _ *v1beta1.ComputeCluster, seen *Seen) error {
-	now := o.Clock.Now()
+	now := o.clock.Now()
 	looked := map[string]bool{}
 	for _, p := range seen.Pods {
 		if looked[p.At.Group] || len(looked) >= maxEventPods || !diagnose.NeedsEvents(p.Pod, now) {
 			continue
 		}
 		looked[p.At.Group] = true
-		events, known, err := o.PodEvents.Of(p.Pod, now, listEvents(ctx, o.Live, p.Pod))
+		events, known, err := o.podEvents.Of(p.Pod, now, listEvents(ctx, o.live, p.Pod))
 		if err != nil {
 			return err
 		}
@@ -273,7 +302,7 @@ func (o observer) confirmHead(ctx context.Context, cluster *v1beta1.ComputeClust
 		return nil // it is there, and someone changed its labels
 	}
 	var head corev1.Pod
-	switch err := o.Live.Get(ctx, key, &head); {
+	switch err := o.live.Get(ctx, key, &head); {
 	case apierrors.IsNotFound(err):
 		return nil
 	case err != nil:
@@ -285,9 +314,9 @@ func (o observer) confirmHead(ctx context.Context, cluster *v1beta1.ComputeClust
 }
 
 // listOwnedPods lists the pods of an owner.
-func (o observer) listOwnedPods(ctx context.Context, namespace string, owner types.UID) ([]corev1.Pod, error) {
+func listOwnedPods(ctx context.Context, cached client.Reader, namespace string, owner types.UID) ([]corev1.Pod, error) {
 	var list corev1.PodList
-	err := o.Client.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{index.Owner: string(owner)}, client.UnsafeDisableDeepCopy)
+	err := cached.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{index.Owner: string(owner)}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, fmt.Errorf("list the pods of %s: %w", owner, err)
 	}
@@ -298,7 +327,7 @@ func (o observer) listOwnedPods(ctx context.Context, namespace string, owner typ
 // the name holds a hash of the cluster's UID and of the place, and only the operator may set the labels.
 func (o observer) listStrays(ctx context.Context, cluster *v1beta1.ComputeCluster) ([]Pod, error) {
 	var list corev1.PodList
-	err := o.Client.List(ctx, &list, client.InNamespace(cluster.Namespace), client.MatchingFields{index.Stray: cluster.Name}, client.UnsafeDisableDeepCopy)
+	err := o.client.List(ctx, &list, client.InNamespace(cluster.Namespace), client.MatchingFields{index.Stray: cluster.Name}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, fmt.Errorf("list the pods of ComputeCluster %s without an owner: %w", cluster.Name, err)
 	}

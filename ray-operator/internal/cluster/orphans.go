@@ -117,7 +117,16 @@ func (g *DeletedClusters) forgetCluster(cluster types.NamespacedName) {
 }
 
 // hastener shortens the grace of pods whose cluster is gone or terminating.
-type hastener struct{ *Reconciler }
+type hastener struct {
+	client, live client.Reader
+	writer       *kube.Writer
+	deleted      *DeletedClusters
+}
+
+// hastener returns what shortens the grace of the pods of a reconciler's clusters.
+func (r *Reconciler) hastener() hastener {
+	return hastener{client: r.Client, live: r.Live, writer: r.Writer, deleted: &r.Deleted}
+}
 
 // hastenOrphans shortens the grace of pods whose cluster is gone, which the garbage collector
 // would give their full grace. Where the cluster was not seen to go, the API server is
@@ -125,16 +134,16 @@ type hastener struct{ *Reconciler }
 // to stop a pod does not take a shorter grace any more, so this must not come after the
 // garbage collector.
 func (h hastener) hastenOrphans(ctx context.Context, name types.NamespacedName) error {
-	gone := h.Deleted.lastOf(name)
+	gone := h.deleted.lastOf(name)
 	if gone == "" {
 		return h.hastenUnseen(ctx, name)
 	}
-	items, err := observer(h).listOwnedPods(ctx, name.Namespace, gone)
+	items, err := listOwnedPods(ctx, h.client, name.Namespace, gone)
 	if err != nil {
 		return err
 	}
 	if len(items) == 0 {
-		h.Deleted.forgetCluster(name)
+		h.deleted.forgetCluster(name)
 	}
 	pods := podsOf{items}
 	return h.hurryPods(ctx, name.Namespace, pods.findOrphans(""))
@@ -143,15 +152,15 @@ func (h hastener) hastenOrphans(ctx context.Context, name types.NamespacedName) 
 // hastenUnseen does the same for pods whose cluster was not seen to go.
 func (h hastener) hastenUnseen(ctx context.Context, name types.NamespacedName) error {
 	var pods podsOf
-	if err := pods.readPods(ctx, h.Client, name); err != nil || len(pods.findOrphans("")) == 0 {
+	if err := pods.readPods(ctx, h.client, name); err != nil || len(pods.findOrphans("")) == 0 {
 		return err
 	}
 	var cluster v1beta1.ComputeCluster
-	if err := h.Live.Get(ctx, name, &cluster); client.IgnoreNotFound(err) != nil {
+	if err := h.live.Get(ctx, name, &cluster); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("read ComputeCluster %s: %w", name, err)
 	}
 	if owner := pods.soleOwner(); cluster.UID == "" && owner != "" {
-		h.Deleted.Add(name, owner)
+		h.deleted.Add(name, owner)
 	}
 	return h.hurryPods(ctx, name.Namespace, pods.findOrphans(cluster.UID))
 }
@@ -162,7 +171,7 @@ func (h hastener) hastenForeground(ctx context.Context, cluster *v1beta1.Compute
 	if cluster.DeletionTimestamp == nil || !IsManaged(cluster) || !waits {
 		return nil
 	}
-	items, err := observer(h).listOwnedPods(ctx, cluster.Namespace, cluster.UID)
+	items, err := listOwnedPods(ctx, h.client, cluster.Namespace, cluster.UID)
 	if err != nil {
 		return err
 	}
@@ -177,9 +186,9 @@ func (h hastener) hurryPods(ctx context.Context, namespace string, orphans []Rem
 	}
 	owners, alone := groupOrphans(orphans)
 	together := kube.AtOnce(len(owners), func(i int) error {
-		return h.Writer.DeleteTogether(ctx, namespace, v1beta1.LabelClusterUID, string(owners[i]), grace(orphanGrace))
+		return h.writer.DeleteTogether(ctx, namespace, v1beta1.LabelClusterUID, string(owners[i]), grace(orphanGrace))
 	})
 	return errors.Join(sumErrors(together), sumErrors(kube.AtOnce(len(alone), func(i int) error {
-		return h.Writer.Delete(ctx, alone[i].Pod.Pod, alone[i].GraceSeconds)
+		return h.writer.Delete(ctx, alone[i].Pod.Pod, alone[i].GraceSeconds)
 	})))
 }

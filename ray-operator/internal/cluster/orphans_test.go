@@ -95,11 +95,10 @@ func (l *leaving) Get(ctx context.Context, key client.ObjectKey, obj client.Obje
 }
 
 func podOfGone(name, node string) *corev1.Pod {
-	yes := true
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "default", Name: name, Labels: map[string]string{v1beta1.LabelCluster: "demo"},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: v1beta1.GroupVersion.String(), Kind: "ComputeCluster", Name: "demo", UID: "gone", Controller: &yes}},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: v1beta1.GroupVersion.String(), Kind: "ComputeCluster", Name: "demo", UID: "gone", Controller: new(true)}},
 		},
 		Spec: corev1.PodSpec{NodeName: node},
 	}
@@ -117,7 +116,7 @@ func TestHasten_CostsOneCallForPodsWithTheLabel(t *testing.T) {
 	name := types.NamespacedName{Namespace: "default", Name: "demo"}
 	r.Deleted.Add(name, "gone")
 	for range 5 {
-		if err := (hastener{r}).hastenOrphans(t.Context(), name); err != nil {
+		if err := r.hastener().hastenOrphans(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -147,7 +146,7 @@ func TestHasten_CostsOneCallForAPodThatRuns(t *testing.T) {
 				r.Deleted.Add(name, c.seen)
 			}
 			for range 5 {
-				if err := (hastener{r}).hastenOrphans(t.Context(), name); err != nil {
+				if err := r.hastener().hastenOrphans(t.Context(), name); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -163,7 +162,7 @@ func TestHasten_KeepsNothingOnceThePodsAreGone(t *testing.T) {
 	r := &Reconciler{Client: newLeaving(t)}
 	name := types.NamespacedName{Namespace: "default", Name: "demo"}
 	r.Deleted.Add(name, "gone")
-	if err := (hastener{r}).hastenOrphans(t.Context(), name); err != nil {
+	if err := r.hastener().hastenOrphans(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}
 	if len(r.Deleted.uids) > 0 {

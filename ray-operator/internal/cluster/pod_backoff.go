@@ -26,7 +26,7 @@ func retryAfter(failures int) time.Duration {
 
 // replaceableIn returns how long a finished pod stays before it is replaced, where so many before it ended soon. One
 // that was built from an earlier spec does not wait: the spec may be what was wrong.
-func replaceableIn(s *situation, of Pod, failures int) time.Duration {
+func replaceableIn(s situation, of Pod, failures int) time.Duration {
 	pause := retryAfter(failures)
 	if s.intents.isOld(of) {
 		pause = firstRetry
@@ -36,7 +36,7 @@ func replaceableIn(s *situation, of Pod, failures int) time.Duration {
 
 // countFailures counts a finished pod that ended soon after it got its node with those before it, and is 0 for one that
 // lived longer.
-func countFailures(s *situation, of Pod, before int) int {
+func countFailures(s situation, of Pod, before int) int {
 	since := of.CreationTimestamp.Time
 	if scheduled := of.trueCondition(corev1.PodScheduled); scheduled != nil {
 		since = scheduled.LastTransitionTime.Time
@@ -63,7 +63,7 @@ func (p Pod) hasRun() bool {
 }
 
 // noteFailures notes on workers that are made in place of some that ended soon how many did.
-func noteFailures(s *situation, m *members, broken []scale.Slot, made []*corev1.Pod) {
+func noteFailures(s situation, m *members, broken []scale.Slot, made []*corev1.Pod) {
 	failures := 0
 	for _, slot := range broken {
 		worker := m.bySlot[slot.Index]

@@ -16,7 +16,7 @@ import (
 
 // seeQueue finds the cluster's place in a queue.
 func (o observer) seeQueue(ctx context.Context, cluster *v1beta1.ComputeCluster, seen *Seen) (err error) {
-	seen.Queue, err = o.Queue.OfCluster(ctx, cluster)
+	seen.Queue, err = o.queue.OfCluster(ctx, cluster)
 	return err
 }
 
@@ -32,7 +32,7 @@ func planQueue(b basis, sizes map[string]Size, wants bool) (answer kueue.Answer,
 
 // limitToQuota returns the size of a group as far as the queue has given it quota: a size that was kept may be above
 // that.
-func limitToQuota(s *situation, group *v1beta1.WorkerGroup, size Size) Size {
+func limitToQuota(s situation, group *v1beta1.WorkerGroup, size Size) Size {
 	if most, limited := s.seen.Queue.Workload.Admitted(kueue.PodSetOf(group.Name)); limited && s.seen.Queue.Queue != "" {
 		size.Replicas = min(size.Replicas, most/pod.Hosts(group))
 	}

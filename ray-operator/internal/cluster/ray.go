@@ -95,7 +95,7 @@ func (o observer) seeRay(_ context.Context, cluster *v1beta1.ComputeCluster, see
 	if head == nil {
 		return nil
 	}
-	answer, ok := o.Heads.Last(client.ObjectKeyFromObject(cluster), head.UID)
+	answer, ok := o.heads.Last(client.ObjectKeyFromObject(cluster), head.UID)
 	if !ok {
 		return nil
 	}

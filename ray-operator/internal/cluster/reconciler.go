@@ -92,16 +92,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := r.Client.Get(ctx, request.NamespacedName, &cluster); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.forgetCluster(request.NamespacedName)
-			return ctrl.Result{}, hastener{r}.hastenOrphans(ctx, request.NamespacedName)
+			return ctrl.Result{}, r.hastener().hastenOrphans(ctx, request.NamespacedName)
 		}
 		return ctrl.Result{}, fmt.Errorf("read ComputeCluster %s: %w", request, err)
 	}
 	if cluster.DeletionTimestamp != nil || !IsManaged(&cluster) {
 		r.forgetCluster(request.NamespacedName) // the garbage collector is at it, or another controller
-		return ctrl.Result{}, hastener{r}.hastenForeground(ctx, &cluster)
+		return ctrl.Result{}, r.hastener().hastenForeground(ctx, &cluster)
 	}
 	r.Deleted.forgetCluster(request.NamespacedName)
-	seen, err := observer{r}.observeCluster(ctx, &cluster)
+	seen, err := r.observer().observeCluster(ctx, &cluster)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -110,7 +110,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	outcome := applier{r}.applyPlan(ctx, &cluster, seen, plan)
+	outcome := r.applier().applyPlan(ctx, &cluster, seen, plan)
 	r.askHead(&cluster, seen, plan)
 	r.steerScaler(&cluster, seen, plan)
 	r.askStore(&cluster, seen, plan, outcome)
@@ -137,7 +137,7 @@ func (r *Reconciler) decidePlan(ctx context.Context, cluster *v1beta1.ComputeClu
 	token := !fresh && (plan.Makes() || own || known.isDue(cluster, *seen, plan, good, now))
 	authority := needsAuthority(cluster, *seen, plan)
 	looks := token || authority && !fresh
-	err := observer{r}.seeSecrets(ctx, cluster, seen, looks, authority)
+	err := r.observer().seeSecrets(ctx, cluster, seen, looks, authority)
 	if err == nil && looks {
 		r.Tokens.keepToken(cluster, seen.Token, now)
 		_, good = r.Tokens.recallToken(cluster, now)

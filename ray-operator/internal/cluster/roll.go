@@ -70,7 +70,7 @@ func rolledSize(m *members, size Size) Size {
 // paceOf returns how fast a group is rolled. With autoscaling, what is there beyond its size stays within its maximum
 // and the cluster's; where nothing may be missing, one replica may be beyond them, since nothing could be replaced
 // otherwise.
-func paceOf(s *situation, sizes map[string]Size, group *v1beta1.WorkerGroup) scale.RollPace {
+func paceOf(s situation, sizes map[string]Size, group *v1beta1.WorkerGroup) scale.RollPace {
 	pace := scale.RollPace{Wanted: sizes[group.Name].Replicas, Unavailable: 1}
 	if rolling := s.cluster.Spec.UpgradeStrategy.RollingWorkers; rolling != nil {
 		pace.Unavailable = replicasOf(rolling.MaxUnavailable, 1, pace.Wanted, false)

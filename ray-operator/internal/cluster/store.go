@@ -141,11 +141,11 @@ func (o observer) seeStore(ctx context.Context, cluster *v1beta1.ComputeCluster,
 	}
 	if store.InRedis(cluster) {
 		claim := claimOf(cluster, seen.Record, seen.Pods)
-		seen.Store.Verdict, seen.Store.Known = o.Stores.Last(client.ObjectKeyFromObject(cluster), claim)
+		seen.Store.Verdict, seen.Store.Known = o.stores.Last(client.ObjectKeyFromObject(cluster), claim)
 	}
 	if given := cluster.Spec.ControlStore.Redis; given != nil {
 		var err error
-		if seen.Store.Noted, err = o.Notes.Kept(ctx, sweep.Of(cluster, given)); err != nil {
+		if seen.Store.Noted, err = o.notes.Kept(ctx, sweep.Of(cluster, given)); err != nil {
 			return err
 		}
 	}
@@ -164,16 +164,16 @@ func (o observer) seeStore(ctx context.Context, cluster *v1beta1.ComputeCluster,
 
 // storeReader returns what reads the objects of stores.
 func (o observer) storeReader() store.Reader {
-	reader := store.Reader{Client: o.Client, Live: o.Live, Nodes: &o.StoreNodes, Now: o.Clock.Now()}
+	reader := store.Reader{Client: o.client, Live: o.live, Nodes: o.storeNodes, Now: o.clock.Now()}
 	reader.Owns = func(object client.Object, cluster *v1beta1.ComputeCluster) reconcile.Presence {
 		found, _ := presence(nil, object, cluster) // it was read
 		return found
 	}
 	reader.Events = func(ctx context.Context, set *appsv1.StatefulSet) ([]corev1.Event, error) {
-		events, _, err := o.PodEvents.Of(set, reader.Now, listEvents(ctx, o.Live, set))
+		events, _, err := o.podEvents.Of(set, reader.Now, listEvents(ctx, o.live, set))
 		return events, err
 	}
-	if o.WatchNodes {
+	if o.watchNodes {
 		reader.IsLost = func(node *corev1.Node) bool { return !nodeOf(node).Lost.IsZero() }
 	}
 	return reader
@@ -216,7 +216,7 @@ func (r *Reconciler) askStore(cluster *v1beta1.ComputeCluster, seen Seen, plan P
 // makeVolume makes a store's claim. One that nobody owns and that just appeared is looked at
 // in the next pass.
 func (a applier) makeVolume(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
-	_, err := a.Writer.Create(ctx, claim)
+	_, err := a.writer.Create(ctx, claim)
 	if _, conflict := fault.Finding(err); conflict && metav1.GetControllerOf(claim) == nil {
 		return &fault.Wait{For: "the cache to show claim " + claim.Name}
 	}
@@ -225,6 +225,6 @@ func (a applier) makeVolume(ctx context.Context, claim *corev1.PersistentVolumeC
 
 // makeStoreSecret makes the Secret of a managed Redis; one that is there stays.
 func (a applier) makeStoreSecret(ctx context.Context, cluster *v1beta1.ComputeCluster) error {
-	_, err := a.Writer.Create(ctx, desired.StoreSecret(cluster, newToken(), newToken()))
+	_, err := a.writer.Create(ctx, desired.StoreSecret(cluster, newToken(), newToken()))
 	return err
 }

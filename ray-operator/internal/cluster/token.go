@@ -167,25 +167,31 @@ func hasTwoTokens(pods []Pod) bool {
 // seeToken looks at the token's Secret. The operator has no right to list Secrets, so
 // this is a live read; it is for where a pod must be made, or where the Secret is the
 // user's, who may change it.
-func (o observer) seeToken(ctx context.Context, cluster *v1beta1.ComputeCluster, seen *Seen) error {
-	if !pod.TokenRequired(cluster) {
-		return nil
+func (o observer) seeToken(ctx context.Context, cluster *v1beta1.ComputeCluster, seen *Seen) (err error) {
+	if pod.TokenRequired(cluster) {
+		seen.Token, err = readToken(ctx, o.live, cluster, seen.Token)
 	}
+	return err
+}
+
+// readToken reads the token's Secret, past the cache. The hash of a token that was known stays where the operator's own
+// Secret is gone.
+func readToken(ctx context.Context, live client.Reader, cluster *v1beta1.ComputeCluster, token Token) (Token, error) {
 	var secret corev1.Secret
 	key := types.NamespacedName{Namespace: cluster.Namespace, Name: pod.TokenSecret(cluster)}
-	err := o.Live.Get(ctx, key, &secret)
+	err := live.Get(ctx, key, &secret)
 	if ownSecret(cluster) != "" {
-		seen.Token, err = usersToken(err, &secret)
+		token, err = usersToken(err, &secret)
 	} else {
-		seen.Token.Presence, err = presence(err, &secret, cluster)
+		token.Presence, err = presence(err, &secret, cluster)
 	}
 	if err != nil {
-		return fmt.Errorf("read Secret %s: %w", key, err)
+		return token, fmt.Errorf("read Secret %s: %w", key, err)
 	}
-	if seen.Token.Presence == reconcile.Ours {
-		seen.Token.Hash = naming.TokenHash(string(secret.Data[v1beta1.TokenKey]))
+	if token.Presence == reconcile.Ours {
+		token.Hash = naming.TokenHash(string(secret.Data[v1beta1.TokenKey]))
 	}
-	return nil
+	return token, nil
 }
 
 // usersToken judges a Secret that the user made.

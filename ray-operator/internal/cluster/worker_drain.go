@@ -68,7 +68,7 @@ func (p Pod) plannedExit() Exit {
 }
 
 // retireReason returns why a worker must leave though its group has room for it, empty if it may stay.
-func retireReason(s *situation, worker Pod) string {
+func retireReason(s situation, worker Pod) string {
 	_, asked := worker.Annotations[v1beta1.AnnotationRetire]
 	switch {
 	case asked:
@@ -82,7 +82,7 @@ func retireReason(s *situation, worker Pod) string {
 
 // companionReason returns why a worker leaves that did not have to by itself: with another host of its replica, or for
 // a rolling replacement.
-func companionReason(s *situation, m *members, slot int) string {
+func companionReason(s situation, m *members, slot int) string {
 	for _, taken := range m.slots {
 		other := m.bySlot[taken.Index]
 		if taken.Index/m.hosts != slot/m.hosts || taken.Index == slot {
@@ -116,7 +116,7 @@ func beginExit(p *planner, worker Pod, why string) {
 }
 
 // eventOfExit returns the event of a worker's exit, where that is not a step towards the spec.
-func eventOfExit(s *situation, worker Pod, why string) *telemetry.Event {
+func eventOfExit(s situation, worker Pod, why string) *telemetry.Event {
 	switch why {
 	case exitNode:
 		node := worker.Spec.NodeName
