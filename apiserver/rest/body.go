@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -16,6 +17,13 @@ import (
 )
 
 const (
+	// MaxBody is how many bytes the body of a request may have that brings an object, a job or manifests, and smallBody those of
+	// all others. No spec that the rules accept needs more.
+	MaxBody   = 1 << 20
+	smallBody = 64 << 10
+	// MaxDepth is how deep the values of a body may lie, and MaxValues how many there may be: each becomes hundreds of bytes.
+	MaxDepth  = 64
+	MaxValues = 50_000
 	// messageWithin is how long a body or a message of gRPC may take to be whole, and memoryWithin how long it waits for memory.
 	messageWithin = 10 * time.Second
 	memoryWithin  = 5 * time.Second
@@ -23,6 +31,15 @@ const (
 	byteMemory  = 16
 	valueMemory = 500
 )
+
+// maxBodyOf returns how many bytes the body of a call may have, or its message.
+func maxBodyOf(call string) int64 {
+	switch call {
+	case callCreate, callConvert, "CreateSubmission":
+		return MaxBody
+	}
+	return smallBody
+}
 
 // errLate is that a body or message is not whole in time.
 var errLate = problem.Bad("body", "is not whole within 10 s", "send all of it at once")
@@ -167,4 +184,39 @@ func (v *reviewer) permitAnyKind(ctx context.Context, namespace string) error {
 		}
 	}
 	return refused
+}
+
+// countJSON returns how many values a JSON text has at most, or why it is not read: it has too many, or they lie too deep. It
+// recurses not at all, whatever the text.
+func countJSON(text []byte) (values int, err error) {
+	depth, inString, escaped := 0, false, false
+	for _, b := range text {
+		switch {
+		case escaped:
+			escaped = false
+		case inString && b == '\\':
+			escaped = true
+		case b == '"':
+			inString = !inString
+		case inString:
+		case b == '{' || b == '[':
+			values++
+			if depth++; depth > MaxDepth {
+				return 0, tooDeep()
+			}
+		case b == ',':
+			values++
+		case b == '}' || b == ']':
+			depth--
+		}
+		if values > MaxValues {
+			return 0, tooMany()
+		}
+	}
+	return values, nil
+}
+
+// tooDeep returns that what was sent is deeper than it may be.
+func tooDeep() error {
+	return problem.Bad("body", fmt.Sprintf("has values deeper than %d", MaxDepth), "send a flatter one")
 }
