@@ -87,8 +87,12 @@ func (p *portal) CreateObject(
 	if err != nil {
 		return nil, err
 	}
-	err = p.inTurn(ctx, fields, func() error {
-		if err := readManifest(object, made.above, fields, r.GetNamespace()); err != nil {
+	text, err := writeManifest(made.above, fields, r.GetNamespace())
+	if err != nil {
+		return nil, err
+	}
+	err = p.inTurn(ctx, len(text), func() error {
+		if err := readManifest(object, made.above, fields, text); err != nil {
 			return err
 		}
 		if err := nameObject(ctx, object, fields, key, r); err != nil {
@@ -107,12 +111,11 @@ func (p *portal) CreateObject(
 		fields, key, r.GetDryRun())
 }
 
-// inTurn judges a manifest. A large one waits until nothing else large is judged or converted: it takes a second of a CPU and
-// several times the memory that is counted for its body. Manifests that people write are small, and wait for none.
-func (p *portal) inTurn(ctx context.Context, fields map[string]any, judge func() error) error {
-	text, err := json.Marshal(fields)
-	if err != nil || len(text) <= smallBody {
-		return judge() // which says what is wrong
+// inTurn judges a manifest of so many bytes. A large one waits until nothing else large is judged or converted: it takes a
+// second of a CPU and several times the memory that is counted for its body. Manifests that people write are small, and wait for none.
+func (p *portal) inTurn(ctx context.Context, bytes int, judge func() error) error {
+	if bytes <= smallBody {
+		return judge()
 	}
 	over, err := p.takeTurn(ctx, "wait for the answers of other large objects")
 	if err != nil {
@@ -202,31 +205,36 @@ func (p *portal) findManifest(ctx context.Context, r *heliostatv1.CreateObjectRe
 	return manifest{"object", kind, func() (map[string]any, error) { return fields, nil }}, nil
 }
 
-// readManifest reads the fields of a manifest into an object of its kind, and puts the namespace into both. It refuses fields
-// that the kind does not have.
-func readManifest(object verbs.Object, above string, fields map[string]any, namespace string) error {
+// writeManifest returns the fields of a manifest as JSON. It puts the namespace into them, and takes the status out.
+func writeManifest(above string, fields map[string]any, namespace string) ([]byte, error) {
 	if version := fields["apiVersion"]; version != v1beta1.GroupVersion.String() {
-		return problem.Bad(above+".apiVersion", fmt.Sprintf("%.80v is not served", version),
+		return nil, problem.Bad(above+".apiVersion", fmt.Sprintf("%.80v is not served", version),
 			"give "+v1beta1.GroupVersion.String())
 	}
 	metadata, is := fields["metadata"].(map[string]any)
 	if !is && fields["metadata"] != nil {
-		return problem.Bad(above+".metadata", "must be an object", "send a JSON object")
+		return nil, problem.Bad(above+".metadata", "must be an object", "send a JSON object")
 	}
 	if metadata == nil {
 		metadata = map[string]any{}
 		fields["metadata"] = metadata
 	}
 	if given, is := metadata["namespace"]; is && given != namespace {
-		return problem.Bad(above+".metadata.namespace", fmt.Sprintf("%.80v is not that of the path", given),
+		return nil, problem.Bad(above+".metadata.namespace", fmt.Sprintf("%.80v is not that of the path", given),
 			"leave it out, or use the other path")
 	}
 	metadata["namespace"] = namespace
 	delete(fields, "status")
 	text, err := json.Marshal(fields)
 	if err != nil {
-		return problem.Bad(above, "cannot be written as JSON", "correct it")
+		return nil, problem.Bad(above, "cannot be written as JSON", "correct it")
 	}
+	return text, nil
+}
+
+// readManifest reads a manifest, of which there are the fields and the text, into an object of its kind. It refuses fields that
+// the kind does not have.
+func readManifest(object verbs.Object, above string, fields map[string]any, text []byte) error {
 	if err := yaml.CheckQuantities(text); err != nil {
 		fact, remedy, _ := strings.Cut(err.Error(), "; ")
 		return problem.Bad(above, "has a quantity that takes too long to read: "+fact, remedy)
@@ -245,7 +253,7 @@ func readManifest(object verbs.Object, above string, fields map[string]any, name
 func nameObject(
 	ctx context.Context, object verbs.Object, fields map[string]any, key string, r *heliostatv1.CreateObjectRequest,
 ) error {
-	metadata, _ := fields["metadata"].(map[string]any) // readManifest puts it there
+	metadata, _ := fields["metadata"].(map[string]any) // writeManifest puts it there
 	caller, err := callerOf(ctx)
 	if err != nil {
 		return err
@@ -288,7 +296,7 @@ const (
 
 // findingsOf returns all that rules refuse of a new object, whose name Kubernetes may have to make yet.
 func findingsOf(kind string, fields map[string]any) (validate.Findings, error) {
-	metadata, _ := fields["metadata"].(map[string]any) // readManifest puts it there
+	metadata, _ := fields["metadata"].(map[string]any) // writeManifest puts it there
 	name, _ := metadata["name"].(string)
 	if prefix, is := metadata["generateName"].(string); is && name == "" && prefix != "" {
 		metadata = maps.Clone(metadata)

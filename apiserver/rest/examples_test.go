@@ -21,7 +21,7 @@ func TestExamples_AreTaken(t *testing.T) {
 		t.Fatalf("the example refuses %v (%v)", findings, err)
 	}
 	object := newObject(preset.Kind())
-	if err := readManifest(object, "manifest", fields, "team-a"); err != nil {
+	if err := readFields(object, "manifest", fields); err != nil {
 		t.Fatal(err)
 	}
 	if refused, err := findingsOf(preset.Kind(), fields); err != nil || len(refused) > 0 {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/heliostat-dev/heliostat/apiserver/verbs"
 	"github.com/heliostat-dev/heliostat/portal/problem"
 )
 
@@ -37,7 +38,7 @@ func TestReadManifest_RefusesWithPathAndNearestName(t *testing.T) {
 			kind, _ := c.fields["kind"].(string)
 			object, err := manifest{above: "object", kind: kind}.object()
 			if err == nil {
-				err = readManifest(object, "object", c.fields, "ns")
+				err = readFields(object, "object", c.fields)
 			}
 			var got []string
 			var p *problem.Problem
@@ -53,4 +54,13 @@ func TestReadManifest_RefusesWithPathAndNearestName(t *testing.T) {
 			}
 		})
 	}
+}
+
+// readFields reads fields into an object, as of a request for a namespace.
+func readFields(object verbs.Object, above string, fields map[string]any) error {
+	text, err := writeManifest(above, fields, "ns")
+	if err != nil {
+		return err
+	}
+	return readManifest(object, above, fields, text)
 }
