@@ -35,23 +35,11 @@ func newStore() *store {
 	return &store{rv: 100, objects: map[view.Key]view.Object{}, deeds: map[string][]deed{}}
 }
 
-func kindOf(object view.Object) string {
-	switch object.(type) {
-	case *v1beta1.ComputeCluster:
-		return view.Clusters
-	case *v1beta1.ClusterJob:
-		return view.Jobs
-	case *v1beta1.ClusterService:
-		return view.Services
-	}
-	return view.Pods
-}
-
 // put makes or changes an object.
 func (s *store) put(object view.Object) {
 	s.rv++
 	object.SetResourceVersion(strconv.Itoa(s.rv))
-	kind := kindOf(object)
+	kind := view.KindOf(object)
 	s.objects[view.Key{Kind: kind, Namespace: object.GetNamespace(), Name: object.GetName()}] = object
 	s.deeds[kind] = append(s.deeds[kind], deed{object: object})
 }
@@ -145,9 +133,8 @@ func newCluster(namespace, name, phase string) *v1beta1.ComputeCluster {
 }
 
 func newPod(of *v1beta1.ComputeCluster, name string, gpus int64) *corev1.Pod {
-	yes := true
 	one := &corev1.Pod{ObjectMeta: meta(of.Namespace, name, "p-"+name)}
-	one.OwnerReferences = []metav1.OwnerReference{{Kind: "ComputeCluster", Name: of.Name, UID: of.UID, Controller: &yes}}
+	one.OwnerReferences = []metav1.OwnerReference{{Kind: "ComputeCluster", Name: of.Name, UID: of.UID, Controller: new(true)}}
 	one.Spec.Containers = []corev1.Container{{Name: "ray", Resources: corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{"nvidia.com/gpu": *resource.NewQuantity(gpus, resource.DecimalSI)},
 	}}}
@@ -177,7 +164,7 @@ func (s *store) change(random *rand.Rand) {
 		object = own
 	}
 	if random.IntN(4) == 0 {
-		s.remove(view.Key{Kind: kindOf(object), Namespace: namespace, Name: object.GetName()})
+		s.remove(view.Key{Kind: view.KindOf(object), Namespace: namespace, Name: object.GetName()})
 		return
 	}
 	s.put(object)

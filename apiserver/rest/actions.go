@@ -154,17 +154,4 @@ func (a actions) UndoObject(
 	})
 }
 
-// kindOf returns the kind of an object, as paths name it.
-func kindOf(object verbs.Object) string {
-	switch object.(type) {
-	case *v1beta1.ComputeCluster:
-		return view.Clusters
-	case *v1beta1.ClusterJob:
-		return view.Jobs
-	case *v1beta1.ClusterJobSchedule:
-		return view.Schedules
-	}
-	return view.Services
-}
-
-func resourceOf(object verbs.Object) string { return view.Resource(kindOf(object)) }
+func resourceOf(object verbs.Object) string { return view.Resource(view.KindOf(object)) }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/apiserver/spelling"
 	"github.com/heliostat-dev/heliostat/apiserver/verbs"
+	"github.com/heliostat-dev/heliostat/apiserver/view"
 	"github.com/heliostat-dev/heliostat/portal/access"
 	"github.com/heliostat-dev/heliostat/portal/problem"
 	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
@@ -279,7 +280,7 @@ func nameObject(
 	}
 	if object.GetName() == "" {
 		// Nothing else of the body is in the name, so that another body with the same key meets the first one.
-		object.SetName(naming.Request(kindOf(object), caller.User().Username, r.GetNamespace(), key))
+		object.SetName(naming.Request(view.KindOf(object), caller.User().Username, r.GetNamespace(), key))
 		metadata["name"] = object.GetName()
 		delete(metadata, "generateName")
 		object.SetGenerateName("")

@@ -49,8 +49,7 @@ func service(namespace, name string, rv int) *v1beta1.ClusterService {
 
 // ownedBy makes an object one of another.
 func ownedBy[T metav1.Object](object T, kind string, owner metav1.Object) T {
-	yes := true
-	object.SetOwnerReferences([]metav1.OwnerReference{{Kind: kind, Name: owner.GetName(), UID: owner.GetUID(), Controller: &yes}})
+	object.SetOwnerReferences([]metav1.OwnerReference{{Kind: kind, Name: owner.GetName(), UID: owner.GetUID(), Controller: new(true)}})
 	return object
 }
 
@@ -69,7 +68,7 @@ func filled(t testing.TB, objects ...any) *view.View {
 	v := view.New()
 	lists := map[string][]any{}
 	for _, one := range objects {
-		lists[kindOf(one)] = append(lists[kindOf(one)], one)
+		lists[view.KindOf(one)] = append(lists[view.KindOf(one)], one)
 	}
 	for _, kind := range append(view.Kinds(), view.Pods) {
 		if err := v.Store(kind, "").Replace(lists[kind], "100"); err != nil {
@@ -79,24 +78,10 @@ func filled(t testing.TB, objects ...any) *view.View {
 	return v
 }
 
-func kindOf(object any) string {
-	switch object.(type) {
-	case *v1beta1.ComputeCluster:
-		return view.Clusters
-	case *v1beta1.ClusterJob:
-		return view.Jobs
-	case *v1beta1.ClusterJobSchedule:
-		return view.Schedules
-	case *v1beta1.ClusterService:
-		return view.Services
-	}
-	return view.Pods
-}
-
 func update(t testing.TB, v *view.View, objects ...any) {
 	t.Helper()
 	for _, one := range objects {
-		if err := v.Store(kindOf(one), "").Update(one); err != nil {
+		if err := v.Store(view.KindOf(one), "").Update(one); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -105,7 +90,7 @@ func update(t testing.TB, v *view.View, objects ...any) {
 func remove(t testing.TB, v *view.View, objects ...any) {
 	t.Helper()
 	for _, one := range objects {
-		if err := v.Store(kindOf(one), "").Delete(one); err != nil {
+		if err := v.Store(view.KindOf(one), "").Delete(one); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -37,7 +37,7 @@ func deeds(random *rand.Rand, count int) map[string][]deed {
 		case 1:
 			one.object = pod(own, fmt.Sprint("p", random.IntN(4)), rv, random.IntN(3))
 		}
-		bySource[kindOf(one.object)] = append(bySource[kindOf(one.object)], one)
+		bySource[view.KindOf(one.object)] = append(bySource[view.KindOf(one.object)], one)
 	}
 	return bySource
 }

@@ -45,6 +45,21 @@ var (
 // Kinds returns the kinds that have lines.
 func Kinds() []string { return slices.Clone(kinds) }
 
+// KindOf returns the kind of an object; one that is of no kind with lines is a pod.
+func KindOf(object any) string {
+	switch object.(type) {
+	case *v1beta1.ComputeCluster:
+		return Clusters
+	case *v1beta1.ClusterJob:
+		return Jobs
+	case *v1beta1.ClusterJobSchedule:
+		return Schedules
+	case *v1beta1.ClusterService:
+		return Services
+	}
+	return Pods
+}
+
 // Resource returns the plural by which Kubernetes knows a kind, as reviews of rights have it.
 func Resource(kind string) string {
 	switch kind {
