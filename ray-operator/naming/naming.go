@@ -91,9 +91,6 @@ func JobCluster(job string, uid types.UID, number int32) string {
 	return strings.TrimRight(job[:MaxCluster-1-longHash], "-") + "-" + digest[:longHash]
 }
 
-// MaxSchedule is the longest name of a schedule, in characters: those of its jobs are within the 63 of a label's value.
-const MaxSchedule = 52
-
 // ScheduledJob is the name of the job of a schedule for a time, <schedule>-<minutes since 1970>: a time has one name, so
 // that no time starts twice.
 func ScheduledJob(schedule string, at time.Time) string {
