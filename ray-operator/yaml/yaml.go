@@ -62,10 +62,11 @@ func CheckQuantities(text []byte) error {
 	if found := longExponent.Find(text); found != nil {
 		return &BoundError{fmt.Sprintf("the exponent of %.40s is too long; write the number out", found)}
 	}
-	for _, at := range digits.FindAllSubmatchIndex(text, -1) {
+	for at := digits.FindSubmatchIndex(text); at != nil; at = digits.FindSubmatchIndex(text) {
 		if number := text[at[2]:at[3]]; len(number) > maxDigits {
 			return &BoundError{fmt.Sprintf("the number %.40s… has more than %d digits; write a shorter one", number, maxDigits)}
 		}
+		text = text[at[1]:]
 	}
 	return nil
 }
