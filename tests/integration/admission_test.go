@@ -24,7 +24,7 @@ import (
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
-// input is what the program inputs gives: an object, and what the operator's own rules say of it.
+// input is what the program inputs gives: an object, and what crdcheck refuses of it.
 type input struct {
 	Name     string          `json:"name"`
 	Before   json.RawMessage `json:"before"`
@@ -79,8 +79,8 @@ func TestTheAPIServerAndTheRulesAgree(t *testing.T) {
 	agree(t, "clusters", countsOfClusters)
 }
 
-// agree sends the same inputs to the API server, with the chart's CRDs and policies, as the
-// operator's own rules were asked about. Of what both find good, Kubernetes must take the pods.
+// agree sends the inputs to the API server, with the chart's CRDs and policies, which must answer as crdcheck did. Of what both
+// find good, Kubernetes must take the pods.
 func agree(t *testing.T, what, counts string) {
 	t.Helper()
 	namespace := newNamespace(t)
