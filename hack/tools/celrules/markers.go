@@ -12,6 +12,7 @@ import (
 
 var (
 	errNoID      = errors.New("no marker +heliostat:rule follows")
+	errNoKebab   = errors.New("an ID is of lower-case letters and hyphens")
 	errNoMessage = errors.New("it has no message")
 	errTwoIDs    = errors.New("a message has one rule")
 )
@@ -20,6 +21,9 @@ const (
 	celMarker = "// +kubebuilder:validation:XValidation:"
 	idMarker  = "// +heliostat:rule="
 )
+
+// kebab is the form of an ID.
+var kebab = regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`)
 
 var message = regexp.MustCompile(`,message=("(?:[^"\\]|\\.)*")`)
 
@@ -60,6 +64,9 @@ func takeIDs(ids map[string]string, text string) error {
 		id, is := strings.CutPrefix(strings.TrimSpace(lines[i+1]), idMarker)
 		if !is {
 			return fmt.Errorf("%d: %w", i+1, errNoID)
+		}
+		if !kebab.MatchString(id) {
+			return fmt.Errorf("%d: %w: %q", i+1, errNoKebab, id)
 		}
 		if former, has := ids[said]; has && former != id {
 			return fmt.Errorf("%d: %w: %s and %s both say %q", i+1, errTwoIDs, former, id, said)
