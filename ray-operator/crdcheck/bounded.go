@@ -2,6 +2,7 @@ package crdcheck
 
 import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apiserver/pkg/cel/common"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"k8s.io/kube-openapi/pkg/validation/strfmt"
 	"k8s.io/kube-openapi/pkg/validation/validate"
@@ -14,7 +15,9 @@ const mostFindings = 100
 // bounded asks a schema about one object until enough is found. It implements validation.SchemaCreateValidator.
 type bounded struct {
 	schema *spec.Schema
-	found  int
+	// both is the object beside the one before it, nil for a new object.
+	both  *common.CorrelatedObject
+	found int
 }
 
 // isOver reports whether enough was found, so that something was left out.
@@ -22,29 +25,33 @@ func (b *bounded) isOver() bool { return b.found >= mostFindings }
 
 // Validate implements validation.SchemaCreateValidator.
 func (b *bounded) Validate(object any, _ ...validation.ValidationOption) *validate.Result {
-	return b.at(b.schema, b.schema, "", strfmt.Default).Validate(object)
+	return b.at(b.both, b.schema, b.schema, "", strfmt.Default).Validate(object)
 }
 
 // at returns what asks the schema of a place.
-func (b *bounded) at(schema *spec.Schema, root any, path string, formats strfmt.Registry) validate.ValueValidator {
+func (b *bounded) at(both *common.CorrelatedObject, schema *spec.Schema, root any, path string, formats strfmt.Registry) validate.ValueValidator {
 	if b.isOver() {
 		return place{of: b}
 	}
 	below := func(options *validate.SchemaValidatorOptions) {
-		options.NewValidatorForField = func(_ string, schema *spec.Schema, root any, path string, formats strfmt.Registry, _ ...validate.Option) validate.ValueValidator {
-			return b.at(schema, root, path, formats)
+		options.NewValidatorForField = func(name string, schema *spec.Schema, root any, below string, formats strfmt.Registry, _ ...validate.Option) validate.ValueValidator {
+			if path == "" && (name == "kind" || name == "apiVersion") {
+				return b.at(nil, schema, root, below, formats) // the API server compares them not at all
+			}
+			return b.at(both.Key(name), schema, root, below, formats)
 		}
-		options.NewValidatorForIndex = func(_ int, schema *spec.Schema, root any, path string, formats strfmt.Registry, _ ...validate.Option) validate.ValueValidator {
-			return b.at(schema, root, path, formats)
+		options.NewValidatorForIndex = func(i int, schema *spec.Schema, root any, below string, formats strfmt.Registry, _ ...validate.Option) validate.ValueValidator {
+			return b.at(both.Index(i), schema, root, below, formats)
 		}
 	}
-	return place{validate.NewSchemaValidator(schema, root, path, formats, below), b}
+	return place{validate.NewSchemaValidator(schema, root, path, formats, below), both, b}
 }
 
 // place is the schema of a place, and without one what finds nothing.
 type place struct {
 	*validate.SchemaValidator
-	of *bounded
+	both *common.CorrelatedObject
+	of   *bounded
 }
 
 // Validate implements validate.ValueValidator.
@@ -54,6 +61,10 @@ func (p place) Validate(value any) *validate.Result {
 	}
 	before := p.of.found
 	result := p.SchemaValidator.Validate(value)
+	if !result.IsValid() && p.both.CachedDeepEqual() { // it was so before
+		p.of.found = before
+		return &validate.Result{}
+	}
 	p.of.found = max(p.of.found, before+len(result.Errors)) // which has those of the places below it
 	return result
 }

@@ -111,20 +111,18 @@ func (d *definition) read(object any) (map[string]any, error) {
 func (d *definition) evaluate(former, object map[string]any) (errs field.ErrorList, withoutRules bool) {
 	var ofRules []cel.Option
 	var before any // never a map without a value
-	if former == nil {
-		schema := &bounded{schema: d.openAPI}
-		if errs = validation.ValidateCustomResource(nil, object, schema); schema.isOver() {
-			return errs, true
-		}
-	} else {
+	schema := &bounded{schema: d.openAPI}
+	if former != nil {
 		before = former
 		if d.contained != nil && d.contained.isChangeable {
 			before = without(former, d.contained.path)
 		}
 		// What is equal to what it was before is found once, and both remember it.
-		both := common.NewCorrelatedObject(object, former, &model.Structural{Structural: d.structural})
-		ofRules = append(ofRules, cel.WithRatcheting(both))
-		errs = validation.ValidateCustomResourceUpdate(nil, object, former, d.schema, validation.WithRatcheting(both))
+		schema.both = common.NewCorrelatedObject(object, former, &model.Structural{Structural: d.structural})
+		ofRules = append(ofRules, cel.WithRatcheting(schema.both))
+	}
+	if errs = validation.ValidateCustomResource(nil, object, schema); schema.isOver() {
+		return errs, true
 	}
 	ctx := context.Background()
 	errs = append(errs, objectmeta.Validate(ctx, nil, object, d.structural, false)...)

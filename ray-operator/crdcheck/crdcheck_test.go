@@ -191,6 +191,20 @@ func TestCreate_EndsWhereEnoughIsFound(t *testing.T) {
 		if isOfSchema := name != "of a rule in Go"; answer.WithoutRules != isOfSchema {
 			t.Errorf("%s: without rules: %v", name, answer.WithoutRules)
 		}
+		changed, err := crdcheck.Update("ComputeCluster", cluster(t, ""), cluster(t, spec))
+		if err != nil || len(changed.Findings) != len(answer.Findings) || changed.WithoutRules != answer.WithoutRules {
+			t.Errorf("%s: a change to it has %d findings, %v, without rules: %v", name, len(changed.Findings), err, changed.WithoutRules)
+		}
+	}
+}
+
+// TestUpdate_CountsNothingThatWasThere: what is refused now is found beside more than an answer has of old.
+func TestUpdate_CountsNothingThatWasThere(t *testing.T) {
+	const word = `,"network":{"isolation":"Sometimes"}`
+	old := `,"head":{"template":{"spec":{"volumes":[` + strings.TrimSuffix(strings.Repeat(`{"name":"a","csi":{}},`, 200), ",") + `]}}}`
+	answer, err := crdcheck.Update("ComputeCluster", cluster(t, old), cluster(t, old+word))
+	if have := broken(answer.Findings); err != nil || !slices.Contains(have, "unknown-word spec.network.isolation") || len(have) > 1 {
+		t.Errorf("the findings are %v, %v", have, err)
 	}
 }
 

@@ -27,7 +27,6 @@ var schemas embed.FS
 // definition is a CRD that can be asked about objects, with the rules of its kind.
 type definition struct {
 	structural *structuralschema.Structural
-	schema     validation.SchemaValidator
 	openAPI    *spec.Schema
 	rules      *cel.Validator
 	// contained is the spec of another kind in its objects, nil where there is none.
@@ -88,7 +87,7 @@ func compile(
 	if d.structural, err = structuralschema.NewStructural(props); err != nil {
 		return nil, fmt.Errorf("read the structure of the schema: %w", err)
 	}
-	if d.schema, d.openAPI, err = validation.NewSchemaValidator(props); err != nil {
+	if _, d.openAPI, err = validation.NewSchemaValidator(props); err != nil {
 		return nil, fmt.Errorf("compile the schema: %w", err)
 	}
 	var path []string
