@@ -70,6 +70,7 @@ func TestCreate_NamesTheRule(t *testing.T) {
 		"a peer that is missing":     {`,"network":{"allowTo":[{}]}`, []string{"network-nobody spec.network.allowTo[0].to"}},
 		"two of a name":              {`,"workerGroups":[{"name":"a"},{"name":"a"}]`, []string{"duplicate spec.workerGroups[1]"}},
 		"a port's name":              {`,"head":{"service":{"ports":[{"name":"A","port":1}]}}`, []string{"port-name spec.head.service.ports[0].name"}},
+		"an amount":                  {`,"head":{"size":{"cpu":"one"}}`, []string{"quantity spec.head.size.cpu"}},
 		"a field that is missing":    {`,"head":{"service":{"ports":[{"port":1}]}}`, []string{"required spec.head.service.ports[0].name"}},
 		"another type":               {`,"workerGroups":"a"`, []string{" spec.workerGroups"}},
 	} {

@@ -114,6 +114,7 @@ var bounds = []bound{
 	{rule: "long-list", sort: field.ErrorTypeTooMany},
 	{rule: "unknown-word", sort: field.ErrorTypeNotSupported},
 	{rule: "duplicate", sort: field.ErrorTypeDuplicate},
+	{rule: "quantity", sort: field.ErrorTypeInvalid, says: " should match"}, // no other field has a pattern
 	{rule: "out-of-bounds", sort: field.ErrorTypeInvalid, says: " should be "},
 	{rule: "out-of-bounds", sort: field.ErrorTypeInvalid, says: " should have at least"},
 }

@@ -48,6 +48,10 @@ var schemaRules = []Rule{
 		Refused: "names of entries must be unique", Remedy: "rename or remove one",
 	},
 	{
+		ID: "quantity", Field: "any amount of a resource", By: Schema, Says: "should match",
+		Refused: "the amount must be a quantity of Kubernetes", Remedy: "write a number, with a suffix if needed, such as 500m or 2Gi",
+	},
+	{
 		ID: "port-name", Field: "spec.head.service.ports[*].name, spec.service.ports[*].name", By: Schema, Says: "should match",
 		Refused: "the name of a port must be lower-case letters, digits and '-'", Remedy: "correct it",
 	},

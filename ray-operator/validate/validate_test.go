@@ -103,7 +103,7 @@ func everyRule[T any](t *testing.T, rules, others []validate.Rule, rows []corpus
 		names[row.Name], broken[row.Rule] = true, true
 	}
 	for _, rule := range rules {
-		if !broken[rule.ID] {
+		if !broken[rule.ID] && !slices.Contains(corpus.WithoutRow, rule.ID) {
 			t.Errorf("no row breaks the rule %s", rule.ID)
 		}
 		delete(broken, rule.ID)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -99,7 +100,7 @@ func TestRules_HaveAnIDAPageAndAnInput(t *testing.T) {
 			if !strings.Contains(string(page), "| `"+rule.ID+"` | ") {
 				t.Errorf("the reference lacks the rule %s; run make generate", rule.ID)
 			}
-			if !refuses[rule.ID] {
+			if !refuses[rule.ID] && !slices.Contains(corpus.WithoutRow, rule.ID) {
 				t.Errorf("the rule %s refuses no input of the corpus", rule.ID)
 			}
 		}
