@@ -8,11 +8,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// schema is what a CRD says of a field, as far as it has defaults.
+// schema is what a CRD says of a field.
 type schema struct {
 	Properties map[string]schema
 	Items      *schema
 	Default    any
+	// The most that the field takes, 0 without a bound.
+	MaxLength, MaxItems, MaxProperties int
 }
 
 // bound is a value of a field.

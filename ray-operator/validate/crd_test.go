@@ -1,14 +1,12 @@
 package validate_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/crdcheck"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/admission/corpus"
 	"github.com/heliostat-dev/heliostat/ray-operator/validate"
@@ -62,34 +60,18 @@ func askedRules(found validate.Findings) []string {
 	return slices.Compact(all)
 }
 
-// TestDefaults_HaveTheBoundsOfTheCRD: as much as the CRD takes of podDefaults is good, and one more is not.
+// TestDefaults_HaveTheBoundsOfTheCRD: as much as the CRD takes in each field of podDefaults is good, and one more is not.
 func TestDefaults_HaveTheBoundsOfTheCRD(t *testing.T) {
-	for name, test := range map[string]struct {
-		most int
-		fill func(d *v1beta1.PodDefaults, n int)
-	}{
-		"serviceAccountName": {253, func(d *v1beta1.PodDefaults, n int) { d.ServiceAccountName = strings.Repeat("a", n) }},
-		"priorityClassName":  {253, func(d *v1beta1.PodDefaults, n int) { d.PriorityClassName = strings.Repeat("a", n) }},
-		"imagePullSecrets": {16, func(d *v1beta1.PodDefaults, n int) {
-			d.ImagePullSecrets = entries(n, func(name string) corev1.LocalObjectReference { return corev1.LocalObjectReference{Name: name} })
-		}},
-		"env": {256, func(d *v1beta1.PodDefaults, n int) {
-			d.Env = entries(n, func(name string) corev1.EnvVar { return corev1.EnvVar{Name: name} })
-		}},
-		"envFrom": {16, func(d *v1beta1.PodDefaults, n int) {
-			d.EnvFrom = entries(n, func(name string) corev1.EnvFromSource { return corev1.EnvFromSource{Prefix: name} })
-		}},
-		"tolerations": {64, func(d *v1beta1.PodDefaults, n int) {
-			d.Tolerations = entries(n, func(name string) corev1.Toleration { return corev1.Toleration{Key: name} })
-		}},
-		"labels":       {64, func(d *v1beta1.PodDefaults, n int) { d.Labels = keyed(n) }},
-		"annotations":  {64, func(d *v1beta1.PodDefaults, n int) { d.Annotations = keyed(n) }},
-		"nodeSelector": {64, func(d *v1beta1.PodDefaults, n int) { d.NodeSelector = keyed(n) }},
-	} {
-		for n, isGood := range map[int]bool{test.most: true, test.most + 1: false} {
+	bounded := 0
+	for name, field := range specOf(t, "computeclusters").Properties["podDefaults"].Properties {
+		most := cmp.Or(field.MaxLength, field.MaxItems, field.MaxProperties)
+		if most == 0 {
+			continue
+		}
+		bounded++
+		for n, isGood := range map[int]bool{most: true, most + 1: false} {
 			cluster := corpus.Good()
-			cluster.Spec.PodDefaults = &v1beta1.PodDefaults{}
-			test.fill(cluster.Spec.PodDefaults, n)
+			read(t, bound{[]string{"spec", "podDefaults", name}, entries(&field, n)}.with(t, cluster), cluster)
 			isBound := func(f validate.Finding) bool {
 				return f.Path == "spec.podDefaults."+name && (f.Rule == "long-text" || f.Rule == "long-list")
 			}
@@ -104,20 +86,32 @@ func TestDefaults_HaveTheBoundsOfTheCRD(t *testing.T) {
 			}
 		}
 	}
-}
-
-func entries[T any](n int, make func(name string) T) []T {
-	var all []T
-	for i := range n {
-		all = append(all, make(fmt.Sprint("a", i)))
+	if bounded < 9 {
+		t.Errorf("only %d fields of podDefaults have bounds", bounded)
 	}
-	return all
 }
 
-func keyed(n int) map[string]string {
-	all := map[string]string{}
+// entries returns a value of a field with so many letters or entries.
+func entries(field *schema, n int) any {
+	switch {
+	case field.MaxLength > 0:
+		return strings.Repeat("a", n)
+	case field.MaxProperties > 0:
+		all := map[string]any{}
+		for i := range n {
+			all[fmt.Sprint("a", i)] = "b"
+		}
+		return all
+	}
+	var all []any
 	for i := range n {
-		all[fmt.Sprint("a", i)] = "b"
+		entry := map[string]any{}
+		for _, name := range []string{"name", "key", "prefix"} { // by which entries differ
+			if _, has := field.Items.Properties[name]; has {
+				entry[name] = fmt.Sprint("a", i)
+			}
+		}
+		all = append(all, entry)
 	}
 	return all
 }
