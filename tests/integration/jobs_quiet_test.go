@@ -18,8 +18,7 @@ import (
 func settledJobs(t *testing.T, namespace string) []types.NamespacedName {
 	t.Helper()
 	cluster := newCluster(namespace, "c", 0)
-	one := int32(1)
-	cluster.Spec.MaxConcurrentJobs = &one
+	cluster.Spec.MaxConcurrentJobs = new(int32(1))
 	must(t, shared.Create(t.Context(), cluster))
 	on := types.NamespacedName{Namespace: namespace, Name: "c"}
 	kept := jobOn(on, "kept", "work 100 0")
@@ -47,30 +46,6 @@ func settledJobs(t *testing.T, namespace string) []types.NamespacedName {
 		names = append(names, name)
 	}
 	return names
-}
-
-func TestOnePassAfterConvergenceWritesNothingForJobs(t *testing.T) {
-	t.Parallel()
-	namespace := newNamespace(t)
-	headsIn(t, namespace, willing)
-	o := startOperator(t, "--watch-namespaces="+namespace)
-	endJobs(t, namespace)
-	names := settledJobs(t, namespace)
-	passes := o.quiet()
-
-	before := shared.audit.now(t)
-	for _, name := range names {
-		job, err := shared.FindJob(t.Context(), name)
-		must(t, err)
-		seen := job.DeepCopy()
-		job.Labels = map[string]string{"example.com/note": "look-again"}
-		must(t, shared.Patch(t.Context(), job, client.MergeFrom(seen)))
-	}
-	o.passed(passes + float64(len(names)))
-	o.quiet()
-	if made := budgetsApart(writes(shared.audit.since(t, before, namespace))); len(made) > 0 {
-		t.Errorf("a pass over jobs that were as they should be wrote: %s", tally(made))
-	}
 }
 
 // TestJobsThatSettledCostNoCalls counts what jobs cost while nothing happens, the running

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
@@ -66,56 +65,6 @@ func columns(t *testing.T, name types.NamespacedName) string {
 		}
 	}
 	return strings.Join(cells, " ")
-}
-
-func TestReplicasAreFollowedUpAndDown(t *testing.T) {
-	t.Parallel()
-	namespace := newNamespace(t)
-	startOperator(t, "--watch-namespaces="+namespace)
-	name := create(t, namespace, 1, 1)[0]
-	first := podNames(podsOfReady(t, name))
-	for _, replicas := range []int32{4, 2, 0} {
-		scaleTo(t, name, replicas)
-		ready(t, name)
-		must(t, live.Until(t.Context(), limit, fmt.Sprintf("%d workers", replicas), func(ctx context.Context) error {
-			pods, err := shared.PodsOf(ctx, name, v1beta1.RoleWorker)
-			if err == nil && len(pods) != int(replicas) {
-				err = fmt.Errorf("there are %d", len(pods))
-			}
-			return err
-		}))
-		if now := podNames(podsOf(t, name, v1beta1.RoleWorker)); replicas > 0 && !now[first.any()] {
-			t.Errorf("with %d replicas the first worker, %s, is gone; the others should have been taken", replicas, first.any())
-		}
-	}
-}
-
-func TestLostPodsComeBack(t *testing.T) {
-	t.Parallel()
-	namespace := newNamespace(t)
-	startOperator(t, "--watch-namespaces="+namespace)
-	name := create(t, namespace, 1, 2)[0]
-
-	workers := podsOfReady(t, name)
-	must(t, shared.Delete(t.Context(), &workers[0], client.GracePeriodSeconds(0)))
-	replaced(t, name, workers[0])
-	if cluster := ready(t, name); cluster.Status.Epoch != 1 {
-		t.Errorf("a lost worker began epoch %d", cluster.Status.Epoch)
-	}
-
-	workers = podsOfReady(t, name)
-	head := podsOf(t, name, v1beta1.RoleHead)[0]
-	must(t, shared.Delete(t.Context(), &head, client.GracePeriodSeconds(0)))
-	for _, pod := range append(workers, head) {
-		replaced(t, name, pod)
-	}
-	must(t, live.Until(t.Context(), limit, "epoch 2 with another head", func(context.Context) error {
-		cluster := ready(t, name) // at first perhaps by a status from before the head was lost
-		if cluster.Status.Epoch != 2 || cluster.Status.Head.UID == head.UID {
-			return fmt.Errorf("there is epoch %d with head %s", cluster.Status.Epoch, cluster.Status.Head.UID)
-		}
-		return nil
-	}))
 }
 
 // replaced waits until a pod is gone and the cluster has as many as it should again.

@@ -22,26 +22,6 @@ import (
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
-func TestOnePassAfterConvergenceWritesNothing(t *testing.T) {
-	namespace := newNamespace(t)
-	o := startOperator(t)
-	name := create(t, namespace, 1, 2)[0]
-	ready(t, name)
-	passes := o.quiet()
-
-	before := shared.audit.now(t)
-	cluster, err := shared.Find(t.Context(), name)
-	must(t, err)
-	seen := cluster.DeepCopy()
-	metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, "example.com/note", "a reason to look again")
-	must(t, shared.Patch(t.Context(), cluster, client.MergeFrom(seen)))
-	o.passed(passes + 1)
-	o.quiet()
-	if made := budgetsApart(writes(shared.audit.since(t, before, namespace))); len(made) > 0 {
-		t.Errorf("a pass over a cluster that was as it should be wrote: %s", tally(made))
-	}
-}
-
 func TestThreeResyncsOfTwentyClustersWriteNothing(t *testing.T) {
 	const clusters, resync = 20, 2 * time.Second
 	namespace := newNamespace(t)

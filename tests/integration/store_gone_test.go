@@ -230,34 +230,6 @@ func TestStoreIsSweptByTheNextOperator(t *testing.T) {
 	keepsSecret(t, third, b.namespace)
 }
 
-// TestStoreOfAnotherIsNotSwept: two clusters that name one namespace of Ray's. The second is
-// refused, says whose it is, and its end takes nothing of the first.
-func TestStoreOfAnotherIsNotSwept(t *testing.T) {
-	t.Parallel()
-	b := newBed(t)
-	watching(t, b.namespace)
-	first := b.cluster(b.namespace, "first", "shared", 0)
-	must(t, shared.Create(t.Context(), first))
-	owner := member{client.ObjectKeyFromObject(first), first.UID, "shared"}
-	b.settle(owner)
-	keys := b.written("shared")
-	second := b.cluster(b.namespace, "second", "shared", 0)
-	must(t, shared.Create(t.Context(), second))
-	s := storied{bed: b, member: member{client.ObjectKeyFromObject(second), second.UID, "shared"}}
-	s.tells(t, "False StoreInUse")
-	if heads := podsOf(t, s.NamespacedName, ""); len(heads) > 0 {
-		t.Errorf("%s has the pod %s", s.member, heads[0].Name)
-	}
-	noted(t, s.member) // it is swept by, and finds out whose the keys are
-	must(t, shared.Delete(t.Context(), second))
-	must(t, shared.UntilGone(t.Context(), s.NamespacedName, limit))
-	gone(t, &corev1.ConfigMap{ObjectMeta: at(noteOf(s.member))})
-	b.marks(owner, 1, 1)
-	if now := b.written("shared"); !slices.Equal(now, keys) {
-		t.Errorf("the keys are %v, they were %v", now, keys)
-	}
-}
-
 // TestStoreThatNoHeadUsedIsSweptToo: a cluster whose head never came, and which marked a
 // namespace of Ray's as its own. Its end leaves the namespace to the next one.
 func TestStoreThatNoHeadUsedIsSweptToo(t *testing.T) {
