@@ -8,10 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
@@ -26,13 +24,6 @@ type Result struct {
 	Outcomes []Outcome `json:"outcomes"`
 }
 
-// Machine says what sort of machine it was, not which.
-type Machine struct {
-	Cores     int    `json:"cores"`
-	MemoryGiB int    `json:"memoryGiB"`
-	Kernel    string `json:"kernel"`
-}
-
 // Outcome is what one scenario showed.
 type Outcome struct {
 	Scenario string `json:"scenario"`
@@ -44,34 +35,16 @@ type Outcome struct {
 	Seconds float64 `json:"seconds"`
 	// Commit is what it was played at, Code what head says of it, Date the day, Machine what it
 	// was played on.
-	Commit  string  `json:"commit"`
-	Code    string  `json:"code"`
-	Date    string  `json:"date"`
-	Machine Machine `json:"machine"`
+	Commit  string       `json:"commit"`
+	Code    string       `json:"code"`
+	Date    string       `json:"date"`
+	Machine live.Machine `json:"machine"`
 	// Table has the lines of the Markdown that tells of the samples, where the scenario has one of tables.
 	Table []string `json:"table,omitempty"`
 	// Latencies are what serveLatency judges.
 	Latencies []live.Latency `json:"latencies,omitempty"`
 	// Samples are as the scenario's test wrote them, or absent. They are kept in the area's state alone.
 	Samples json.RawMessage `json:"-"`
-}
-
-func describeMachine() Machine {
-	var info syscall.Sysinfo_t
-	var name syscall.Utsname
-	machine := Machine{Cores: runtime.NumCPU()}
-	if syscall.Sysinfo(&info) == nil {
-		machine.MemoryGiB = int((info.Totalram*uint64(info.Unit) + 1<<29) >> 30)
-	}
-	if syscall.Uname(&name) == nil {
-		for _, c := range name.Release {
-			if c == 0 || c == '-' {
-				break // what follows is the builder's own
-			}
-			machine.Kernel += string(rune(c))
-		}
-	}
-	return machine
 }
 
 // read reads what an area's scenarios have shown so far.
@@ -176,22 +149,7 @@ func (r Result) verdict(scenarios []scenario, code string) error {
 }
 
 // write writes the JSON file and the page.
-func (r Result) write(dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("make the directory of results: %w", err)
-	}
-	text, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return fmt.Errorf("write %s: %w", r.Area, err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, r.Area+".json"), append(text, '\n'), 0o644); err != nil {
-		return fmt.Errorf("write results: %w", err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, r.Area+".md"), []byte(r.page()), 0o644); err != nil {
-		return fmt.Errorf("write results: %w", err)
-	}
-	return nil
-}
+func (r Result) write(dir string) error { return live.WriteResult(dir, r.Area, r, r.page()) }
 
 // page is the result as Markdown.
 func (r Result) page() string {

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
 // Answer is a decision for a snapshot.
@@ -190,20 +192,4 @@ func (r *Result) page() string {
 }
 
 // write writes the JSON file and the page.
-func (r *Result) write(dir string) error {
-	name := filepath.Join(dir, "autoscale")
-	text, err := json.MarshalIndent(r, "", "  ")
-	if err == nil {
-		err = os.MkdirAll(dir, 0o755)
-	}
-	if err == nil {
-		err = os.WriteFile(name+".json", append(text, '\n'), 0o644)
-	}
-	if err == nil {
-		err = os.WriteFile(name+".md", []byte(r.page()), 0o644)
-	}
-	if err != nil {
-		return fmt.Errorf("write results: %w", err)
-	}
-	return nil
-}
+func (r *Result) write(dir string) error { return live.WriteResult(dir, "autoscale", r, r.page()) }

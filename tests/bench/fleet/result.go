@@ -9,46 +9,21 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
+
+	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
 // Result is what all runs showed on one machine.
 type Result struct {
-	Clusters int      `json:"clusters"`
-	Command  string   `json:"command"`
-	Commit   string   `json:"commit"`
-	Date     string   `json:"date"`
-	Machine  Machine  `json:"machine"`
-	Samples  []Sample `json:"samples"`
-}
-
-// Machine says what sort of machine it was, not which.
-type Machine struct {
-	Cores     int    `json:"cores"`
-	MemoryGiB int    `json:"memoryGiB"`
-	Kernel    string `json:"kernel"`
-}
-
-func describeMachine() (m Machine) {
-	var info syscall.Sysinfo_t
-	var name syscall.Utsname
-	m.Cores = runtime.NumCPU()
-	if syscall.Sysinfo(&info) == nil {
-		m.MemoryGiB = int((info.Totalram*uint64(info.Unit) + 1<<29) >> 30)
-	}
-	if syscall.Uname(&name) == nil {
-		for _, c := range name.Release {
-			if c == 0 || c == '-' {
-				break // what follows is the builder's own
-			}
-			m.Kernel += string(rune(c))
-		}
-	}
-	return m
+	Clusters int          `json:"clusters"`
+	Command  string       `json:"command"`
+	Commit   string       `json:"commit"`
+	Date     string       `json:"date"`
+	Machine  live.Machine `json:"machine"`
+	Samples  []Sample     `json:"samples"`
 }
 
 // rounds measures everything that was asked for. Who begins alternates from round to
@@ -59,7 +34,7 @@ func (b *bench) rounds(ctx context.Context, o options) (Result, error) {
 		return Result{}, err
 	}
 	r := Result{
-		Clusters: o.clusters, Commit: commit, Machine: describeMachine(), Date: time.Now().UTC().Format(time.DateOnly),
+		Clusters: o.clusters, Commit: commit, Machine: live.DescribeMachine(), Date: time.Now().UTC().Format(time.DateOnly),
 		Command: o.command(),
 	}
 	for round := range o.rounds {
@@ -148,19 +123,5 @@ func kept(file, commit string, measure func() (Sample, error)) (Sample, error) {
 
 // write writes the JSON file and the page.
 func (r Result) write(dir string) error {
-	name := filepath.Join(dir, fmt.Sprintf("fleet-%d", r.Clusters))
-	text, err := json.MarshalIndent(r, "", "  ")
-	if err == nil {
-		err = os.MkdirAll(dir, 0o755)
-	}
-	if err == nil {
-		err = os.WriteFile(name+".json", append(text, '\n'), 0o644)
-	}
-	if err == nil {
-		err = os.WriteFile(name+".md", []byte(r.page()), 0o644)
-	}
-	if err != nil {
-		return fmt.Errorf("write results: %w", err)
-	}
-	return nil
+	return live.WriteResult(dir, fmt.Sprintf("fleet-%d", r.Clusters), r, r.page())
 }
