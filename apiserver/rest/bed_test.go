@@ -191,9 +191,8 @@ func meta(namespace, name string) metav1.ObjectMeta {
 }
 
 func cluster(namespace, name string) *v1beta1.ComputeCluster {
-	one := int32(1)
 	c := &v1beta1.ComputeCluster{ObjectMeta: meta(namespace, name)}
-	c.Spec.WorkerGroups = []v1beta1.WorkerGroup{{Name: "cpu", Replicas: &one}}
+	c.Spec.WorkerGroups = []v1beta1.WorkerGroup{{Name: "cpu", Replicas: new(int32(1))}}
 	return c
 }
 

@@ -25,10 +25,9 @@ var now = time.Date(2026, 11, 26, 15, 0, 0, 5, time.UTC)
 
 // cluster returns a cluster with groups of one worker each.
 func cluster(edit func(*v1beta1.ComputeCluster), groups ...string) *v1beta1.ComputeCluster {
-	one := int32(1)
 	c := &v1beta1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "c"}}
 	for _, name := range groups {
-		c.Spec.WorkerGroups = append(c.Spec.WorkerGroups, v1beta1.WorkerGroup{Name: name, Replicas: &one})
+		c.Spec.WorkerGroups = append(c.Spec.WorkerGroups, v1beta1.WorkerGroup{Name: name, Replicas: new(int32(1))})
 	}
 	if edit != nil {
 		edit(c)
@@ -60,8 +59,7 @@ func idle(c *v1beta1.ComputeCluster) {
 }
 
 func owned(c *v1beta1.ComputeCluster) {
-	is := true
-	c.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1beta1.GroupVersion.String(), Kind: "ClusterService", Name: "s", Controller: &is}}
+	c.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1beta1.GroupVersion.String(), Kind: "ClusterService", Name: "s", Controller: new(true)}}
 }
 
 // verbCase is a verb on a state, and the patch that it makes, "" for nothing, or why not.

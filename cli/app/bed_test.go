@@ -169,16 +169,14 @@ func condition(kind string, status metav1.ConditionStatus, finding reason.Findin
 }
 
 func ownedBy(kind, name string) []metav1.OwnerReference {
-	is := true
 	return []metav1.OwnerReference{{APIVersion: v1beta1.GroupVersion.String(), Kind: kind, Name: name,
-		UID: types.UID("uid-" + name), Controller: &is}}
+		UID: types.UID("uid-" + name), Controller: new(true)}}
 }
 
 func cluster(name string, edit func(*v1beta1.ComputeCluster)) *v1beta1.ComputeCluster {
-	one := int32(1)
 	c := &v1beta1.ComputeCluster{ObjectMeta: metaOf(name, nil)}
 	c.Spec.RayVersion = "2.60.0"
-	c.Spec.WorkerGroups = []v1beta1.WorkerGroup{{Name: "cpu", Replicas: &one}}
+	c.Spec.WorkerGroups = []v1beta1.WorkerGroup{{Name: "cpu", Replicas: new(int32(1))}}
 	c.Status.Phase, c.Status.ObservedGeneration = v1beta1.PhaseReady, 1
 	c.Status.Workers = v1beta1.WorkerCounts{Desired: 1, Ready: 1}
 	c.Status.Conditions = []metav1.Condition{condition(v1beta1.ConditionReady, metav1.ConditionTrue, reason.AllReady.Of(1, 1), 5)}

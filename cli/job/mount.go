@@ -29,10 +29,9 @@ const (
 type mounted struct{ files *corev1.ConfigMap }
 
 func newMounted(packed *pack.Package) *mounted {
-	isImmutable := true
 	return &mounted{&corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: volume + "-" + rand.String(10)},
-		BinaryData: map[string][]byte{archiveKey: packed.Archive}, Immutable: &isImmutable,
+		BinaryData: map[string][]byte{archiveKey: packed.Archive}, Immutable: new(true),
 	}}
 }
 

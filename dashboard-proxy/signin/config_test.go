@@ -23,9 +23,8 @@ func TestParseConfig_FillsInDefaults(t *testing.T) {
 }
 
 func TestParseConfig_SaysWhatIsBad(t *testing.T) {
-	prefix := ""
 	known := access.Identity{Mode: access.Impersonate, Issuers: []access.Issuer{{URL: "https://i", Audience: "portal",
-		Prefix: &prefix}}}
+		Prefix: new("")}}}
 	for text, want := range map[string]string{
 		`{oidc: {issuer: "http://i", clientID: portal}}`:                                   "oidc.issuer",
 		`{oidc: {issuer: "https://i?x", clientID: portal}}`:                                "oidc.issuer",

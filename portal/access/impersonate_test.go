@@ -38,9 +38,8 @@ func newImpersonating(t *testing.T, change func(*access.Identity)) *impersonatin
 		}),
 		issuer: accesstest.StartIssuer(t), now: clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0)),
 	}
-	prefix := "sso:"
 	identity := access.Identity{Mode: access.Impersonate, Audience: accesstest.Audience, Issuers: []access.Issuer{{
-		URL: i.issuer.URL, Audience: "portal", UsernameClaim: "email", GroupsClaim: "groups", Prefix: &prefix, CertificateAuthority: i.issuer.Authority(),
+		URL: i.issuer.URL, Audience: "portal", UsernameClaim: "email", GroupsClaim: "groups", Prefix: new("sso:"), CertificateAuthority: i.issuer.Authority(),
 	}}}
 	if change != nil {
 		change(&identity)
@@ -107,8 +106,7 @@ func TestIssuer_TellsWhoItsTokensAreOf(t *testing.T) {
 
 // TestIssuer_GivesNobodyANameOfKubernetes: without a prefix a claim could say anything.
 func TestIssuer_GivesNobodyANameOfKubernetes(t *testing.T) {
-	none := ""
-	i := newImpersonating(t, func(identity *access.Identity) { identity.Issuers[0].Prefix = &none })
+	i := newImpersonating(t, func(identity *access.Identity) { identity.Issuers[0].Prefix = new("") })
 	for _, with := range []map[string]any{
 		{"email": "system:admin"}, {"email": "system:serviceaccount:kube-system:x"}, {"email": "system:"}, {"groups": []string{"ml", "system:masters"}}, {"groups": "system:unauthenticated"},
 	} {

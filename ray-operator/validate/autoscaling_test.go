@@ -15,11 +15,10 @@ import (
 // TestRulesKnowTheAutoscaler: whatever the operator's container takes of the head's pod is
 // refused there with autoscaling, and there and then alone.
 func TestRulesKnowTheAutoscaler(t *testing.T) {
-	most := int32(3)
 	scaled := corpus.Good()
 	scaled.Spec.Autoscaling = &v1beta1.Autoscaling{}
 	for i := range scaled.Spec.WorkerGroups {
-		scaled.Spec.WorkerGroups[i].MaxReplicas = &most
+		scaled.Spec.WorkerGroups[i].MaxReplicas = new(int32(3))
 	}
 	if errs := judge(t, "ComputeCluster", scaled); len(errs) > 0 {
 		t.Fatal(errs)

@@ -19,8 +19,7 @@ func TestOmitFalse_KnowsEverySwitch(t *testing.T) {
 	if left := eachSwitch(reflect.ValueOf(&spec).Elem(), "spec", false); len(left) > 0 {
 		t.Errorf("%v are still there", left)
 	}
-	yes := true
-	spec.WorkerGroups[0].Suspend = &yes
+	spec.WorkerGroups[0].Suspend = new(true)
 	if validate.OmitFalse(&spec); spec.WorkerGroups[0].Suspend == nil {
 		t.Error("a switch that is true was left out")
 	}

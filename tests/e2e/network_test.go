@@ -182,9 +182,8 @@ func bystander(ctx context.Context, namespace string) corev1.Pod {
 func entered(ctx context.Context) corev1.Pod {
 	GinkgoHelper()
 	pod := serverPod(ctx)
-	user := int64(1000)
 	pod.Spec.EphemeralContainers = append(pod.Spec.EphemeralContainers, corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon{
-		Name: v1beta1.ContainerRay, Image: rayImage, Command: []string{"sleep", "infinity"}, SecurityContext: &corev1.SecurityContext{RunAsUser: &user},
+		Name: v1beta1.ContainerRay, Image: rayImage, Command: []string{"sleep", "infinity"}, SecurityContext: &corev1.SecurityContext{RunAsUser: new(int64(1000))},
 	}})
 	_, err := kubernetes.Kubernetes.CoreV1().Pods(pod.Namespace).UpdateEphemeralContainers(ctx, pod.Name, &pod, metav1.UpdateOptions{})
 	Expect(err).NotTo(HaveOccurred())

@@ -23,9 +23,8 @@ import (
 // on one worker only, and goes on there until 60 s before the drain ends, so that the other one
 // has started again by then.
 func whereTheyAre(spec *v1beta1.ClusterServiceSpec) error {
-	seconds := int32(100)
 	spec.UpgradeStrategy.Type, spec.UpgradeStrategy.Surge.StepPercent, spec.UpgradeStrategy.Surge.IntervalSeconds = v1beta1.ServiceUpgradeInPlace, nil, nil
-	spec.ClusterTemplate.Spec.WorkerGroups[0].DrainSeconds = &seconds
+	spec.ClusterTemplate.Spec.WorkerGroups[0].DrainSeconds = new(int32(100))
 	return nil
 }
 

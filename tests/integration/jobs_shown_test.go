@@ -19,9 +19,8 @@ func TestWhatKubectlShowsOfJobs(t *testing.T) {
 	headsIn(t, namespace, willing)
 	startOperator(t, "--watch-namespaces="+namespace)
 	cluster := create(t, namespace, 1, 0)[0]
-	soon := int32(0)
 	failing := jobOn(cluster, "failing", "work 100 1,2")
-	failing.Spec.Retry = &v1beta1.Retry{Limit: 1, BackoffSeconds: &soon}
+	failing.Spec.Retry = &v1beta1.Retry{Limit: 1, BackoffSeconds: new(int32(0))}
 	must(t, shared.Create(t.Context(), jobOn(cluster, "good", "work 1200 0")))
 	must(t, shared.Create(t.Context(), failing))
 

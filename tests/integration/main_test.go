@@ -160,9 +160,8 @@ func (s *suite) writeKubeconfig(ctx context.Context) error {
 
 // tokenOf returns a token of an account, for some audiences, or for the API server.
 func (s *suite) tokenOf(ctx context.Context, namespace, name string, audiences ...string) (string, error) {
-	hours := int64(2 * 60 * 60)
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &hours, Audiences: audiences}}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(2 * 60 * 60)), Audiences: audiences}}
 	if err := s.SubResource("token").Create(ctx, account, request); err != nil {
 		return "", fmt.Errorf("ask for a token of the account %s of %s: %w", name, namespace, err)
 	}

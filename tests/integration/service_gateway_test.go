@@ -50,8 +50,7 @@ func TestAServiceBehindAGateway(t *testing.T) {
 	g.says(t, metav1.ConditionTrue, "GatewayProgrammed")
 
 	meddle(t, g.route(t), func(route *gatewayv1.HTTPRoute) {
-		none := int32(0)
-		route.Spec.Rules[0].BackendRefs[0].Weight = &none
+		route.Spec.Rules[0].BackendRefs[0].Weight = new(int32(0))
 	}, func(route *gatewayv1.HTTPRoute) bool { return *route.Spec.Rules[0].BackendRefs[0].Weight == 100 })
 	must(t, shared.TakeRoute(t.Context(), g.route(t)))
 	g.says(t, metav1.ConditionTrue, "GatewayProgrammed")
@@ -76,13 +75,12 @@ func (g gated) gateway() *v1beta1.ServiceGateway {
 }
 
 func (g gated) service() *v1beta1.ClusterService {
-	replicas := int32(1)
 	return &v1beta1.ClusterService{
 		ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: g.Name},
 		Spec: v1beta1.ClusterServiceSpec{
 			ServeConfig: echo(0), UpgradeStrategy: &v1beta1.ServiceUpgradeStrategy{Gateway: g.gateway()},
 			ClusterTemplate: &v1beta1.ClusterTemplate{Spec: v1beta1.ComputeClusterSpec{
-				RayVersion: "2.60.0", WorkerGroups: []v1beta1.WorkerGroup{{Name: "cpu", Replicas: &replicas}},
+				RayVersion: "2.60.0", WorkerGroups: []v1beta1.WorkerGroup{{Name: "cpu", Replicas: new(int32(1))}},
 			}},
 		},
 	}

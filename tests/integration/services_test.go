@@ -30,13 +30,12 @@ func TestAServiceOnARealAPIServer(t *testing.T) {
 	c := newCommandLine(t)
 	namespace := c.namespace
 	startOperator(t, "--watch-namespaces="+namespace)
-	replicas := int32(1)
 	service := &v1beta1.ClusterService{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "echo"},
 		Spec: v1beta1.ClusterServiceSpec{
 			ServeConfig: echo(0),
 			ClusterTemplate: &v1beta1.ClusterTemplate{Spec: v1beta1.ComputeClusterSpec{
-				RayVersion: "2.60.0", WorkerGroups: []v1beta1.WorkerGroup{{Name: "cpu", Replicas: &replicas}},
+				RayVersion: "2.60.0", WorkerGroups: []v1beta1.WorkerGroup{{Name: "cpu", Replicas: new(int32(1))}},
 			}},
 		},
 	}

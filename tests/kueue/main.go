@@ -89,10 +89,9 @@ func run(ctx context.Context, module string) error {
 	if hooks.LocalServingHost, err = addressTowards(ctx, config.Host); err != nil {
 		return err
 	}
-	existing := true
 	hooks.MaxTime = installWithin
 	env := &envtest.Environment{
-		Config: config, UseExistingCluster: &existing, WebhookInstallOptions: hooks,
+		Config: config, UseExistingCluster: new(true), WebhookInstallOptions: hooks,
 		CRDInstallOptions: envtest.CRDInstallOptions{
 			Scheme: scheme, Paths: []string{filepath.Join(module, "config/components/crd/bases")}, MaxTime: installWithin,
 		},

@@ -240,9 +240,8 @@ func (b *bed) inside() *http.Client {
 // tokenOf returns a token of an account.
 func (b *bed) tokenOf(namespace, name string) string {
 	b.t.Helper()
-	hours := int64(2 * 60 * 60)
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &hours}}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(2 * 60 * 60))}}
 	must(b.t, b.SubResource("token").Create(b.t.Context(), account, request))
 	return request.Status.Token
 }

@@ -103,10 +103,9 @@ func (b *bed) keepVersion(service string, number int64, data string) {
 
 // ownedBy says that an object belongs to another one.
 func ownedBy(kind string, owner client.Object) []metav1.OwnerReference {
-	controls := true
 	return []metav1.OwnerReference{{
 		APIVersion: v1beta1.GroupVersion.String(), Kind: kind, Name: owner.GetName(), UID: owner.GetUID(),
-		Controller: &controls,
+		Controller: new(true),
 	}}
 }
 

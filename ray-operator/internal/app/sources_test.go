@@ -93,10 +93,9 @@ func TestSources_WakeByAnswers(t *testing.T) {
 
 // ownedBy returns objects of kinds that one owner controls.
 func ownedBy(kind, name string, objects ...client.Object) []client.Object {
-	yes := true
 	for _, one := range objects {
 		one.SetNamespace("n")
-		one.SetOwnerReferences([]metav1.OwnerReference{{Kind: kind, Name: name, Controller: &yes}})
+		one.SetOwnerReferences([]metav1.OwnerReference{{Kind: kind, Name: name, Controller: new(true)}})
 	}
 	return objects
 }

@@ -111,9 +111,8 @@ func serviceOn(name string) v1beta1.ClusterService {
 }
 
 func clusterNamed(name string, owners ...metav1.OwnerReference) *v1beta1.ComputeCluster {
-	most := int32(1)
 	one := &v1beta1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, OwnerReferences: owners}}
-	one.Spec.MaxConcurrentJobs = &most
+	one.Spec.MaxConcurrentJobs = new(int32(1))
 	return one
 }
 

@@ -84,7 +84,6 @@ func TestTrimPolicy_KeepsRulesOfOursAlone(t *testing.T) {
 
 // slice is an EndpointSlice as the API server has it, of a Service of a ClusterService.
 func slice() *discoveryv1.EndpointSlice {
-	ready := true
 	return &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "n", Name: "serves-x", Labels: map[string]string{v1beta1.LabelService: "serves", discoveryv1.LabelServiceName: "serves"},
@@ -92,7 +91,7 @@ func slice() *discoveryv1.EndpointSlice {
 		},
 		Ports: []discoveryv1.EndpointPort{{}},
 		Endpoints: []discoveryv1.Endpoint{{
-			Addresses: []string{"10.0.0.1"}, Conditions: discoveryv1.EndpointConditions{Ready: &ready}, NodeName: new("n"),
+			Addresses: []string{"10.0.0.1"}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}, NodeName: new("n"),
 			TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: "p", UID: "p-uid"},
 		}},
 	}

@@ -85,7 +85,6 @@ func service(edit func(*corev1.Service)) func(*cluster.Seen) {
 
 // running is a built pod as it is an hour later; its UID is its name.
 func running(built *corev1.Pod, at naming.Place) cluster.Pod {
-	started := true
 	built.UID, built.CreationTimestamp = types.UID(built.Name), metav1.NewTime(now.Add(-time.Hour))
 	built.Spec.NodeName = "node-1"
 	built.Status = corev1.PodStatus{
@@ -94,7 +93,7 @@ func running(built *corev1.Pod, at naming.Place) cluster.Pod {
 			Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now.Add(-50 * time.Minute)),
 		}},
 		ContainerStatuses: []corev1.ContainerStatus{{
-			Name: "ray", Started: &started, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+			Name: "ray", Started: new(true), State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
 		}},
 	}
 	return cluster.Pod{Pod: built, At: at}
@@ -347,8 +346,7 @@ func TestDecide_BuildsSomeWorkersAPass(t *testing.T) {
 	const asked, most = 1000, 256
 	of := demo()
 	*of.Spec.WorkerGroups[0].Replicas = asked - 3
-	three := int32(3)
-	of.Spec.WorkerGroups = append(of.Spec.WorkerGroups, v1beta1.WorkerGroup{Name: "gpu", Replicas: &three})
+	of.Spec.WorkerGroups = append(of.Spec.WorkerGroups, v1beta1.WorkerGroup{Name: "gpu", Replicas: new(int32(3))})
 	seen := given(1)
 	for passes := 0; len(seen.Pods) < 1+asked; passes++ {
 		plan := decide(of, seen)

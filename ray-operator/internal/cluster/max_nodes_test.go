@@ -72,8 +72,7 @@ func twoHosts(of *v1beta1.ComputeCluster, _ *cluster.Seen) {
 }
 
 func newGroup(of *v1beta1.ComputeCluster, seen *cluster.Seen) {
-	four := int32(4)
-	of.Spec.WorkerGroups[1].Replicas = &four
+	of.Spec.WorkerGroups[1].Replicas = new(int32(4))
 	delete(seen.Record.Scaled, "gpu")
 }
 

@@ -105,8 +105,7 @@ func invalidSpec(w *testkit.World) {
 	before := testkit.UIDs(w.Pods("demo"))
 	w.Edit("demo", func(c *v1beta1.ComputeCluster) {
 		c.Spec.WorkerGroups[0].RayStartParams = map[string]string{"UPPER": "1"}
-		three := int32(3)
-		c.Spec.WorkerGroups[0].Replicas = &three
+		c.Spec.WorkerGroups[0].Replicas = new(int32(3))
 	})
 	w.Settle()
 	w.Expect("demo", "Ready=False InvalidSpec", "Stalled=True InvalidSpec", "Reconciling=False")

@@ -74,8 +74,7 @@ func TestGang(t *testing.T) {
 		}},
 		testkit.Scenario{Name: "autoscaled-gang-has-its-minimum", Run: func(w *testkit.World) {
 			w.Gangs.Kind = volcano
-			least := int32(1)
-			w.Create(together(v1beta1.SchedulerVolcano, elastic(func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups[0].MinReplicas = &least })))
+			w.Create(together(v1beta1.SchedulerVolcano, elastic(func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups[0].MinReplicas = new(int32(1)) })))
 			w.Settle()
 			scaledTo(w, 5)
 			sizes(w, "demo", map[string]int{"cpu": 5})

@@ -106,14 +106,13 @@ func TestRedisMeetsItsService(t *testing.T) {
 
 // TestPlacementOfRedis: podDefaults say where it runs and how it gets there, and nothing else.
 func TestPlacementOfRedis(t *testing.T) {
-	seconds := int64(5)
 	cluster := managed()
 	cluster.Spec.PodDefaults = &v1beta1.PodDefaults{
 		ServiceAccountName: "powerful", Labels: map[string]string{"queue": "a"}, Annotations: map[string]string{"inject": "yes"},
 		Env:              []corev1.EnvVar{{Name: "MINE", Value: "x"}},
 		EnvFrom:          []corev1.EnvFromSource{{Prefix: "x"}},
 		ImagePullSecrets: []corev1.LocalObjectReference{{Name: "registry"}}, NodeSelector: map[string]string{"pool": "small"}, PriorityClassName: "high",
-		Tolerations: []corev1.Toleration{{Key: "mine"}, {Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &seconds}},
+		Tolerations: []corev1.Toleration{{Key: "mine"}, {Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(5))}},
 	}
 	before := cluster.DeepCopy()
 	set := desired.StoreSet(cluster)

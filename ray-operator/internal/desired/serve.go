@@ -41,8 +41,7 @@ func ServeService(service *v1beta1.ClusterService, ports Ports) *corev1.Service 
 	made.Spec.Ports = append(made.Spec.Ports, servePort(wanted, PortHTTP, serveconfig.DefaultHTTPPort, ports.HTTP))
 	if ports.GRPC != 0 {
 		port := servePort(wanted, PortGRPC, serveconfig.DefaultGRPCPort, ports.GRPC)
-		protocol := "kubernetes.io/h2c"
-		port.AppProtocol = &protocol
+		port.AppProtocol = new("kubernetes.io/h2c")
 		made.Spec.Ports = append(made.Spec.Ports, port)
 	}
 	for _, port := range additionalPorts(&wanted) {

@@ -33,10 +33,9 @@ func TestServeService(t *testing.T) {
 		Labels: map[string]string{"team": "a", v1beta1.LabelService: "mine"}, Annotations: map[string]string{"b": "c"},
 	}
 	made := desired.ServeService(service, desired.Ports{HTTP: 8001, GRPC: 9001})
-	h2c := "kubernetes.io/h2c"
 	want := []corev1.ServicePort{
 		{Name: "http", Port: 80, TargetPort: intstr.FromInt32(8001), Protocol: corev1.ProtocolTCP},
-		{Name: "grpc", Port: 9000, TargetPort: intstr.FromInt32(9001), Protocol: corev1.ProtocolTCP, AppProtocol: &h2c},
+		{Name: "grpc", Port: 9000, TargetPort: intstr.FromInt32(9001), Protocol: corev1.ProtocolTCP, AppProtocol: new("kubernetes.io/h2c")},
 		{Name: "sidecar", Port: 81, TargetPort: intstr.FromInt32(9100), Protocol: corev1.ProtocolTCP},
 		{Name: "more", Port: 82, TargetPort: intstr.FromInt32(82), Protocol: corev1.ProtocolTCP},
 	}

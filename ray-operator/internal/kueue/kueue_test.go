@@ -19,11 +19,10 @@ var at = metav1.NewTime(time.Unix(1000, 0))
 
 // queued is a cluster with a head and two workers that is in a queue.
 func queued() *v1beta1.ComputeCluster {
-	two := int32(2)
 	return &v1beta1.ComputeCluster{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "demo", UID: "u", Labels: map[string]string{LabelQueue: "team"}},
 		Spec: v1beta1.ComputeClusterSpec{RayVersion: "2.60.0", WorkerGroups: []v1beta1.WorkerGroup{
-			{Name: "gpu", Replicas: &two, NodeSpec: v1beta1.NodeSpec{
+			{Name: "gpu", Replicas: new(int32(2)), NodeSpec: v1beta1.NodeSpec{
 				Size: corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("8Gi"), "nvidia.com/gpu": resource.MustParse("1")},
 			}},
 		}},

@@ -47,10 +47,9 @@ func TestOfCluster_RidesWithOurJobs(t *testing.T) {
 }
 
 func TestDo_GivesNoQuotaBackThatAPodUses(t *testing.T) {
-	is := true
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "n", Name: "demo-head", Labels: map[string]string{v1beta1.LabelCluster: "demo"},
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: "heliostat.dev/v1beta1", Kind: "ComputeCluster", Name: "demo", UID: "u", Controller: &is}},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "heliostat.dev/v1beta1", Kind: "ComputeCluster", Name: "demo", UID: "u", Controller: new(true)}},
 	}}
 	foreign := pod.DeepCopy()
 	foreign.OwnerReferences = nil

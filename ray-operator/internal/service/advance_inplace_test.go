@@ -250,8 +250,7 @@ func TestRestoredInPlace(t *testing.T) {
 // TestHeadHelpsOut: while workers are replaced one after another the head takes requests too,
 // unless the user says that it never does.
 func TestHeadHelpsOut(t *testing.T) {
-	never := false
-	for _, given := range []*v1beta1.ServeService{nil, {HeadEndpoints: &never}} {
+	for _, given := range []*v1beta1.ServeService{nil, {HeadEndpoints: new(false)}} {
 		s := inPlace(t, workerImage)
 		s.service.Spec.Service = given
 		s.goesOn(t, s.decide())

@@ -206,8 +206,7 @@ func drainLonger(spec *v1beta1.ComputeClusterSpec, all bool) {
 		}
 		template, ray := unfoldTemplate(&spec.WorkerGroups[i].NodeSpec)
 		if template.Spec.TerminationGracePeriodSeconds == nil {
-			grace := int64(proxyGrace)
-			template.Spec.TerminationGracePeriodSeconds = &grace
+			template.Spec.TerminationGracePeriodSeconds = new(int64(proxyGrace))
 		}
 		if !slices.ContainsFunc(ray.Env, func(v corev1.EnvVar) bool { return v.Name == variable }) {
 			ray.Env = append(ray.Env, corev1.EnvVar{Name: variable, Value: proxyDrain})

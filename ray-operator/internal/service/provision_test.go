@@ -130,10 +130,9 @@ func TestWant_ListensWhereTheHeadIs(t *testing.T) {
 
 // TestDrainLonger: workers behind HAProxy get its time, unless the user says how long.
 func TestDrainLonger(t *testing.T) {
-	mine := int64(7)
 	spec := v1beta1.ComputeClusterSpec{WorkerGroups: []v1beta1.WorkerGroup{{Name: "a"}, {Name: "b"}}}
 	spec.WorkerGroups[1].Template = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-		TerminationGracePeriodSeconds: &mine,
+		TerminationGracePeriodSeconds: new(int64(7)),
 		Containers:                    []corev1.Container{{Name: "other"}, {Name: "ray", Env: []corev1.EnvVar{{Name: "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S", Value: "5"}}}},
 	}}
 	drainLonger(&spec, true)

@@ -208,8 +208,7 @@ func TestGatewayThatWasWell(t *testing.T) {
 	testkit.Play(t,
 		testkit.Scenario{Name: "stops", Run: func(w *testkit.World) {
 			gated(w, 0, func(s *v1beta1.ClusterService) {
-				deadline := int32(60)
-				s.Spec.UpgradeStrategy.HealthyDeadlineSeconds = &deadline
+				s.Spec.UpgradeStrategy.HealthyDeadlineSeconds = new(int32(60))
 			})
 			w.EditService("text", image("ray:new"))
 			w.During(30 * time.Second)
@@ -241,8 +240,7 @@ func TestGatewayThatWasWell(t *testing.T) {
 			gated(w, 0)
 			w.Gateway.Demand("")
 			route := w.Route("text").DeepCopy()
-			none := int32(0)
-			route.Spec.Rules[0].BackendRefs[0].Weight = &none
+			route.Spec.Rules[0].BackendRefs[0].Weight = new(int32(0))
 			w.Must(w.Client.Update(w.Ctx, route))
 			w.After(time.Minute)
 			programmed(w)

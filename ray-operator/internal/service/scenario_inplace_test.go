@@ -170,8 +170,7 @@ func TestInPlaceBadVersion(t *testing.T) {
 		testkit.Scenario{Name: "pods-that-never-start", Run: func(w *testkit.World) {
 			w.Kubelet.Idle = of("ray:none")
 			inPlace(w, func(s *v1beta1.ClusterService) {
-				deadline := int32(60)
-				s.Spec.UpgradeStrategy.HealthyDeadlineSeconds = &deadline
+				s.Spec.UpgradeStrategy.HealthyDeadlineSeconds = new(int32(60))
 			})
 			under(w)
 			w.EditService("text", workers("ray:none"))

@@ -287,8 +287,7 @@ func podOf(note Note, owner types.UID, node string) *corev1.Pod {
 		Spec:       corev1.PodSpec{NodeName: node}, Status: corev1.PodStatus{Phase: corev1.PodRunning},
 	}
 	if owner != "" {
-		yes := true
-		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "heliostat.dev/v1beta1", Kind: "ComputeCluster", Name: note.Cluster.Name, UID: owner, Controller: &yes}}
+		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "heliostat.dev/v1beta1", Kind: "ComputeCluster", Name: note.Cluster.Name, UID: owner, Controller: new(true)}}
 	}
 	return pod
 }

@@ -127,9 +127,8 @@ func TestHistoryOfRunsBites(t *testing.T) {
 // TestHistoryOfPlacesBites: no more jobs than may hold a place, and no cluster of a job's own
 // beside another.
 func TestHistoryOfPlacesBites(t *testing.T) {
-	most := int32(1)
 	of := testkit.Cluster("demo")
-	of.Spec.MaxConcurrentJobs = &most
+	of.Spec.MaxConcurrentJobs = new(int32(1))
 	history := testkit.NewHistory()
 	history.Observe(testkit.Event{Type: watch.Added, Object: of})
 	for i, name := range []types.UID{"a", "b"} {

@@ -101,12 +101,11 @@ func (k *Kubelet) start(ctx context.Context, pod *corev1.Pod) error {
 	if err := k.Client.Get(ctx, client.ObjectKeyFromObject(pod), &bound); err != nil {
 		return err
 	}
-	started := true
 	bound.Status = corev1.PodStatus{
 		Phase: corev1.PodRunning, PodIP: "10.0.0.1",
 		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(k.Clock.Now())}},
 		ContainerStatuses: []corev1.ContainerStatus{{
-			Name: "ray", Started: &started, Ready: true, Resources: resourcesOf(&bound),
+			Name: "ray", Started: new(true), Ready: true, Resources: resourcesOf(&bound),
 			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(k.Clock.Now())}},
 		}},
 	}
@@ -186,8 +185,7 @@ func (k *Kubelet) Unready(ctx context.Context, pod *corev1.Pod) error {
 func (k *Kubelet) Die(ctx context.Context, pod *corev1.Pod, again bool) error {
 	died := pod.DeepCopy()
 	for i := range died.Status.ContainerStatuses {
-		started := false
-		died.Status.ContainerStatuses[i].Ready, died.Status.ContainerStatuses[i].Started = false, &started
+		died.Status.ContainerStatuses[i].Ready, died.Status.ContainerStatuses[i].Started = false, new(false)
 		if !again {
 			died.Status.ContainerStatuses[i].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
 		}
@@ -206,8 +204,7 @@ func (k *Kubelet) Ready(ctx context.Context, pod *corev1.Pod) error {
 		ready.Status.Conditions[i].LastTransitionTime = metav1.NewTime(k.Clock.Now())
 	}
 	for i := range ready.Status.ContainerStatuses {
-		started := true
-		ready.Status.ContainerStatuses[i].Ready, ready.Status.ContainerStatuses[i].Started = true, &started
+		ready.Status.ContainerStatuses[i].Ready, ready.Status.ContainerStatuses[i].Started = true, new(true)
 	}
 	if err := k.Client.Status().Update(ctx, ready); err != nil {
 		return fmt.Errorf("kubelet: make pod %s ready: %w", pod.Name, err)

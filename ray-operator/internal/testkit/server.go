@@ -152,8 +152,7 @@ func fill(made client.Object) {
 	case *corev1.Pod:
 		made.Status = corev1.PodStatus{Phase: corev1.PodPending}
 		if made.Spec.TerminationGracePeriodSeconds == nil {
-			grace := int64(30)
-			made.Spec.TerminationGracePeriodSeconds = &grace
+			made.Spec.TerminationGracePeriodSeconds = new(int64(30))
 		}
 	}
 }

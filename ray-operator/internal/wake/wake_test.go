@@ -61,10 +61,9 @@ func TestMatters_OfOtherKinds(t *testing.T) {
 }
 
 func TestControllers_FindsFormerAndPresent(t *testing.T) {
-	yes := true
 	owned := func(kind, name string) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "p", OwnerReferences: []metav1.OwnerReference{
-			{Kind: kind, Name: name, Controller: &yes},
+			{Kind: kind, Name: name, Controller: new(true)},
 		}}}
 	}
 	find := wake.Controllers("ComputeCluster")

@@ -134,8 +134,7 @@ func (w *World) TokenOf(ctx context.Context, namespace, name string) (string, er
 	if err := w.Ensure(ctx, account); err != nil {
 		return "", err
 	}
-	hours := int64(2 * 60 * 60)
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &hours}}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(2 * 60 * 60))}}
 	if err := w.SubResource("token").Create(ctx, account, request); err != nil {
 		return "", fmt.Errorf("ask for a token of %s: %w", name, err)
 	}

@@ -121,9 +121,8 @@ func (cp *controlPlane) install(ctx context.Context, c chart) (kubeconfig string
 
 // authorize gives a kubeconfig with a token of the contender's account.
 func (cp *controlPlane) authorize(ctx context.Context) (kubeconfig string, err error) {
-	hours := int64(12 * 60 * 60)
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: live.ReleaseNamespace, Name: live.ReleaseName}}
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &hours}}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(12 * 60 * 60))}}
 	if err := cp.SubResource("token").Create(ctx, account, request); err != nil {
 		return "", fmt.Errorf("ask for a token of the operator's account: %w", err)
 	}

@@ -72,12 +72,11 @@ func (cp *controlPlane) prepare(ctx context.Context, names []string) error {
 }
 
 func newCluster(name types.NamespacedName) *v1beta1.ComputeCluster {
-	workers := int32(workersInCluster)
 	return &v1beta1.ComputeCluster{
 		ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name},
 		Spec: v1beta1.ComputeClusterSpec{
 			RayVersion:   "2.60.0",
-			WorkerGroups: []v1beta1.WorkerGroup{{Name: "cpu", Replicas: &workers}},
+			WorkerGroups: []v1beta1.WorkerGroup{{Name: "cpu", Replicas: new(int32(workersInCluster))}},
 		},
 	}
 }

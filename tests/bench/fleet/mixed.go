@@ -25,7 +25,6 @@ func share(n int) int { return n * 2 / 5 }
 // own each, whose names begin with ServiceName.
 func (f *fleet) mixed() []client.Object {
 	var all []client.Object
-	workers := int32(1)
 	for i, name := range f.names {
 		all = append(all, &v1beta1.ClusterJob{
 			ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: fmt.Sprintf("job-%d", i)},
@@ -39,7 +38,7 @@ func (f *fleet) mixed() []client.Object {
 				ServeConfig: runtime.RawExtension{Raw: []byte(`{"applications":[{"name":"echo","route_prefix":"/","import_path":"echo:app",` +
 					`"deployments":[{"name":"Echo","num_replicas":1}]}]}`)},
 				ClusterTemplate: &v1beta1.ClusterTemplate{Spec: v1beta1.ComputeClusterSpec{
-					RayVersion: "2.60.0", WorkerGroups: []v1beta1.WorkerGroup{{Name: "cpu", Replicas: &workers}},
+					RayVersion: "2.60.0", WorkerGroups: []v1beta1.WorkerGroup{{Name: "cpu", Replicas: new(int32(1))}},
 				}},
 			},
 		})

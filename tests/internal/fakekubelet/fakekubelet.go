@@ -208,10 +208,9 @@ func (k *kubelet) patch(ctx context.Context, pod *corev1.Pod, status corev1.PodS
 
 func running(containers []corev1.Container, since metav1.Time) []corev1.ContainerStatus {
 	var all []corev1.ContainerStatus
-	started := true
 	for _, container := range containers {
 		all = append(all, corev1.ContainerStatus{
-			Name: container.Name, Image: container.Image, Ready: true, Started: &started,
+			Name: container.Name, Image: container.Image, Ready: true, Started: new(true),
 			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: since}},
 		})
 	}

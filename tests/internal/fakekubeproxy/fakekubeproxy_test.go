@@ -98,10 +98,9 @@ func (b *bed) server(name string) string {
 // slice says which of the addresses 10.0.0.1 to 10.0.0.n are ready.
 func (b *bed) slice(ready ...bool) {
 	b.t.Helper()
-	port := int32(8000)
 	slice := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "echo-1", Labels: map[string]string{discoveryv1.LabelServiceName: "echo"}},
-		Ports:      []discoveryv1.EndpointPort{{Port: &port}},
+		Ports:      []discoveryv1.EndpointPort{{Port: new(int32(8000))}},
 	}
 	for i := range ready {
 		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{

@@ -100,13 +100,12 @@ func TestTheAutoscalerComesFirst(t *testing.T) {
 // TestTheAutoscalerIsApart: what the user says of pods is said of Ray's container, and the
 // autoscaler is restricted whatever the pod may do.
 func TestTheAutoscalerIsApart(t *testing.T) {
-	root := int64(0)
 	cluster := autoscaled(func(c *v1beta1.ComputeCluster) {
 		c.Spec.PodDefaults = defaulted().Spec.PodDefaults
 		c.Spec.ImagePullPolicy = corev1.PullNever
 		c.Spec.Head.Template = testkit.Template()
 		c.Spec.Head.Template.Spec.SecurityContext = &corev1.PodSecurityContext{
-			RunAsUser: &root, RunAsNonRoot: new(false), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeUnconfined},
+			RunAsUser: new(int64(0)), RunAsNonRoot: new(false), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeUnconfined},
 		}
 	})
 	_, container := scaledHead(t, cluster)

@@ -48,8 +48,7 @@ func templated() v1beta1.WorkerGroup {
 	)
 	group.Template.Labels = map[string]string{"team": "a"}
 	group.Template.Annotations = map[string]string{"example.com/owner": "ana"}
-	grace := int64(120)
-	group.Template.Spec.TerminationGracePeriodSeconds = &grace
+	group.Template.Spec.TerminationGracePeriodSeconds = new(int64(120))
 	group.Template.Spec.ServiceAccountName = "reader"
 	group.Template.Spec.NodeSelector = map[string]string{"pool": "big"}
 	group.Template.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}

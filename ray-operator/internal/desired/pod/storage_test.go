@@ -72,9 +72,8 @@ func checkToken(t *testing.T, built *corev1.Pod, path, secret string) {
 		t.Fatalf("%s has no token", built.Name)
 	}
 	source, at := built.Spec.Volumes[volume].Secret, ray(t, built).VolumeMounts[mount]
-	readable := int32(0o444)
 	want := &corev1.SecretVolumeSource{
-		SecretName: secret, DefaultMode: &readable, Items: []corev1.KeyToPath{{Key: "auth_token", Path: "auth_token"}},
+		SecretName: secret, DefaultMode: new(int32(0o444)), Items: []corev1.KeyToPath{{Key: "auth_token", Path: "auth_token"}},
 	}
 	if !reflect.DeepEqual(source, want) {
 		t.Errorf("%s: %+v", built.Name, source)

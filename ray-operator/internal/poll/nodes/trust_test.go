@@ -29,9 +29,8 @@ func (o oneSecret) Get(_ context.Context, name client.ObjectKey, into client.Obj
 }
 
 func ownedBy(uid types.UID) metav1.ObjectMeta {
-	isController := true
 	return metav1.ObjectMeta{Namespace: "team", OwnerReferences: []metav1.OwnerReference{
-		{APIVersion: v1beta1.GroupVersion.String(), Kind: "ComputeCluster", Name: "demo", UID: uid, Controller: &isController},
+		{APIVersion: v1beta1.GroupVersion.String(), Kind: "ComputeCluster", Name: "demo", UID: uid, Controller: new(true)},
 	}}
 }
 
