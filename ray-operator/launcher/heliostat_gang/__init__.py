@@ -1,0 +1,1 @@
+"""Runs the processes of a gang in places of a Ray placement group."""
