@@ -122,10 +122,12 @@ gotest() {
 # NEEDS_MACHINE matches packages whose tests need root or Redis servers, but no Kubernetes.
 NEEDS_MACHINE='/(ray-operator/internal/controlstore|tests/redistest|tests/internal/(packets|podnet)|localkube/internal/netpol)$'
 
-# test_python: tests the module python with the standard library alone.
+# test_python: tests the module python and the launcher of gangs with the standard library alone.
 test_python() {
   command -v python3 >/dev/null || { echo "python3 is missing: install it"; return 1; }
-  python3 -B -m unittest discover -s python/tests
+  local bad=0
+  for tests in python/tests ray-operator/launcher/tests; do python3 -B -m unittest discover -s "$tests" || bad=1; done
+  return $bad
 }
 
 # test_packages STEP GREP...: runs those packages of the large modules that need no Kubernetes and that grep selects.
