@@ -64,6 +64,7 @@ MEANINGS = {
     "PRTE_MCA_plm_ssh_agent": "as OMPI_MCA_plm_rsh_agent, for Open MPI 5",
     "PRTE_MCA_plm_ssh_no_tree_spawn": "as OMPI_MCA_plm_rsh_no_tree_spawn, for Open MPI 5",
     "PRTE_MCA_prte_default_hostfile": "as OMPI_MCA_orte_default_hostfile, for Open MPI 5",
+    "OMPI_MCA_oob_tcp_disable_ipv6_family": "0, where hosts have IPv6 addresses",
     "OMPI_ALLOW_RUN_AS_ROOT": "1: mpirun of Open MPI 4 runs in images whose user is root",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "as OMPI_ALLOW_RUN_AS_ROOT",
     "PRTE_ALLOW_RUN_AS_ROOT": "as OMPI_ALLOW_RUN_AS_ROOT, for Open MPI 5",
@@ -73,7 +74,9 @@ MEANINGS = {
     "HYDRA_HOST_FILE": "file with a line for each host, as `10.0.0.7:2`",
     "I_MPI_HYDRA_BOOTSTRAP": "as HYDRA_LAUNCHER, for Intel MPI",
     "I_MPI_HYDRA_BOOTSTRAP_EXEC": "as OMPI_MCA_plm_rsh_agent, for Intel MPI",
+    "HYDRA_ENV": "none, where hosts have different GPUs: ranks find the environment of their place, not that of mpirun",
     "I_MPI_HYDRA_HOST_FILE": "as HYDRA_HOST_FILE, for Intel MPI",
+    "I_MPI_HYDRA_BRANCH_COUNT": "1024: each daemon is started from where the command runs",
 }
 
 INTRODUCTION = """# Variables of gangs
@@ -135,7 +138,7 @@ def _sample(framework: str, start: str) -> Tuple[contracts.Description, List[con
     role = {"name": "worker", "processes": 1, "start": start, "resources": {}, "success": "All"}
     role.update(command=["true"], entrypoint="", env=[])
     description = {"uid": "", "attempt": 1, "framework": framework, "env": [], "roles": [role]}
-    places = [contracts.Place("worker", at, f"10.0.0.{at}", True, "eth0", ("0",)) for at in range(2)]
+    places = [contracts.Place("worker", at, f"fd00::{at}", True, "eth0", (str(at),)) for at in range(2)]
     return description, places, {key: 1 for key, _ in contracts.needed_ports(description, places)}, 1
 
 

@@ -154,6 +154,8 @@ def mpi_defaults(files: MPIFiles, interface: str) -> Dict[str, str]:
         "I_MPI_HYDRA_BOOTSTRAP": "ssh",
         "I_MPI_HYDRA_BOOTSTRAP_EXEC": files.agent,
         "I_MPI_HYDRA_HOST_FILE": files.counts,
+        # Hosts would start daemons of others, by an agent program that they do not have.
+        "I_MPI_HYDRA_BRANCH_COUNT": "1024",
     }
     # Many images run as root, which mpirun refuses by itself.
     found.update({f"{mpi}_ALLOW_RUN_AS_ROOT{part}": "1" for mpi in ("OMPI", "PRTE") for part in ("", "_CONFIRM")})
@@ -174,8 +176,8 @@ def judge_success(members: Sequence[Process], exited: Mapping[str, int]) -> Set[
 def inherited(environ: Mapping[str, str], initial: Mapping[str, str], launcher: str) -> Dict[str, str]:
     """Return what a program inherits of the environment of its actor: what the image and the user set there.
 
-    initial is what the actor's process was started with: Ray sets some variables for itself only afterwards. launcher is
-    the directory of PYTHONPATH that the launcher was imported from.
+    initial is what the actor's process was started with: Ray sets some variables for itself only afterwards. launcher
+    is the directory of PYTHONPATH that the launcher was imported from.
     """
     found = {
         name: value
@@ -193,8 +195,8 @@ def environment(found: Mapping[str, str], start: Start) -> Dict[str, str]:
     return {**start.defaults, **found, **start.env}
 
 
-# What Ray sets in a worker process (how it writes the process title), and later in an actor: all CPUs of the actor, which
-# its processes have to share, and Ray's debugger.
+# What Ray sets in a worker process (how it writes the process title), and later in an actor: all CPUs of the actor,
+# which its processes have to share, and Ray's debugger.
 _OF_WORKERS = frozenset(("SPT_NOENV",))
 _OF_ACTORS = frozenset(("OMP_NUM_THREADS", "PYTHONBREAKPOINT"))
 
@@ -239,6 +241,7 @@ class _Gang:
             members = self.members[process.role]
             for _ in range(process.local_size if self.is_mpi else 1):
                 members.append(_Member(f"{process.role}/{len(members)}", process.place))
+        self.slots = mpi_slots(description, places) if self.is_mpi else {}
         self.same: Dict[str, str] = {}  # texts with references that have the same value for all processes
         self.clusters: Dict[str, str] = {}  # of TF_CONFIG, by role
 
@@ -281,6 +284,8 @@ class _Gang:
         ranked = self.first if self.is_mpi else process
         cpu = self.roles[ranked.role]["resources"].get("CPU", 0)
         found = {"OMP_NUM_THREADS": str(_threads(cpu / ranked.local_size)), "PYTHONUNBUFFERED": "1"}
+        if self.is_mpi and not process.is_daemon:
+            found.update(self.mpi_command())
         if place.is_loopback:
             found.update(dict.fromkeys(("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "HYDRA_IFACE"), place.interface))
         return found
@@ -351,10 +356,26 @@ class _Gang:
         return env
 
     def mpi(self, process: Process) -> Dict[str, str]:
-        """Return the devices of all places of a host, as MPI starts one daemon a host for the ranks of all of them."""
+        """Return the devices of all places of a host, as MPI starts one daemon a host for the ranks of all of them.
+
+        mpirun finds those of the first rank where its own host has no ranks: Hydra hands on what it finds.
+        """
         host = self.host(process)
-        gpus = [gpu for place in self.places if place.host == host for gpu in place.gpus]
-        return {"CUDA_VISIBLE_DEVICES": ",".join(gpus)} if gpus else {}
+        gpus = self.devices(host if host in self.slots else self.host(self.first))
+        return {"CUDA_VISIBLE_DEVICES": gpus} if gpus else {}
+
+    def mpi_command(self) -> Dict[str, str]:
+        """Return defaults of the command that follow from the hosts of the ranks."""
+        found = {}
+        if len({self.devices(host) for host in self.slots}) > 1:  # ranks find those of their host, and not of mpirun's
+            found["HYDRA_ENV"] = "none"
+        if any(":" in host for host in self.slots):
+            found["OMPI_MCA_oob_tcp_disable_ipv6_family"] = "0"
+        return found
+
+    def devices(self, host: str) -> str:
+        """Return the GPUs of all places of a host."""
+        return ",".join(gpu for place in self.places if place.host == host for gpu in place.gpus)
 
     def host(self, member: Any) -> str:
         """Return the address of a process."""

@@ -240,6 +240,15 @@ class Variables(unittest.TestCase):
         self.assertEqual(found["worker/0"].env["CUDA_VISIBLE_DEVICES"], "1,3")
         self.assertEqual(found["launcher/0"].env["MASTER_ADDR"], "10.0.0.2")
 
+    def test_mpirun_does_not_hide_devices_of_ranks(self):
+        gang = describe("MPI", role("launcher", 1), role("worker", 2))
+        places = [one._replace(gpus=("0",) if one.role == "worker" else ()) for one in places_of(gang)]
+        command = start(gang, places)["launcher/0"]
+        self.assertEqual(command.env["CUDA_VISIBLE_DEVICES"], "0")
+        self.assertNotIn("HYDRA_ENV", command.defaults)
+        places[2] = places[2]._replace(gpus=("1",))
+        self.assertEqual(start(gang, places)["launcher/0"].defaults["HYDRA_ENV"], "none")
+
     def test_variables_of_the_user_win_over_defaults_alone(self):
         job = [{"name": "OMP_NUM_THREADS", "value": "9"}, {"name": "A", "value": "job"}, {"name": "RANK", "value": "x"}]
         gang = describe("PyTorch", role("worker", 1, env=[{"name": "A", "value": "role"}]), env=job)
