@@ -6,6 +6,7 @@ Out: for each process its name, arguments, environment, ranks, and whether succe
 Everything here follows from arguments: nothing reads a file, a clock or the environment.
 """
 
+import functools
 import json
 import math
 import re
@@ -242,6 +243,7 @@ class _Gang:
             for _ in range(process.local_size if self.is_mpi else 1):
                 members.append(_Member(f"{process.role}/{len(members)}", process.place))
         self.slots = mpi_slots(description, places) if self.is_mpi else {}
+        self.values: Dict[str, str] = {}  # of references, by name
         self.same: Dict[str, str] = {}  # texts with references that have the same value for all processes
         self.clusters: Dict[str, str] = {}  # of TF_CONFIG, by role
 
@@ -350,10 +352,14 @@ class _Gang:
             "DMLC_NUM_WORKER": str(self.world),
         }
         if self.world > 1:
-            others = self.processes[1:]
-            env["WORKER_ADDRS"] = ",".join(map(self.host, others))
-            env["WORKER_PORT"] = str(self.ports[others[0].name])
+            env["WORKER_ADDRS"] = self.other_hosts
+            env["WORKER_PORT"] = str(self.ports[self.processes[1].name])
         return env
+
+    @functools.cached_property
+    def other_hosts(self) -> str:
+        """Return the addresses of all processes but the first."""
+        return ",".join(map(self.host, self.processes[1:]))
 
     def mpi(self, process: Process) -> Dict[str, str]:
         """Return the devices of all places of a host, as MPI starts one daemon a host for the ranks of all of them.
@@ -401,7 +407,11 @@ class _Gang:
             if name in ("role", "index"):
                 is_own = True
                 return process.role if name == "role" else str(process.index)
-            return self.value(name) if _FIELD.fullmatch(name) else match.group(0)
+            if not _FIELD.fullmatch(name):
+                return match.group(0)
+            if name not in self.values:
+                self.values[name] = self.value(name)
+            return self.values[name]
 
         expanded = _REFERENCE.sub(replace, text)
         if not is_own:

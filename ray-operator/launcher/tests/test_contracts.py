@@ -349,10 +349,11 @@ class Large(unittest.TestCase):
     """The largest gang that is accepted."""
 
     def test_addresses_of_many_are_made_once(self):
-        command = ["$(worker.addresses)"]
-        gang = describe("Generic", role("worker", 1024, 4, command=command))
+        gang = describe("Generic", role("worker", 1024, 4, command=["$(worker.addresses)"]))
         found = start(gang)
         self.assertIs(found["worker/0"].argv[0], found["worker/4095"].argv[0])
+        found = start(describe("XGBoost", role("worker", 1024, 4)))
+        self.assertIs(found["worker/0"].env["WORKER_ADDRS"], found["worker/4095"].env["WORKER_ADDRS"])
 
 
 if __name__ == "__main__":
