@@ -19,6 +19,7 @@ from typing import Any, Callable, Dict, Mapping, Sequence, Tuple
 from . import contracts
 
 MAX_REQUEST = 1 << 20
+REFUSED = 255  # the exit code of ssh where it fails itself
 LAUNCH_AGENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "launch_agent.py")
 
 
