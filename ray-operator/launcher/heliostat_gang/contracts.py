@@ -330,7 +330,7 @@ class _Gang:
         return {"TF_CONFIG": f'{{"cluster":{self.clusters[shown]},"task":{task},"environment":"cloud"}}'}
 
     def jax(self, process: Process) -> Dict[str, str]:
-        """Return the names of JAXJob, and those that Kubeflow's Trainer gives, which JAX itself reads."""
+        """Return the names of JAXJob, and those of Kubeflow's Trainer."""
         host, port = self.host(self.first), self.ports[MASTER]
         return {
             "COORDINATOR_ADDRESS": host,
