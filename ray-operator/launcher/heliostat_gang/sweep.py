@@ -1,0 +1,189 @@
+"""Finds processes of a gang on this node, and ends those that nothing else will end.
+
+A process of a gang has HELIOSTAT_GANG=UID/ATTEMPT/ROUND in its environment, and its guard among its ancestors. Guards and
+keepers have HELIOSTAT_KEEPER=UID/ATTEMPT.
+
+It must never end a process of another job, nor one of this attempt and round, or a later one, whose guard is alive.
+"""
+
+import contextlib
+import os
+import signal
+import time
+from typing import Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
+
+VARIABLE = "HELIOSTAT_GANG"
+KEEPER_VARIABLE = "HELIOSTAT_KEEPER"
+GUARD_NAME = "gang-guard"
+KEEPER_NAME = "gang-keeper"
+# A guard that is asked to end needs the grace itself; after these seconds more it is ended with all its descendants.
+GUARD_SECONDS = 2.0
+# How long processes may take to go after SIGKILL. One that a device or a file system holds goes later.
+KILLED_SECONDS = 5.0
+
+
+class Process(NamedTuple):
+    """An entry of /proc. Number and start together name a process: numbers are used again."""
+
+    pid: int
+    parent: int
+    name: str
+    start: int
+
+
+class Target(NamedTuple):
+    """A process of a gang, and its guard where that is alive."""
+
+    process: Process
+    guard: Optional[Process]
+
+
+def read_processes() -> Dict[int, Process]:
+    """Return the processes that this one sees, without those that have ended and are not reaped."""
+    found = {}
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        try:
+            with open(f"/proc/{entry}/stat", "rb") as file:
+                text = file.read().decode(errors="replace")
+        except OSError:  # it has ended
+            continue
+        # The name stands in parentheses, and may have some itself.
+        name, rest = text[text.index("(") + 1 : text.rindex(")")], text[text.rindex(")") + 2 :].split()
+        if rest[0] not in "ZX":
+            found[int(entry)] = Process(int(entry), int(rest[1]), name, int(rest[19]))
+    return found
+
+
+def descendants(root: int, processes: Dict[int, Process]) -> List[Process]:
+    """Return what descends from a process, parents before their children."""
+    children: Dict[int, List[Process]] = {}
+    for process in processes.values():
+        children.setdefault(process.parent, []).append(process)
+    found, waiting = [], [root]
+    while waiting:
+        below = children.get(waiting.pop(), [])
+        found.extend(below)
+        waiting.extend(process.pid for process in below)
+    return found
+
+
+def send(process: Process, number: int) -> None:
+    """Send a signal to a process, unless it has ended."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        try:
+            descriptor = os.pidfd_open(process.pid)
+        except ProcessLookupError:
+            return
+        except OSError:  # a kernel or sandbox without such descriptors
+            os.kill(process.pid, number)
+            return
+        try:
+            if _start_of(process.pid) == process.start:
+                signal.pidfd_send_signal(descriptor, number)
+        finally:
+            os.close(descriptor)
+
+
+def find(uid: str, attempt: int, round_number: int) -> List[Target]:
+    """Return processes of a job that must end before this round of this attempt starts.
+
+    These are those of lower attempts, those of lower rounds of this attempt, and those whose guard is dead.
+    """
+    found: List[Target] = []
+    processes = read_processes()
+    waiting = processes.keys() - {os.getpid()}
+    while waiting:
+        unclear = set()
+        for pid in waiting:
+            try:
+                found.extend(_judge(processes[pid], processes, (uid, attempt, round_number)))
+            except KeyError:  # an ancestor ended between two reads, so that it has another one now
+                unclear.add(pid)
+        processes = read_processes() if unclear else processes
+        waiting = unclear & processes.keys()
+    return found
+
+
+def end(uid: str, attempt: int, round_number: int, grace: float) -> int:
+    """End what find returns, by SIGTERM and after the grace by SIGKILL, and return how many processes these were.
+
+    It returns when they are gone, or some seconds after SIGKILL.
+    """
+    begin = time.monotonic()
+    ended: Set[Tuple[int, int]] = set()
+    for pause in _pauses():
+        targets = find(uid, attempt, round_number)
+        passed = time.monotonic() - begin
+        if not targets or passed > grace + GUARD_SECONDS + KILLED_SECONDS:
+            break
+        for process, guard in targets:
+            first = guard or process
+            if (first.pid, first.start) not in ended:
+                send(first, signal.SIGTERM)
+                ended.add((first.pid, first.start))
+            ended.add((process.pid, process.start))
+            if guard is None and passed >= grace:
+                send(process, signal.SIGKILL)
+            if guard is not None and passed >= grace + GUARD_SECONDS:
+                end_at_once(guard)
+        time.sleep(pause)
+    return len(ended)
+
+
+def end_at_once(guard: Process) -> None:
+    """Send SIGKILL to all that descends from a guard, and to the guard."""
+    for process in (*descendants(guard.pid, read_processes()), guard):
+        send(process, signal.SIGKILL)
+
+
+def _pauses() -> Iterator[float]:
+    pause = 0.02
+    while True:
+        yield pause
+        pause = min(0.25, pause * 1.5)
+
+
+def _judge(process: Process, processes: Dict[int, Process], last: Tuple[str, int, int]) -> List[Target]:
+    uid, *numbers = last
+    if process.name == GUARD_NAME:
+        marks = _marks(process.pid, KEEPER_VARIABLE, uid)
+        return [Target(process, process)] if len(marks) == 1 and marks[0] < numbers[0] else []
+    marks = _marks(process.pid, VARIABLE, uid)
+    if len(marks) != 2:
+        return []
+    guard = _guard_of(process, processes)
+    return [Target(process, guard)] if guard is None or marks < numbers else []
+
+
+def _guard_of(process: Process, processes: Dict[int, Process]) -> Optional[Process]:
+    """Return the guard of a process, or None where its ancestors lead to the first process without one.
+
+    As guards adopt orphans, no ancestor of a guarded process is ever above its guard. It raises KeyError where one is missing.
+    """
+    while process.name != GUARD_NAME:
+        if process.parent == 0:
+            return None
+        process = processes[process.parent]
+    return process
+
+
+def _marks(pid: int, variable: str, uid: str) -> List[int]:
+    """Return the numbers behind a job's UID in a variable of a process; none if that is not of this job."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            variables = b"\0" + file.read()
+    except OSError:  # it has ended, or belongs to another user
+        return []
+    _, is_there, value = variables.partition(f"\0{variable}={uid}/".encode())
+    numbers = value.partition(b"\0")[0].split(b"/") if is_there else []
+    return [int(number) for number in numbers] if all(number.isdigit() for number in numbers) else []
+
+
+def _start_of(pid: int) -> Optional[int]:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return int(file.read().rpartition(b")")[2].split()[19])
+    except OSError:
+        return None

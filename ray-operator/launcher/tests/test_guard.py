@@ -1,0 +1,165 @@
+"""Tests of what ends processes when a part of the gang is killed or stopped, with real processes and signals."""
+
+import os
+import pathlib
+import signal
+import unittest
+
+from processes import LEAVES_DAEMONS, Case, collect, end_process, name_of, send, wait_for
+
+from heliostat_gang import agent, sweep
+
+IGNORES = "trap '' TERM; echo started; while :; do sleep {mark}; done"
+
+
+class TestKilled(Case):
+    """A part is killed, and nothing is left after the grace."""
+
+    def programs(self):
+        """Return a program that leaves daemons, and one that ignores SIGTERM."""
+        return [self.shell("w/0", LEAVES_DAEMONS), self.shell("w/1", IGNORES)]
+
+    def run_agent(self, **more):
+        """Return an agent in a process of its own and the numbers of its guards, with both programs running."""
+        process, guards = self.spawn(*self.programs(), **more)
+        self.wait_for_text("w/0", "started")
+        self.wait_for_text("w/1", "started")
+        return process, guards
+
+    def test_agent_killed(self):
+        """Programs save, and all ends."""
+        process, _ = self.run_agent()
+        process.kill()
+        self.assert_none_left()
+        self.assertIn("saved", self.log("w/0"))
+
+    def test_agent_stopped(self):
+        """The lease ends, as no beat is sent."""
+        process, _ = self.run_agent(lease=1.5)
+        process.send_signal(signal.SIGSTOP)
+        wait_for(lambda: set(map(name_of, self.left())) <= {"python3", "python", sweep.KEEPER_NAME}, "guards and programs end")
+        self.assertIn("saved", self.log("w/0"))
+
+    def test_driver_that_answers_runs_on_past_a_lease(self):
+        """Answered beats renew the lease of a guard, and a beat that was sent long ago does not."""
+        made = self.agent(lease=1.0)
+        made.start(1, [self.shell("w/0", "sleep {mark}")])
+        events, beat, answers = [], 0, 0
+        first = last = None
+        while not events:
+            reply = made.exchange(beat if answers < 12 else 0)
+            first, last = first or reply["sent"], reply["sent"]
+            events, beat, answers = reply["events"], reply["beat"], answers + 1
+        self.assertGreater(last - first, 2.5)
+        self.assertEqual((events[0]["code"], events[0]["message"]), (143, "the driver answered no beat for 1 s"))
+        collect(made)
+        with self.assertRaisesRegex(RuntimeError, "the driver has answered no beat"):
+            made.lease_end = 0.0
+            made.start(2, [self.shell("w/0", "sleep {mark}")])
+
+    def test_guard_killed(self):
+        """Its program ends at once and is reported, and its daemons end after the grace."""
+        made = self.agent()
+        made.start(1, self.programs())
+        self.wait_for_text("w/0", "started")
+        send(made.processes[0].guard, signal.SIGKILL)
+        events, _ = collect(made, lambda event: made.stop(1))
+        first = events[0]
+        self.assertEqual((first["process"], first["code"], first["message"], first["lines"]), ("w/0", 137, "its guard was killed", ["started"]))
+        made.close()
+        self.assert_none_left()
+
+    def test_guard_and_agent_killed(self):
+        """The keeper ends what is left, and goes."""
+        process, guards = self.run_agent()
+        for pid in (process.pid, *guards):
+            send(pid, signal.SIGKILL)
+        self.assert_none_left()
+
+    def test_guard_stopped(self):
+        """The agent ends it with all its descendants when it should have ended."""
+        made = self.agent()
+        made.start(1, self.programs())
+        self.wait_for_text("w/0", "started")
+        send(made.processes[0].guard, signal.SIGSTOP)
+        made.stop(1)
+        events, _ = collect(made)
+        self.assertEqual({event["process"]: event["code"] for event in events}, {"w/0": 137, "w/1": 137})
+        made.close()
+        self.assert_none_left()
+
+    def test_keeper_killed(self):
+        """Guards go on, and the next round has another keeper."""
+        made = self.agent()
+        made.start(1, [self.shell("w/0", "echo started; sleep {mark}")])
+        self.wait_for_text("w/0", "started")
+        keeper = self.keeper()
+        send(keeper, signal.SIGKILL)
+        wait_for(lambda: name_of(keeper) != sweep.KEEPER_NAME or keeper not in self.left(), "the keeper ends")
+        made.stop(1)
+        self.assertEqual([event["code"] for event in collect(made)[0]], [143])
+        made.start(2, [self.shell("w/0", "exit 5")])
+        self.assertEqual([event["code"] for event in collect(made)[0]], [5])
+        made.close()
+        self.assert_none_left()
+
+    def test_guards_are_reaped(self):
+        """Rounds leave no entries of processes that have ended."""
+        made = self.agent()
+        made.start(1, [self.shell("w/0", "exit 0")])
+        collect(made)
+        keeper = self.keeper()
+        for number in range(2, 10):
+            made.start(number, [self.shell("w/0", "(setsid sleep 0 &) ; exit 0"), self.shell("w/1", "exit 0")])
+            collect(made)
+        wait_for(lambda: not children(keeper), "all guards are reaped")
+
+
+class TestSweep(Case):
+    """What an agent ends that others have left, and what it must not."""
+
+    def test_ends_what_a_former_attempt_left(self):
+        """Also where agent, guards and keeper were killed, and guards live that nobody asked to end."""
+        process, guards = self.spawn(self.shell("w/0", LEAVES_DAEMONS))
+        self.wait_for_text("w/0", "started")
+        process.send_signal(signal.SIGSTOP)
+        other, others = self.spawn(self.shell("w/1", LEAVES_DAEMONS))
+        self.wait_for_text("w/1", "started")
+        for pid in (self.keeper(), self.keeper_of(others[0]), other.pid, others[0]):
+            send(pid, signal.SIGKILL)
+        made = self.agent(gang={"uid": self.uid, "attempt": 2})
+        self.assertGreater(made.sweep(1), 4)
+        self.assertIn("saved", self.log("w/0"))
+        end_process(process)
+        self.assert_none_left()
+
+    def keeper_of(self, pid):
+        """Return the parent of a guard."""
+        return sweep.read_processes()[pid].parent
+
+    def test_leaves_alone_what_is_not_older(self):
+        """The same round, later ones, a later attempt and another job go on; a lower round ends."""
+        running = {}
+        for name, uid, attempt, number in (
+            ("same", self.uid, 2, 3),
+            ("later", self.uid, 2, 4),
+            ("attempt", self.uid, 3, 1),
+            ("job", "other-" + self.uid, 1, 1),
+            ("longer", self.uid + "0", 1, 1),
+            ("lower", self.uid, 2, 2),
+        ):
+            made = self.agent(gang={"uid": uid, "attempt": attempt})
+            made.start(number, [self.shell("w/0", "exec sleep {mark}")])
+            running[name] = made
+        self.assertEqual(running["same"].sweep(3), 2)
+        ended = [name for name, made in running.items() if made.exchange(0)["events"]]
+        self.assertEqual(ended, ["lower"])
+
+
+def children(pid):
+    """Return the children of a process, those too that have ended and are not reaped."""
+    return pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+if __name__ == "__main__":
+    unittest.main()
