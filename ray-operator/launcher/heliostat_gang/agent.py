@@ -512,6 +512,7 @@ class Agent:
                 }
             self._report(process)
             is_late = guard.now() >= self._overdue(process)
+        sweep.wait_for_guard(process.guard)
         sweep.end(self.uid, 0, 0, 0 if is_late else self.grace)
         with self.changed:
             process.is_complete = True

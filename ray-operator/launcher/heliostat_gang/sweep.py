@@ -18,6 +18,8 @@ GUARD_NAME = "gang-guard"
 KEEPER_NAME = "gang-keeper"
 # A guard that is asked to end needs the grace itself; after these seconds more it is ended with all its descendants.
 GUARD_SECONDS = 2.0
+# How often /proc is read when processes end meanwhile.
+READS = 20
 # How long processes may take to go after SIGKILL. One that a device or a file system holds goes later.
 KILLED_SECONDS = 5.0
 
@@ -29,6 +31,7 @@ class Process(NamedTuple):
     parent: int
     name: str
     start: int
+    is_zombie: bool  # it has ended, and its parent has not taken its status
 
 
 class Target(NamedTuple):
@@ -39,7 +42,7 @@ class Target(NamedTuple):
 
 
 def read_processes() -> Dict[int, Process]:
-    """Return the processes that this one sees, without those that have ended and are not reaped."""
+    """Return the processes that this one sees."""
     found = {}
     for entry in os.listdir("/proc"):
         if not entry.isdigit():
@@ -51,8 +54,7 @@ def read_processes() -> Dict[int, Process]:
             continue
         # The name stands in parentheses, and may have some itself.
         name, rest = text[text.index("(") + 1 : text.rindex(")")], text[text.rindex(")") + 2 :].split()
-        if rest[0] not in "ZX":
-            found[int(entry)] = Process(int(entry), int(rest[1]), name, int(rest[19]))
+        found[int(entry)] = Process(int(entry), int(rest[1]), name, int(rest[19]), rest[0] in "ZX")
     return found
 
 
@@ -92,17 +94,18 @@ def find(uid: str, attempt: int, round_number: int) -> List[Target]:
     These are those of lower attempts, those of lower rounds of this attempt, and those whose guard is dead.
     """
     found: List[Target] = []
-    processes = read_processes()
-    waiting = processes.keys() - {os.getpid()}
-    while waiting:
+    waiting: Optional[Set[int]] = None
+    for _ in range(READS):
+        processes = read_processes()
         unclear = set()
-        for pid in waiting:
+        for pid in processes.keys() - {os.getpid()} if waiting is None else waiting & processes.keys():
             try:
                 found.extend(_judge(processes[pid], processes, (uid, attempt, round_number)))
             except KeyError:  # an ancestor ended between two reads, so that it has another one now
                 unclear.add(pid)
-        processes = read_processes() if unclear else processes
-        waiting = unclear & processes.keys()
+        if not unclear:
+            break
+        waiting = unclear
     return found
 
 
@@ -138,6 +141,15 @@ def end_at_once(guard: Process) -> None:
         send(process, signal.SIGKILL)
 
 
+def wait_for_guard(pid: int) -> None:
+    """Wait until a guard that closed its descriptors has ended, and its descendants have other parents."""
+    for pause in _pauses():
+        process = read_processes().get(pid)
+        if process is None or process.is_zombie or process.name != GUARD_NAME:
+            return
+        time.sleep(pause)
+
+
 def _pauses() -> Iterator[float]:
     pause = 0.02
     while True:
@@ -147,7 +159,7 @@ def _pauses() -> Iterator[float]:
 
 def _judge(process: Process, processes: Dict[int, Process], last: Tuple[str, int, int]) -> List[Target]:
     uid, *numbers = last
-    if process.name == GUARD_NAME:
+    if process.name == GUARD_NAME and not process.is_zombie:
         marks = _marks(process.pid, KEEPER_VARIABLE, uid)
         return [Target(process, process)] if len(marks) == 1 and marks[0] < numbers[0] else []
     marks = _marks(process.pid, VARIABLE, uid)
@@ -160,12 +172,15 @@ def _judge(process: Process, processes: Dict[int, Process], last: Tuple[str, int
 def _guard_of(process: Process, processes: Dict[int, Process]) -> Optional[Process]:
     """Return the guard of a process, or None where its ancestors lead to the first process without one.
 
-    As guards adopt orphans, no ancestor of a guarded process is ever above its guard. It raises KeyError where one is missing.
+    Guards adopt orphans, so that the ancestors of a guarded process lead to its guard at any time. It raises KeyError where
+    an ancestor is missing, or is a guard that has just ended.
     """
     while process.name != GUARD_NAME:
         if process.parent == 0:
             return None
         process = processes[process.parent]
+    if process.is_zombie:
+        raise KeyError(process.pid)
     return process
 
 

@@ -76,6 +76,17 @@ class TestKilled(Case):
             send(pid, signal.SIGKILL)
         self.assert_none_left()
 
+    def test_guard_and_keeper_killed(self):
+        """The agent finds what is left by its environment, and waits for its end."""
+        made = self.agent()
+        made.start(1, self.programs())
+        self.wait_for_text("w/0", "started")
+        self.wait_for_text("w/1", "started")
+        for pid in (self.keeper(), *(process.guard for process in made.processes)):
+            send(pid, signal.SIGKILL)
+        self.assertEqual([event["code"] for event in collect(made)[0]], [137, 137])
+        self.assertEqual(self.left(), [])
+
     def test_guard_stopped(self):
         """The agent ends it with all its descendants when it should have ended."""
         made = self.agent()
