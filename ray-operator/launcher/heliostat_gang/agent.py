@@ -28,7 +28,8 @@ OUTPUT_BYTES = 256 << 20
 # How much output waits for the driver. Programs that write more wait too.
 WAITING_BYTES = 2 << 20
 # Output that comes in small pieces goes to the driver in larger ones: so much of it at once, or so long after the first.
-EAGER_BYTES = 256 << 10
+EAGER_BYTES = 1 << 20
+PIECE_BYTES = 256 << 10
 GATHER_SECONDS = 0.05
 # How long a guard may take to answer, and to end what it guards after the grace.
 GUARD_SECONDS = 10.0
@@ -463,7 +464,7 @@ class Agent:
         if self.buffer.is_full():
             return
         try:
-            data = os.read(process.stream, EAGER_BYTES)
+            data = os.read(process.stream, PIECE_BYTES)
         except BlockingIOError:
             return
         if data:

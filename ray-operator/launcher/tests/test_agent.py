@@ -187,7 +187,7 @@ class TestExchange(Case):
         made = self.agent()
         made.start(1, [self.shell("w/0", "seq 1 2000000; seq 1 10 >&2", stream=True), self.shell("w/1", "echo other")])
         wait_for(lambda: made.buffer.is_full(), "output waits")
-        self.assertLess(made.buffer.size, agent.WAITING_BYTES + agent.EAGER_BYTES)
+        self.assertLess(made.buffer.size, agent.WAITING_BYTES + agent.PIECE_BYTES)
         self.assertFalse([event for event in made.events if event["process"] == "w/0"])
         before = {}
         events, written = collect(made, lambda event: before.setdefault(event["process"]))
