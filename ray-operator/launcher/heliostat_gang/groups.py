@@ -117,6 +117,8 @@ class Hand:
         self._is_cautious = False  # asks for more than the minimum only after it is placed
         self._avoided: Dict[str, float] = {}
         self._had_minimum = False
+        self.refusal = ""  # why Ray takes no such group
+        self.fitting: Mapping[str, int] = {}  # how many places of a role that wait would fit now
 
     # What was seen.
 
@@ -194,7 +196,9 @@ class Hand:
         return any(not self._is_ready(bundle) for group in self._groups.values() if group.is_placed for bundle in group.bundles)
 
     def trouble(self) -> str:
-        """Return why agents cannot be started, or an empty text."""
+        """Return why places cannot be had, or an empty text."""
+        if self.refusal:
+            return self.refusal
         for bundle in self._bundles():
             if bundle.failures >= AGENT_FAILURES:
                 return f"the agent of a replica of {bundle.role} has not started, {bundle.failures} times in a row: {bundle.message}"
@@ -209,13 +213,13 @@ class Hand:
             if not group.is_placed and not self._is_ready(bundle)
         ]
 
-    def missing_text(self, fitting: Mapping[str, int] = {}) -> str:
-        """Return how many places are missing, as for people, where fitting has how many of each role would fit now."""
+    def missing_text(self) -> str:
+        """Return how many places are missing, for people. Those that would fit now are not, but for one of them all."""
         parts = []
         waiting = self.unplaced()
         for name, role in self.roles.items():
             missing = max(0, role["replicas"] - sum(not wait for wait in self._placements(name)))
-            free = min(fitting.get(name, 0), max(0, waiting.count(name) - (1 if len(self.roles) == 1 else 0)))
+            free = min(self.fitting.get(name, 0), max(0, waiting.count(name) - (1 if len(self.roles) == 1 else 0)))
             missing -= min(free, missing)
             if missing:
                 shape = ", ".join(f"{key}: {_quantity(key, value)}" for key, value in role["resources"].items())

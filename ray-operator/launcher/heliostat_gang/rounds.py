@@ -204,7 +204,7 @@ class Rounds:
         """Take what ends the attempt: a program that is not there, or a place that does not reach the first one."""
         found = self.hand.places.get(-1 if place is None else place)
         if kind == "NotFound" and found is not None:
-            found.running.discard(process)
+            found.running.clear()  # its agent leaves none running
         if self.phase in (PREPARING, RUNNING):
             cause = Cause(now, kind, message, process, code, is_final=True)
             self._end_round(self._blame(found, cause), now)

@@ -141,10 +141,13 @@ class Start(unittest.TestCase):
 
     def test_the_message_counts_what_would_fit(self):
         gang = Gang(description(role("worker", 4, resources={"CPU": 4, "GPU": 1})))
-        self.assertEqual(gang.rounds.hand.missing_text({"worker": 1}), "3 of 4 × {CPU: 4, GPU: 1} missing")
-        self.assertEqual(gang.rounds.hand.missing_text({"worker": 4}), "1 of 4 × {CPU: 4, GPU: 1} missing")
+        gang.rounds.hand.fitting = {"worker": 1}
+        self.assertEqual(gang.rounds.hand.missing_text(), "3 of 4 × {CPU: 4, GPU: 1} missing")
+        gang.rounds.hand.fitting = {"worker": 4}
+        self.assertEqual(gang.rounds.hand.missing_text(), "1 of 4 × {CPU: 4, GPU: 1} missing")
         gang = Gang(description(role("a", 2), role("b", 1, resources={"GPU": 0.5})))
-        self.assertEqual(gang.rounds.hand.missing_text({"a": 1}), "a: 1 of 2 × {CPU: 1} missing; b: 1 of 1 × {GPU: 0.5} missing")
+        gang.rounds.hand.fitting = {"a": 1}
+        self.assertEqual(gang.rounds.hand.missing_text(), "a: 1 of 2 × {CPU: 1} missing; b: 1 of 1 × {GPU: 0.5} missing")
 
     def test_a_place_that_is_not_reached_ends_the_attempt(self):
         gang = Gang(description(role("worker", 2)))
