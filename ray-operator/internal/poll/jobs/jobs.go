@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+	"github.com/heliostat-dev/heliostat/ray-operator/launcher"
 )
 
 // MetadataPayload is the key in a submission's metadata whose value tells what was asked:
@@ -71,6 +72,17 @@ type Want struct {
 	// Lines is how many last lines of output are wanted once the run is over, and before it
 	// is stopped.
 	Lines int
+	// Package is what the submission runs in. It is put on the head right before the
+	// submission, by the same permit, if the head does not have it; nil is none.
+	Package *Package
+	// Report: the run is a gang, whose report is wanted.
+	Report bool
+}
+
+// Package is an archive that a submission runs in, as gcs://NAME.
+type Package struct {
+	Name    string
+	Archive []byte
 }
 
 // Answer is what is known of a run. It is never changed once it was given out.
@@ -106,6 +118,10 @@ type Answer struct {
 	// Tailed: the run is over, and its output was tried until it was read or it was clear
 	// that it will not be. LogLost: it was not, and nothing was read before either.
 	Tailed, LogLost bool
+	// Report is the newest one that was read, if Reported. Once Tailed it is the last there
+	// will be.
+	Report   launcher.Report
+	Reported bool
 }
 
 // Head is one conversation with the job API of a head, all over one connection: when that
