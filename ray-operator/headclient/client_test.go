@@ -67,6 +67,13 @@ func calls(client *headclient.Client, node headclient.NodeID) map[string]func(co
 			return client.Configure(ctx, []headclient.Shape{{Name: "cpu", Max: 1}})
 		},
 		"Announce": func(ctx context.Context) error { return client.Announce(ctx, "10.0.0.7:44217") },
+		"Value": func(ctx context.Context) error {
+			if _, err := client.Value(ctx, "heliostat", "key", 1024); headclient.KindOf(err) != headclient.NotFound {
+				return err
+			}
+			return nil
+		},
+		"DeleteValue": func(ctx context.Context) error { return client.DeleteValue(ctx, "heliostat", "key") },
 		"Resize": func(ctx context.Context) error {
 			_, err := client.Resize(ctx, node, map[string]float64{"CPU": 1})
 			return err

@@ -19,7 +19,7 @@ const (
 	Timeout Kind = "Timeout"
 	// Refused: the head understood and would not.
 	Refused Kind = "Refused"
-	// NotFound: the head says that it knows no such job or actor.
+	// NotFound: the head says that it knows no such job, actor or key.
 	NotFound Kind = "NotFound"
 	// Gone: the head knows the job, and its output, or the place in it that was asked for, is
 	// not there.

@@ -147,3 +147,25 @@ func TestStateCostsNoDemand(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
+
+// TestHostileValues: what any code on a cluster can write is read up to its limit.
+func TestHostileValues(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer []byte
+		kind   headclient.Kind
+	}{
+		"as much as there may be": {field(2, bytes.Repeat([]byte{0}, 4096)), ""},
+		"one byte more":           {field(2, bytes.Repeat([]byte{0}, 4097)), headclient.Protocol},
+		"7 MiB":                   {field(2, bytes.Repeat([]byte{0}, 7<<20)), headclient.Protocol},
+		"a million values":        {bytes.Repeat(field(2, nil), 1_000_000), headclient.Protocol},
+		"no message":              {[]byte("HTTP/1.1 200 OK"), headclient.Protocol},
+		"nothing":                 {nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := dial(t, saying(t, c.answer), headclient.Options{})
+			if value, err := client.Value(t.Context(), "heliostat", "gang/a", 4096); headclient.KindOf(err) != c.kind {
+				t.Errorf("%d bytes, %v", len(value), err)
+			}
+		})
+	}
+}

@@ -33,6 +33,10 @@ func TestPermit_IsNeededForWhatChanges(t *testing.T) {
 			return err
 		},
 		"Kill": func(ctx context.Context) error { _, err := client.KillSubmission(ctx, "known"); return err },
+		"Upload": func(ctx context.Context) error {
+			return converse(t, head.JobsAddress(), options).Upload(ctx, "a.zip", []byte("zip"))
+		},
+		"DeleteValue": func(ctx context.Context) error { return client.DeleteValue(ctx, "heliostat", "key") },
 		"CloseKept": func(ctx context.Context) error {
 			_, err := serve(t, head.JobsAddress(), options).CloseKept(ctx, headclient.Closing{ID: "close-1"})
 			return err
@@ -41,6 +45,7 @@ func TestPermit_IsNeededForWhatChanges(t *testing.T) {
 	delete(calls, "Follow") // it ends with the job
 	acts := map[string]bool{
 		"Submit": true, "Stop": true, "Forget": true, "Deploy": true, "Drain": true, "Resize": true, "Kill": true, "CloseKept": true,
+		"Upload": true, "DeleteValue": true,
 	}
 	for name, ask := range calls {
 		err := ask(t.Context())
@@ -48,7 +53,7 @@ func TestPermit_IsNeededForWhatChanges(t *testing.T) {
 			t.Errorf("%s: %v, want it refused: %t", name, err, acts[name])
 		}
 	}
-	if head.Calls("DrainNode")+head.Calls("ResizeRayletResourceInstances")+head.Calls("KillActorViaGcs") > 0 {
+	if head.Calls("DrainNode")+head.Calls("ResizeRayletResourceInstances")+head.Calls("KillActorViaGcs")+head.Calls("InternalKVDel") > 0 {
 		t.Error("something was sent to the GCS")
 	}
 	if jobs, err := converse(t, head.JobsAddress(), headclient.Options{}).List(t.Context()); err != nil || len(jobs) != 1 {

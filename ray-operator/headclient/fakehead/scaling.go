@@ -59,6 +59,13 @@ func (s *scaling) Stored(namespace, key string) (value string, there bool) {
 	return value, there
 }
 
+// Store keeps a value in the key-value store, as any code on the cluster can.
+func (s *scaling) Store(namespace, key, value string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.keep(entry{namespace, key}, []byte(value))
+}
+
 // Configured is which nodes there could be; nil if nobody said.
 func (s *scaling) Configured() *autoscaler.ClusterConfig {
 	value, there := s.Stored(configured.namespace, configured.key)
@@ -160,7 +167,7 @@ func (s *scaling) ReportClusterConfig(_ context.Context, request *autoscaler.Rep
 	if err != nil {
 		return nil, status.Error(codes.Internal, fmt.Sprintf("keep the cluster's config: %v", err))
 	}
-	s.store(configured, wire)
+	s.keep(configured, wire)
 	return &autoscaler.ReportClusterConfigReply{}, nil
 }
 
@@ -187,12 +194,12 @@ func (s *scaling) InternalKVPut(_ context.Context, request *rpc.InternalKVPutReq
 	at := entry{string(request.GetNamespace()), string(request.GetKey())}
 	_, there := s.stored[at]
 	if !there || request.GetOverwrite() {
-		s.store(at, request.GetValue())
+		s.keep(at, request.GetValue())
 	}
 	return &rpc.InternalKVPutReply{Status: &rpc.GcsStatus{}, Added: !there}, nil
 }
 
-func (s *scaling) store(at entry, value []byte) {
+func (s *scaling) keep(at entry, value []byte) {
 	if s.stored == nil {
 		s.stored = map[entry]string{}
 	}
@@ -208,4 +215,12 @@ func (s *scaling) InternalKVGet(_ context.Context, request *rpc.InternalKVGetReq
 		return &rpc.InternalKVGetReply{Status: &rpc.GcsStatus{Code: notFound, Message: []byte("Failed to find the key")}}, nil
 	}
 	return &rpc.InternalKVGetReply{Status: &rpc.GcsStatus{}, Value: []byte(value)}, nil
+}
+
+// InternalKVDel deletes a value.
+func (s *scaling) InternalKVDel(_ context.Context, request *rpc.InternalKVDelRequest) (*rpc.InternalKVDelReply, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.stored, entry{string(request.GetNamespace()), string(request.GetKey())})
+	return &rpc.InternalKVDelReply{Status: &rpc.GcsStatus{}}, nil
 }

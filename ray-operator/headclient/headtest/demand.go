@@ -326,12 +326,11 @@ func listed(t testing.TB, head Head) ([]*autoscaler.ResourceRequestByCount, []*a
 // stored reads a value of the key-value store.
 func stored(t testing.TB, head Head, namespace, key string) []byte {
 	t.Helper()
-	_, store, ctx := raw(t, head)
-	reply, err := store.InternalKVGet(ctx, &rpc.InternalKVGetRequest{Namespace: []byte(namespace), Key: []byte(key)})
+	value, err := with(t, head).Value(t.Context(), namespace, key, 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return reply.GetValue()
+	return value
 }
 
 func configure(t testing.TB, head Head) {

@@ -8,6 +8,7 @@ package headtest
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,6 +18,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/heliostat-dev/heliostat/proto/gen/ray/rpc"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 )
 
@@ -67,6 +69,7 @@ func quiet() []Case {
 		{"it says its version", version},
 		{"it lists its nodes", nodes},
 		{"it knows its token", token},
+		{"it keeps a value until that is deleted", value},
 		{"a driver is activity until it leaves", driver},
 		{"a detached actor is activity until it dies", actor},
 		{"a job is activity until it is over", job},
@@ -213,7 +216,8 @@ func token(t testing.TB, head Head) {
 		_, alive := client.Alive(t.Context())
 		_, state := client.State(t.Context())
 		_, activity := client.Activity(t.Context())
-		for _, err := range []error{alive, state, activity} {
+		_, kept := client.Value(t.Context(), "contract", "key", 1)
+		for _, err := range []error{alive, state, activity, kept, client.DeleteValue(t.Context(), "contract", "key")} {
 			if headclient.KindOf(err) != headclient.Unauthenticated {
 				t.Errorf("token %s: %v", name, err)
 			}
@@ -222,6 +226,39 @@ func token(t testing.TB, head Head) {
 			}
 		}
 	}
+}
+
+func value(t testing.TB, head Head) {
+	client, namespace, key, said := with(t, head), "contract", "gang/"+rand.Text(), strings.Repeat("ü\x00\xff", 1000)
+	gone := func(when string) {
+		t.Helper()
+		if _, err := client.Value(t.Context(), namespace, key, len(said)); headclient.KindOf(err) != headclient.NotFound {
+			t.Errorf("%s: %v", when, err)
+		}
+	}
+	gone("before it was written")
+	_, store, ctx := raw(t, head)
+	for _, overwritten := range []string{"former", said} {
+		request := &rpc.InternalKVPutRequest{Namespace: []byte(namespace), Key: []byte(key), Value: []byte(overwritten), Overwrite: true}
+		if _, err := store.InternalKVPut(ctx, request); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := client.Value(t.Context(), namespace, key, len(said)); err != nil || string(got) != said {
+		t.Errorf("it has %d bytes, %v", len(got), err)
+	}
+	if _, err := client.Value(t.Context(), namespace, key, len(said)-1); headclient.KindOf(err) != headclient.Protocol {
+		t.Errorf("with a limit of one byte less: %v", err)
+	}
+	for _, other := range [][2]string{{namespace, key + "x"}, {"another", key}, {namespace, key}, {namespace, key}} {
+		if err := client.DeleteValue(t.Context(), other[0], other[1]); err != nil {
+			t.Errorf("delete %v: %v", other, err)
+		}
+		if _, err := client.Value(t.Context(), namespace, key, len(said)); err != nil && other != [2]string{namespace, key} {
+			t.Errorf("after %v was deleted: %v", other, err)
+		}
+	}
+	gone("after it was deleted")
 }
 
 // counted makes a case of something that is counted while it lasts.

@@ -1532,6 +1532,102 @@ func (x *InternalKVGetReply) GetValue() []byte {
 	return nil
 }
 
+type InternalKVDelRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Namespace     []byte                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *InternalKVDelRequest) Reset() {
+	*x = InternalKVDelRequest{}
+	mi := &file_ray_rpc_gcs_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *InternalKVDelRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*InternalKVDelRequest) ProtoMessage() {}
+
+func (x *InternalKVDelRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_ray_rpc_gcs_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use InternalKVDelRequest.ProtoReflect.Descriptor instead.
+func (*InternalKVDelRequest) Descriptor() ([]byte, []int) {
+	return file_ray_rpc_gcs_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *InternalKVDelRequest) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *InternalKVDelRequest) GetNamespace() []byte {
+	if x != nil {
+		return x.Namespace
+	}
+	return nil
+}
+
+type InternalKVDelReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Status        *GcsStatus             `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *InternalKVDelReply) Reset() {
+	*x = InternalKVDelReply{}
+	mi := &file_ray_rpc_gcs_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *InternalKVDelReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*InternalKVDelReply) ProtoMessage() {}
+
+func (x *InternalKVDelReply) ProtoReflect() protoreflect.Message {
+	mi := &file_ray_rpc_gcs_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use InternalKVDelReply.ProtoReflect.Descriptor instead.
+func (*InternalKVDelReply) Descriptor() ([]byte, []int) {
+	return file_ray_rpc_gcs_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *InternalKVDelReply) GetStatus() *GcsStatus {
+	if x != nil {
+		return x.Status
+	}
+	return nil
+}
+
 // All of its constraints must hold.
 type LabelSelector struct {
 	state            protoimpl.MessageState     `protogen:"open.v1"`
@@ -1542,7 +1638,7 @@ type LabelSelector struct {
 
 func (x *LabelSelector) Reset() {
 	*x = LabelSelector{}
-	mi := &file_ray_rpc_gcs_proto_msgTypes[22]
+	mi := &file_ray_rpc_gcs_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1554,7 +1650,7 @@ func (x *LabelSelector) String() string {
 func (*LabelSelector) ProtoMessage() {}
 
 func (x *LabelSelector) ProtoReflect() protoreflect.Message {
-	mi := &file_ray_rpc_gcs_proto_msgTypes[22]
+	mi := &file_ray_rpc_gcs_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1567,7 +1663,7 @@ func (x *LabelSelector) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabelSelector.ProtoReflect.Descriptor instead.
 func (*LabelSelector) Descriptor() ([]byte, []int) {
-	return file_ray_rpc_gcs_proto_rawDescGZIP(), []int{22}
+	return file_ray_rpc_gcs_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *LabelSelector) GetLabelConstraints() []*LabelSelectorConstraint {
@@ -1588,7 +1684,7 @@ type LabelSelectorConstraint struct {
 
 func (x *LabelSelectorConstraint) Reset() {
 	*x = LabelSelectorConstraint{}
-	mi := &file_ray_rpc_gcs_proto_msgTypes[23]
+	mi := &file_ray_rpc_gcs_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1600,7 +1696,7 @@ func (x *LabelSelectorConstraint) String() string {
 func (*LabelSelectorConstraint) ProtoMessage() {}
 
 func (x *LabelSelectorConstraint) ProtoReflect() protoreflect.Message {
-	mi := &file_ray_rpc_gcs_proto_msgTypes[23]
+	mi := &file_ray_rpc_gcs_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1613,7 +1709,7 @@ func (x *LabelSelectorConstraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabelSelectorConstraint.ProtoReflect.Descriptor instead.
 func (*LabelSelectorConstraint) Descriptor() ([]byte, []int) {
-	return file_ray_rpc_gcs_proto_rawDescGZIP(), []int{23}
+	return file_ray_rpc_gcs_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *LabelSelectorConstraint) GetLabelKey() string {
@@ -1646,7 +1742,7 @@ type GetAllActorInfoRequest_Filters struct {
 
 func (x *GetAllActorInfoRequest_Filters) Reset() {
 	*x = GetAllActorInfoRequest_Filters{}
-	mi := &file_ray_rpc_gcs_proto_msgTypes[24]
+	mi := &file_ray_rpc_gcs_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1658,7 +1754,7 @@ func (x *GetAllActorInfoRequest_Filters) String() string {
 func (*GetAllActorInfoRequest_Filters) ProtoMessage() {}
 
 func (x *GetAllActorInfoRequest_Filters) ProtoReflect() protoreflect.Message {
-	mi := &file_ray_rpc_gcs_proto_msgTypes[24]
+	mi := &file_ray_rpc_gcs_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1795,7 +1891,12 @@ const file_ray_rpc_gcs_proto_rawDesc = "" +
 	"\tnamespace\x18\x02 \x01(\fR\tnamespace\"V\n" +
 	"\x12InternalKVGetReply\x12*\n" +
 	"\x06status\x18\x01 \x01(\v2\x12.ray.rpc.GcsStatusR\x06status\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\fR\x05value\"^\n" +
+	"\x05value\x18\x02 \x01(\fR\x05value\"F\n" +
+	"\x14InternalKVDelRequest\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\fR\x03key\x12\x1c\n" +
+	"\tnamespace\x18\x02 \x01(\fR\tnamespace\"@\n" +
+	"\x12InternalKVDelReply\x12*\n" +
+	"\x06status\x18\x01 \x01(\v2\x12.ray.rpc.GcsStatusR\x06status\"^\n" +
 	"\rLabelSelector\x12M\n" +
 	"\x11label_constraints\x18\x01 \x03(\v2 .ray.rpc.LabelSelectorConstraintR\x10labelConstraints\"\x95\x01\n" +
 	"\x17LabelSelectorConstraint\x12\x1b\n" +
@@ -1821,10 +1922,11 @@ const file_ray_rpc_gcs_proto_rawDesc = "" +
 	"\x13ActorInfoGcsService\x12Q\n" +
 	"\x0fGetAllActorInfo\x12\x1f.ray.rpc.GetAllActorInfoRequest\x1a\x1d.ray.rpc.GetAllActorInfoReply\x12W\n" +
 	"\x11GetNamedActorInfo\x12!.ray.rpc.GetNamedActorInfoRequest\x1a\x1f.ray.rpc.GetNamedActorInfoReply\x12Q\n" +
-	"\x0fKillActorViaGcs\x12\x1f.ray.rpc.KillActorViaGcsRequest\x1a\x1d.ray.rpc.KillActorViaGcsReply2\xb0\x01\n" +
+	"\x0fKillActorViaGcs\x12\x1f.ray.rpc.KillActorViaGcsRequest\x1a\x1d.ray.rpc.KillActorViaGcsReply2\xfd\x01\n" +
 	"\x14InternalKVGcsService\x12K\n" +
 	"\rInternalKVPut\x12\x1d.ray.rpc.InternalKVPutRequest\x1a\x1b.ray.rpc.InternalKVPutReply\x12K\n" +
-	"\rInternalKVGet\x12\x1d.ray.rpc.InternalKVGetRequest\x1a\x1b.ray.rpc.InternalKVGetReplyB:Z8github.com/heliostat-dev/heliostat/proto/gen/ray/rpc;rpcb\x06proto3"
+	"\rInternalKVGet\x12\x1d.ray.rpc.InternalKVGetRequest\x1a\x1b.ray.rpc.InternalKVGetReply\x12K\n" +
+	"\rInternalKVDel\x12\x1d.ray.rpc.InternalKVDelRequest\x1a\x1b.ray.rpc.InternalKVDelReplyB:Z8github.com/heliostat-dev/heliostat/proto/gen/ray/rpc;rpcb\x06proto3"
 
 var (
 	file_ray_rpc_gcs_proto_rawDescOnce sync.Once
@@ -1839,7 +1941,7 @@ func file_ray_rpc_gcs_proto_rawDescGZIP() []byte {
 }
 
 var file_ray_rpc_gcs_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_ray_rpc_gcs_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_ray_rpc_gcs_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_ray_rpc_gcs_proto_goTypes = []any{
 	(PlacementStrategy)(0),                 // 0: ray.rpc.PlacementStrategy
 	(LabelSelectorOperator)(0),             // 1: ray.rpc.LabelSelectorOperator
@@ -1868,9 +1970,11 @@ var file_ray_rpc_gcs_proto_goTypes = []any{
 	(*InternalKVPutReply)(nil),             // 24: ray.rpc.InternalKVPutReply
 	(*InternalKVGetRequest)(nil),           // 25: ray.rpc.InternalKVGetRequest
 	(*InternalKVGetReply)(nil),             // 26: ray.rpc.InternalKVGetReply
-	(*LabelSelector)(nil),                  // 27: ray.rpc.LabelSelector
-	(*LabelSelectorConstraint)(nil),        // 28: ray.rpc.LabelSelectorConstraint
-	(*GetAllActorInfoRequest_Filters)(nil), // 29: ray.rpc.GetAllActorInfoRequest.Filters
+	(*InternalKVDelRequest)(nil),           // 27: ray.rpc.InternalKVDelRequest
+	(*InternalKVDelReply)(nil),             // 28: ray.rpc.InternalKVDelReply
+	(*LabelSelector)(nil),                  // 29: ray.rpc.LabelSelector
+	(*LabelSelectorConstraint)(nil),        // 30: ray.rpc.LabelSelectorConstraint
+	(*GetAllActorInfoRequest_Filters)(nil), // 31: ray.rpc.GetAllActorInfoRequest.Filters
 }
 var file_ray_rpc_gcs_proto_depIdxs = []int32{
 	5,  // 0: ray.rpc.CheckAliveReply.status:type_name -> ray.rpc.GcsStatus
@@ -1883,7 +1987,7 @@ var file_ray_rpc_gcs_proto_depIdxs = []int32{
 	5,  // 7: ray.rpc.GetAllJobInfoReply.status:type_name -> ray.rpc.GcsStatus
 	14, // 8: ray.rpc.GetAllJobInfoReply.job_info_list:type_name -> ray.rpc.JobTableData
 	15, // 9: ray.rpc.JobTableData.config:type_name -> ray.rpc.JobConfig
-	29, // 10: ray.rpc.GetAllActorInfoRequest.filters:type_name -> ray.rpc.GetAllActorInfoRequest.Filters
+	31, // 10: ray.rpc.GetAllActorInfoRequest.filters:type_name -> ray.rpc.GetAllActorInfoRequest.Filters
 	5,  // 11: ray.rpc.GetAllActorInfoReply.status:type_name -> ray.rpc.GcsStatus
 	22, // 12: ray.rpc.GetAllActorInfoReply.actor_table_data:type_name -> ray.rpc.ActorTableData
 	5,  // 13: ray.rpc.GetNamedActorInfoReply.status:type_name -> ray.rpc.GcsStatus
@@ -1892,30 +1996,33 @@ var file_ray_rpc_gcs_proto_depIdxs = []int32{
 	4,  // 16: ray.rpc.ActorTableData.state:type_name -> ray.rpc.ActorTableData.ActorState
 	5,  // 17: ray.rpc.InternalKVPutReply.status:type_name -> ray.rpc.GcsStatus
 	5,  // 18: ray.rpc.InternalKVGetReply.status:type_name -> ray.rpc.GcsStatus
-	28, // 19: ray.rpc.LabelSelector.label_constraints:type_name -> ray.rpc.LabelSelectorConstraint
-	1,  // 20: ray.rpc.LabelSelectorConstraint.operator:type_name -> ray.rpc.LabelSelectorOperator
-	4,  // 21: ray.rpc.GetAllActorInfoRequest.Filters.state:type_name -> ray.rpc.ActorTableData.ActorState
-	6,  // 22: ray.rpc.NodeInfoGcsService.CheckAlive:input_type -> ray.rpc.CheckAliveRequest
-	8,  // 23: ray.rpc.NodeInfoGcsService.GetAllNodeInfo:input_type -> ray.rpc.GetAllNodeInfoRequest
-	12, // 24: ray.rpc.JobInfoGcsService.GetAllJobInfo:input_type -> ray.rpc.GetAllJobInfoRequest
-	16, // 25: ray.rpc.ActorInfoGcsService.GetAllActorInfo:input_type -> ray.rpc.GetAllActorInfoRequest
-	18, // 26: ray.rpc.ActorInfoGcsService.GetNamedActorInfo:input_type -> ray.rpc.GetNamedActorInfoRequest
-	20, // 27: ray.rpc.ActorInfoGcsService.KillActorViaGcs:input_type -> ray.rpc.KillActorViaGcsRequest
-	23, // 28: ray.rpc.InternalKVGcsService.InternalKVPut:input_type -> ray.rpc.InternalKVPutRequest
-	25, // 29: ray.rpc.InternalKVGcsService.InternalKVGet:input_type -> ray.rpc.InternalKVGetRequest
-	7,  // 30: ray.rpc.NodeInfoGcsService.CheckAlive:output_type -> ray.rpc.CheckAliveReply
-	9,  // 31: ray.rpc.NodeInfoGcsService.GetAllNodeInfo:output_type -> ray.rpc.GetAllNodeInfoReply
-	13, // 32: ray.rpc.JobInfoGcsService.GetAllJobInfo:output_type -> ray.rpc.GetAllJobInfoReply
-	17, // 33: ray.rpc.ActorInfoGcsService.GetAllActorInfo:output_type -> ray.rpc.GetAllActorInfoReply
-	19, // 34: ray.rpc.ActorInfoGcsService.GetNamedActorInfo:output_type -> ray.rpc.GetNamedActorInfoReply
-	21, // 35: ray.rpc.ActorInfoGcsService.KillActorViaGcs:output_type -> ray.rpc.KillActorViaGcsReply
-	24, // 36: ray.rpc.InternalKVGcsService.InternalKVPut:output_type -> ray.rpc.InternalKVPutReply
-	26, // 37: ray.rpc.InternalKVGcsService.InternalKVGet:output_type -> ray.rpc.InternalKVGetReply
-	30, // [30:38] is the sub-list for method output_type
-	22, // [22:30] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	5,  // 19: ray.rpc.InternalKVDelReply.status:type_name -> ray.rpc.GcsStatus
+	30, // 20: ray.rpc.LabelSelector.label_constraints:type_name -> ray.rpc.LabelSelectorConstraint
+	1,  // 21: ray.rpc.LabelSelectorConstraint.operator:type_name -> ray.rpc.LabelSelectorOperator
+	4,  // 22: ray.rpc.GetAllActorInfoRequest.Filters.state:type_name -> ray.rpc.ActorTableData.ActorState
+	6,  // 23: ray.rpc.NodeInfoGcsService.CheckAlive:input_type -> ray.rpc.CheckAliveRequest
+	8,  // 24: ray.rpc.NodeInfoGcsService.GetAllNodeInfo:input_type -> ray.rpc.GetAllNodeInfoRequest
+	12, // 25: ray.rpc.JobInfoGcsService.GetAllJobInfo:input_type -> ray.rpc.GetAllJobInfoRequest
+	16, // 26: ray.rpc.ActorInfoGcsService.GetAllActorInfo:input_type -> ray.rpc.GetAllActorInfoRequest
+	18, // 27: ray.rpc.ActorInfoGcsService.GetNamedActorInfo:input_type -> ray.rpc.GetNamedActorInfoRequest
+	20, // 28: ray.rpc.ActorInfoGcsService.KillActorViaGcs:input_type -> ray.rpc.KillActorViaGcsRequest
+	23, // 29: ray.rpc.InternalKVGcsService.InternalKVPut:input_type -> ray.rpc.InternalKVPutRequest
+	25, // 30: ray.rpc.InternalKVGcsService.InternalKVGet:input_type -> ray.rpc.InternalKVGetRequest
+	27, // 31: ray.rpc.InternalKVGcsService.InternalKVDel:input_type -> ray.rpc.InternalKVDelRequest
+	7,  // 32: ray.rpc.NodeInfoGcsService.CheckAlive:output_type -> ray.rpc.CheckAliveReply
+	9,  // 33: ray.rpc.NodeInfoGcsService.GetAllNodeInfo:output_type -> ray.rpc.GetAllNodeInfoReply
+	13, // 34: ray.rpc.JobInfoGcsService.GetAllJobInfo:output_type -> ray.rpc.GetAllJobInfoReply
+	17, // 35: ray.rpc.ActorInfoGcsService.GetAllActorInfo:output_type -> ray.rpc.GetAllActorInfoReply
+	19, // 36: ray.rpc.ActorInfoGcsService.GetNamedActorInfo:output_type -> ray.rpc.GetNamedActorInfoReply
+	21, // 37: ray.rpc.ActorInfoGcsService.KillActorViaGcs:output_type -> ray.rpc.KillActorViaGcsReply
+	24, // 38: ray.rpc.InternalKVGcsService.InternalKVPut:output_type -> ray.rpc.InternalKVPutReply
+	26, // 39: ray.rpc.InternalKVGcsService.InternalKVGet:output_type -> ray.rpc.InternalKVGetReply
+	28, // 40: ray.rpc.InternalKVGcsService.InternalKVDel:output_type -> ray.rpc.InternalKVDelReply
+	32, // [32:41] is the sub-list for method output_type
+	23, // [23:32] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_ray_rpc_gcs_proto_init() }
@@ -1927,14 +2034,14 @@ func file_ray_rpc_gcs_proto_init() {
 	file_ray_rpc_gcs_proto_msgTypes[3].OneofWrappers = []any{}
 	file_ray_rpc_gcs_proto_msgTypes[7].OneofWrappers = []any{}
 	file_ray_rpc_gcs_proto_msgTypes[11].OneofWrappers = []any{}
-	file_ray_rpc_gcs_proto_msgTypes[24].OneofWrappers = []any{}
+	file_ray_rpc_gcs_proto_msgTypes[26].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_ray_rpc_gcs_proto_rawDesc), len(file_ray_rpc_gcs_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   25,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   4,
 		},

@@ -461,16 +461,19 @@ var ActorInfoGcsService_ServiceDesc = grpc.ServiceDesc{
 const (
 	InternalKVGcsService_InternalKVPut_FullMethodName = "/ray.rpc.InternalKVGcsService/InternalKVPut"
 	InternalKVGcsService_InternalKVGet_FullMethodName = "/ray.rpc.InternalKVGcsService/InternalKVGet"
+	InternalKVGcsService_InternalKVDel_FullMethodName = "/ray.rpc.InternalKVGcsService/InternalKVDel"
 )
 
 // InternalKVGcsServiceClient is the client API for InternalKVGcsService service.
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 type InternalKVGcsServiceClient interface {
-	// Keeps a value, for Ray's own parts to read.
+	// Keeps a value, for Ray's own parts to read, or for us.
 	InternalKVPut(ctx context.Context, in *InternalKVPutRequest, opts ...grpc.CallOption) (*InternalKVPutReply, error)
-	// Reads one; we do in tests alone.
+	// Reads one.
 	InternalKVGet(ctx context.Context, in *InternalKVGetRequest, opts ...grpc.CallOption) (*InternalKVGetReply, error)
+	// Deletes one, if it is there.
+	InternalKVDel(ctx context.Context, in *InternalKVDelRequest, opts ...grpc.CallOption) (*InternalKVDelReply, error)
 }
 
 type internalKVGcsServiceClient struct {
@@ -501,14 +504,26 @@ func (c *internalKVGcsServiceClient) InternalKVGet(ctx context.Context, in *Inte
 	return out, nil
 }
 
+func (c *internalKVGcsServiceClient) InternalKVDel(ctx context.Context, in *InternalKVDelRequest, opts ...grpc.CallOption) (*InternalKVDelReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(InternalKVDelReply)
+	err := c.cc.Invoke(ctx, InternalKVGcsService_InternalKVDel_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // InternalKVGcsServiceServer is the server API for InternalKVGcsService service.
 // All implementations must embed UnimplementedInternalKVGcsServiceServer
 // for forward compatibility.
 type InternalKVGcsServiceServer interface {
-	// Keeps a value, for Ray's own parts to read.
+	// Keeps a value, for Ray's own parts to read, or for us.
 	InternalKVPut(context.Context, *InternalKVPutRequest) (*InternalKVPutReply, error)
-	// Reads one; we do in tests alone.
+	// Reads one.
 	InternalKVGet(context.Context, *InternalKVGetRequest) (*InternalKVGetReply, error)
+	// Deletes one, if it is there.
+	InternalKVDel(context.Context, *InternalKVDelRequest) (*InternalKVDelReply, error)
 	mustEmbedUnimplementedInternalKVGcsServiceServer()
 }
 
@@ -524,6 +539,9 @@ func (UnimplementedInternalKVGcsServiceServer) InternalKVPut(context.Context, *I
 }
 func (UnimplementedInternalKVGcsServiceServer) InternalKVGet(context.Context, *InternalKVGetRequest) (*InternalKVGetReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method InternalKVGet not implemented")
+}
+func (UnimplementedInternalKVGcsServiceServer) InternalKVDel(context.Context, *InternalKVDelRequest) (*InternalKVDelReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method InternalKVDel not implemented")
 }
 func (UnimplementedInternalKVGcsServiceServer) mustEmbedUnimplementedInternalKVGcsServiceServer() {}
 func (UnimplementedInternalKVGcsServiceServer) testEmbeddedByValue()                              {}
@@ -582,6 +600,24 @@ func _InternalKVGcsService_InternalKVGet_Handler(srv interface{}, ctx context.Co
 	return interceptor(ctx, in, info, handler)
 }
 
+func _InternalKVGcsService_InternalKVDel_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(InternalKVDelRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(InternalKVGcsServiceServer).InternalKVDel(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: InternalKVGcsService_InternalKVDel_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(InternalKVGcsServiceServer).InternalKVDel(ctx, req.(*InternalKVDelRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // InternalKVGcsService_ServiceDesc is the grpc.ServiceDesc for InternalKVGcsService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -596,6 +632,10 @@ var InternalKVGcsService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "InternalKVGet",
 			Handler:    _InternalKVGcsService_InternalKVGet_Handler,
+		},
+		{
+			MethodName: "InternalKVDel",
+			Handler:    _InternalKVGcsService_InternalKVDel_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},
