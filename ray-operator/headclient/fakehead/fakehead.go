@@ -96,7 +96,7 @@ func StartOn(clock clock.Clock, gcs, jobAPI net.Listener) *Head {
 	h.gate = gate{shared: all, turned: make(chan struct{}), calls: map[string]int{}}
 	h.cluster = cluster{shared: all, own: &node{Member: Member{Instance: "head", Head: true}, id: headclient.NodeID{1}}}
 	h.scaling = scaling{shared: all, gate: &h.gate, cluster: &h.cluster}
-	h.jobs = jobs{shared: all, cluster: &h.cluster, known: map[string]*job{}, packages: map[string][]byte{}, startDelay: StartDelay}
+	h.jobs = jobs{shared: all, cluster: &h.cluster, known: map[string]*job{}, packages: newPackages(), startDelay: StartDelay}
 	h.activity = activity{shared: all, jobs: &h.jobs}
 	h.serving = newServing(all, &h.cluster)
 	h.server = grpc.NewServer(grpc.UnaryInterceptor(h.meet))
@@ -143,7 +143,7 @@ func (h *Head) Restart() {
 	defer h.mu.Unlock()
 	h.jobs.settle()
 	h.session, h.died, h.known, h.live = begin(h.clock.Now()), "", map[string]*job{}, nil
-	clear(h.packages)
+	h.packages = newPackages()
 	h.nodes, h.asks, h.groups, h.pending, h.drivers, h.actors = nil, nil, nil, 0, nil, nil
 	h.version, h.reported, h.floor, h.stored = 0, nil, nil, nil
 	h.serving = h.serving.restart()

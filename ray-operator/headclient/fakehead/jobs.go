@@ -47,8 +47,7 @@ type jobs struct {
 	program    func(Run) (Process, bool)
 	startDelay time.Duration
 	agentAfter time.Duration
-	// packages are archives by their URIs.
-	packages map[string][]byte
+	packages   packages
 }
 
 // submitted is a job as it was asked for, in Ray's words.
@@ -77,6 +76,8 @@ type job struct {
 	message string
 	failure string
 	code    *int32
+	// uris are those of the packages that it runs in.
+	uris []string
 	// Somebody has emptied its output, or removed it.
 	emptied, removed bool
 }
@@ -127,7 +128,7 @@ func (j *jobs) SetProgram(program func(Run) (Process, bool)) {
 
 // settle brings all jobs to the present. The caller holds the lock.
 func (j *jobs) settle() {
-	now := j.clock.Now()
+	now, over := j.clock.Now(), []*job(nil)
 	j.live = slices.DeleteFunc(j.live, func(one *job) bool {
 		if one.status == headclient.JobPending {
 			j.start(one, now)
@@ -135,8 +136,12 @@ func (j *jobs) settle() {
 		if one.status == headclient.JobRunning {
 			one.finish(now)
 		}
+		if one.status.Over() {
+			over = append(over, one)
+		}
 		return one.status.Over()
 	})
+	j.release(over)
 }
 
 // start runs a job that waits, once there is room for it.
@@ -145,7 +150,7 @@ func (j *jobs) start(one *job, now time.Time) {
 	if now.Before(due) {
 		return
 	}
-	if why, failure := unfit(one.RuntimeEnv, j.packages); failure != "" {
+	if why, failure := j.packages.unfit(one); failure != "" {
 		one.end(headclient.JobFailed, due, why, failure)
 		return
 	}

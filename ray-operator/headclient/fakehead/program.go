@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -117,23 +118,23 @@ func count(to int) string {
 	return string(said)
 }
 
-// unfit tells why a runtime environment cannot be had, and Ray's word for it; both are
-// empty where it can. Nothing but what was uploaded can be downloaded from here.
-func unfit(env json.RawMessage, packages map[string][]byte) (why, failure string) {
+// unfit tells why the runtime environment of a job cannot be had, and Ray's word for it; both are
+// empty where it can.
+func (p *packages) unfit(one *job) (why, failure string) {
 	var fields struct {
 		Pip        any    `json:"pip"`
 		WorkingDir string `json:"working_dir"`
 	}
-	if len(env) == 0 {
+	if len(one.RuntimeEnv) == 0 {
 		return "", ""
 	}
-	if err := json.Unmarshal(env, &fields); err != nil {
+	if err := json.Unmarshal(one.RuntimeEnv, &fields); err != nil {
 		return "Failed to start supervisor actor: " + err.Error(), "JOB_SUPERVISOR_ACTOR_START_FAILURE"
 	}
 	if _, number := fields.Pip.(float64); number {
 		return "Failed to start supervisor actor: runtime_env['pip'] must be of type str or List[str]", "JOB_SUPERVISOR_ACTOR_START_FAILURE"
 	}
-	if _, isThere := packages[fields.WorkingDir]; !isThere && strings.Contains(fields.WorkingDir, "://") {
+	if slices.ContainsFunc(one.uris, p.lacks) {
 		return "runtime_env setup failed: Failed to set up runtime environment.", "RUNTIME_ENV_SETUP_FAILURE"
 	}
 	return "", ""

@@ -239,25 +239,9 @@ func (w *web) submit(request *http.Request) reply {
 		return traceback(http.StatusInternalServerError, fmt.Sprintf("RuntimeError: Request failed with status code 400: Traceback (most recent call last):\n"+
 			"ValueError: Job with submission_id %s already exists. Please use a different submission_id.\n.", asked.ID))
 	}
-	taken := &job{submitted: asked, at: h.clock.Now(), status: headclient.JobPending}
+	taken := &job{submitted: asked, at: h.clock.Now(), status: headclient.JobPending, uris: urisOf(asked.RuntimeEnv)}
 	h.known[asked.ID], h.live = taken, append(h.live, taken)
 	return reply{http.StatusOK, map[string]string{"job_id": asked.ID, "submission_id": asked.ID}}
-}
-
-// hasPackage says whether there is a package. Ray keeps it for a while because it was asked.
-func (w *web) hasPackage(request *http.Request) reply {
-	uri := "gcs://" + request.PathValue("name")
-	if _, known := w.head.packages[uri]; !known {
-		return reply{http.StatusNotFound, "Package " + uri + " does not exist"}
-	}
-	return reply{http.StatusOK, ""}
-}
-
-// upload takes a package.
-func (w *web) upload(request *http.Request) reply {
-	body, _ := io.ReadAll(request.Body) // it was read before
-	w.head.packages["gcs://"+request.PathValue("name")] = body
-	return reply{http.StatusOK, ""}
 }
 
 // details are what Ray tells of a job, in its order.
