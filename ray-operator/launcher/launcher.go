@@ -16,7 +16,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"time"
 )
 
@@ -69,12 +68,12 @@ func (d Description) marshal() ([]byte, error) {
 func pack(description []byte) ([]byte, error) {
 	var out bytes.Buffer
 	archive := zip.NewWriter(&out)
-	entries, err := fs.ReadDir(files, Module) // which are sorted
+	entries, err := files.ReadDir(Module) // which are sorted
 	if err != nil {
 		return nil, err
 	}
 	for _, entry := range entries {
-		code, err := fs.ReadFile(files, Module+"/"+entry.Name())
+		code, err := files.ReadFile(Module + "/" + entry.Name())
 		if err != nil {
 			return nil, err
 		}
