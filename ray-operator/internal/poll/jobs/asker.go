@@ -29,6 +29,10 @@ type asker struct {
 	failures int
 	// retry is before when a head that failed is asked only for news.
 	retry time.Time
+	// reportRetry is before when no report is read of a run that is not over, because
+	// reportFailures in a row could not be.
+	reportRetry    time.Time
+	reportFailures int
 	// hung are the acts that ended without success and took their time when they were
 	// tried last.
 	hung [acts]bool
@@ -45,10 +49,12 @@ type act int
 
 const (
 	toMeet act = iota
+	toDeliver
 	toSubmit
 	toLook
 	toStop
 	toRead
+	toReport
 	acts
 )
 

@@ -3,6 +3,7 @@ package jobs_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient/fakehead"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/jobs"
+	"github.com/heliostat-dev/heliostat/ray-operator/launcher"
 )
 
 // lab is a head that listens, and a Watch that asks it.
@@ -76,7 +78,7 @@ func TestOverHTTP(t *testing.T) {
 	l := &lab{Source: watch, t: t, fake: fake, at: jobs.Place{
 		Cluster: name("demo"), Head: "head", Jobs: fake.JobsAddress(), GCS: fake.Address(),
 	}}
-	for _, part := range []func(){l.meets, l.fails, l.stops, l.kills, l.losesReplies} {
+	for _, part := range []func(){l.meets, l.fails, l.stops, l.kills, l.losesReplies, l.gathers} {
 		part()
 	}
 	fake.Behave(fakehead.Hung) // an end in the middle of a call
@@ -89,7 +91,7 @@ func TestOverHTTP(t *testing.T) {
 	for _, run := range fake.Runs() {
 		counts[run.ID]++
 	}
-	if diff := cmp.Diff(map[string]int{"fails": 1, "hangs": 1, "unheard": 1}, counts); diff != "" {
+	if diff := cmp.Diff(map[string]int{"fails": 1, "hangs": 1, "unheard": 1, "gang": 1}, counts); diff != "" {
 		t.Errorf("runs: %s", diff)
 	}
 	if why := fake.Died(); why != "" {
@@ -151,5 +153,39 @@ func (l *lab) losesReplies() {
 	l.fake.Behave(fakehead.Well)
 	if answer := l.eventually("unheard", "unheard", tailed); answer.Job.Status != headclient.JobSucceeded || answer.Failure != "" {
 		l.t.Errorf("%+v", answer)
+	}
+}
+
+// gathers runs a gang: its package comes before it, its report beside it and at its end, and goes with it.
+func (l *lab) gathers() {
+	const namespace, key = "heliostat", "gang/gang"
+	gang := func(w *jobs.Want) {
+		w.Report, w.Package = true, &jobs.Package{Name: "gang.zip", Archive: []byte("zip")}
+		w.Submission.RuntimeEnv = []byte(`{"py_modules": ["gcs://gang.zip"]}`)
+	}
+	l.want("gang", "hang", gang)
+	l.eventually("gang", "gang", func(a jobs.Answer) bool { return a.Job.Status == headclient.JobRunning })
+	l.fake.Store(namespace, key, `{"version": 1, "state": "Running", "round": 1}`)
+	l.eventually("gang", "gang", func(a jobs.Answer) bool { return a.Reported && a.Report.State == launcher.Running })
+	l.fake.Store(namespace, key, strings.Repeat("x", 2*launcher.MaxReport))
+	asked := l.fake.Calls("InternalKVGet")
+	if answer := l.eventually("gang", "gang", func(jobs.Answer) bool { return l.fake.Calls("InternalKVGet") > asked+1 }); answer.Failure != "" ||
+		answer.Report.State != launcher.Running {
+		l.t.Errorf("after a report that is too long: %+v", answer)
+	}
+	l.fake.Store(namespace, key, `{"version": 1, "state": "Ended", "round": 1}`)
+	l.want("gang", "hang", func(w *jobs.Want) { gang(w); w.Stop = true })
+	if answer := l.eventually("gang", "gang", tailed); answer.Job.Status != headclient.JobStopped || answer.Report.State != launcher.Ended {
+		l.t.Errorf("%+v", answer)
+	}
+	head, err := jobs.DialBy(headclient.Options{})(l.at)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	if err := errors.Join(head.Forget(l.t.Context(), "gang"), head.Close()); err != nil {
+		l.t.Error(err)
+	}
+	if report, isThere := l.fake.Stored(namespace, key); isThere {
+		l.t.Errorf("after it was forgotten its report is %s", report)
 	}
 }

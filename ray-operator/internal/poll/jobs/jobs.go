@@ -125,10 +125,14 @@ type Answer struct {
 }
 
 // Head is one conversation with the job API of a head, all over one connection: when that
-// breaks, every further call fails. Kill goes to the head's GCS.
+// breaks, every further call fails. Kill and Report go to the head's GCS.
 type Head interface {
 	// Session is who answers.
 	Session(ctx context.Context) (headclient.Session, error)
+	// HasPackage asks for a package, after which the head keeps it for ten minutes.
+	HasPackage(ctx context.Context, name string) (bool, error)
+	// Upload gives the head a package.
+	Upload(ctx context.Context, name string, archive []byte) error
 	// Submit fails as Exists if the ID is used.
 	Submit(ctx context.Context, submission headclient.Submission) error
 	// Job fails as NotFound if the ID is not known.
@@ -139,9 +143,12 @@ type Head interface {
 	Tail(ctx context.Context, id string, lines int) (headclient.Tail, error)
 	// Kill ends a run that is PENDING, which Stop cannot.
 	Kill(ctx context.Context, id string) (bool, error)
+	// Report is what the launcher of a gang said last, and maybe anybody else. It fails as
+	// NotFound if there is nothing.
+	Report(ctx context.Context, id string) ([]byte, error)
 	// List is all submissions that the head knows.
 	List(ctx context.Context) ([]headclient.Job, error)
-	// Forget makes the head forget a submission that is over.
+	// Forget makes the head forget a submission that is over, and its report.
 	Forget(ctx context.Context, id string) error
 	Close() error
 }

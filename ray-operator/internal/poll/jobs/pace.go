@@ -34,8 +34,18 @@ const (
 	// stopMost.
 	stopAgain = time.Second
 	stopMost  = 10 * time.Second
-	// tails is how often the output of a run that is over is tried to be read.
+	// tails is how often the output of a run that is over is tried to be read, and before it
+	// the report of a gang.
 	tails = 3
+)
+
+// How often the report of a gang that runs is read.
+const (
+	// reportEvery is the shortest time between two reads, and the pause of a head after the
+	// first one that failed. Each further one makes that twice as long, up to reportMost: a
+	// GCS that hangs holds up all runs of its head for the time of a call.
+	reportEvery = 2 * time.Second
+	reportMost  = 30 * time.Second
 )
 
 // double is a pause that doubles with every time.

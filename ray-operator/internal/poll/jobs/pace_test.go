@@ -432,7 +432,11 @@ func hang(b *bench, hung map[verb]int) {
 		for i := range n {
 			address := fmt.Sprintf("%s-%d:1", verb, i)
 			b.head(address).Always[verb] = fault{Hung: true}
-			b.Want(name(address), wanted(address, func(w *Want) { w.At, w.Until = place(address), time.Now().Add(time.Hour) }))
+			b.Want(name(address), wanted(address, func(w *Want) {
+				if w.At, w.Until = place(address), time.Now().Add(time.Hour); verb == upload {
+					gang(w)
+				}
+			}))
 		}
 	}
 	b.Pass(time.Minute)
@@ -482,6 +486,7 @@ func TestHungHeadsDelayNobody(t *testing.T) {
 	}{
 		"100 that do not say who they are":                      {map[verb]int{session: 100}, false},
 		"100 that take no submission":                           {map[verb]int{submit: 100}, false},
+		"100 that take no package":                              {map[verb]int{upload: 100}, false},
 		"100 that do not say what they do":                      {map[verb]int{look: 100}, false},
 		"300 of all sorts":                                      {map[verb]int{session: 100, submit: 100, look: 100}, false},
 		"200 of other sorts than a head that was slow to begin": {map[verb]int{session: 100, look: 100}, true},

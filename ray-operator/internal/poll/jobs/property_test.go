@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+	"github.com/heliostat-dev/heliostat/ray-operator/launcher"
 )
 
 // step is one thing that happens, some time after the one before.
@@ -51,7 +52,7 @@ func steps() *rapid.Generator[[]step] {
 			after: time.Duration(rapid.IntRange(0, 4000).Draw(t, "ms")) * time.Millisecond,
 			what:  event(rapid.IntRange(0, int(events)-1).Draw(t, "what")),
 			job:   rapid.IntRange(0, 2).Draw(t, "job"),
-			verb:  rapid.SampledFrom([]verb{session, submit, submit, look, stop, kill, tail}).Draw(t, "verb"),
+			verb:  rapid.SampledFrom([]verb{session, hasPackage, upload, upload, submit, submit, look, stop, kill, tail, report}).Draw(t, "verb"),
 			fault: rapid.SampledFrom(faults).Draw(t, "fault"),
 		}
 	}), 5, 60)
@@ -67,6 +68,7 @@ type attempt struct {
 	stopper     int            // the first operator who knows that it is to end
 	permits     [][2]time.Time // from when, until when
 	job, prefix string
+	gang        bool
 }
 
 func (a *attempt) id() string { return fmt.Sprintf("%s-%d", a.prefix, a.number) }
@@ -75,6 +77,9 @@ func (a *attempt) want() Want {
 	want := wanted(a.job, func(w *Want) {
 		w.ID, w.Session, w.Stop, w.Until = a.id(), a.session, a.stop, time.Time{}
 		w.Submission.ID = a.id()
+		if a.gang {
+			gang(w)
+		}
 	})
 	if n := len(a.permits); n > 0 {
 		want.Until = a.permits[n-1][1]
@@ -105,7 +110,7 @@ func newWorld(t *testing.T) *world {
 	w.head = w.bench.head("a:1")
 	w.start()
 	for i := range 3 {
-		job := &attempt{number: 1, session: "s1", job: fmt.Sprint("job", i), prefix: fmt.Sprint("run", i)}
+		job := &attempt{number: 1, session: "s1", job: fmt.Sprint("job", i), prefix: fmt.Sprint("run", i), gang: i > 0}
 		job.permit(timeout)
 		w.jobs = append(w.jobs, job)
 	}
@@ -146,7 +151,7 @@ func (w *world) decide(what event, job *attempt) {
 	switch what {
 	case bind:
 		w.all = append(w.all, *job)
-		*job = attempt{number: job.number + 1, session: w.head.session.Name, job: job.job, prefix: job.prefix}
+		*job = attempt{number: job.number + 1, session: w.head.session.Name, job: job.job, prefix: job.prefix, gang: job.gang}
 		job.permit(timeout)
 	case renew:
 		job.permit(timeout)
@@ -171,6 +176,9 @@ func (w *world) settle() {
 		end()
 	}
 	w.head.set(func(h *scripted) { clear(h.Faults) })
+	for _, job := range w.jobs {
+		w.head.says(job.id(), launcher.Running, 1)
+	}
 	for range 20 {
 		for _, job := range w.jobs {
 			job.permit(timeout)
@@ -213,6 +221,8 @@ func (w *world) outcome(job *attempt) string {
 		return "was not stopped"
 	case !job.stop && !(answer.Known && w.head.begun[job.session+"/"+job.id()] == 1):
 		return "was not submitted"
+	case !job.stop && answer.Reported != job.gang:
+		return "has a report where it is no gang, or none where it is one"
 	}
 	return ""
 }
@@ -228,12 +238,19 @@ func (w *world) submissions(known map[string]*attempt) (problems []string) {
 		by int
 		id string
 	}
-	unsure := map[who]bool{}
+	unsure, before := map[who]bool{}, map[int]call{}
 	for _, call := range w.head.Calls {
-		this := who{call.By, call.ID}
+		this, former := who{call.By, call.ID}, before[call.By]
+		if call.Verb != forgotten {
+			before[call.By] = call
+		}
 		switch call.Verb {
 		case look, forgotten:
 			unsure[this] = false
+		case upload:
+			if why := known[inPackage(call.ID)].forbids(call); why != "" {
+				problems = append(problems, call.ID+" is uploaded "+why)
+			}
 		case submit:
 			if unsure[this] {
 				problems = append(problems, call.ID+" is submitted again before anyone looked")
@@ -242,9 +259,17 @@ func (w *world) submissions(known map[string]*attempt) (problems []string) {
 			if why := known[call.ID].forbids(call); why != "" {
 				problems = append(problems, call.ID+" is submitted "+why)
 			}
+			if known[call.ID].gang && inPackage(former.ID) != call.ID {
+				problems = append(problems, fmt.Sprintf("%s is submitted right after %+v, and not after its package", call.ID, former))
+			}
 		}
 	}
 	return problems
+}
+
+// inPackage returns whose package a name is, the name itself where it is none.
+func inPackage(name string) string {
+	return strings.TrimSuffix(strings.TrimPrefix(name, "package-of-"), ".zip")
 }
 
 // forbids tells why a submission was not to be made.

@@ -13,20 +13,24 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/polltest"
+	"github.com/heliostat-dev/heliostat/ray-operator/launcher"
 )
 
 // verb is a call that a head can be asked to answer.
 type verb string
 
 const (
-	session   verb = "Session"
-	submit    verb = "Submit"
-	look      verb = "Job"
-	stop      verb = "Stop"
-	kill      verb = "Kill"
-	tail      verb = "Tail"
-	listAll   verb = "List"
-	forgetOne verb = "Forget"
+	session    verb = "Session"
+	hasPackage verb = "HasPackage"
+	upload     verb = "Upload"
+	submit     verb = "Submit"
+	look       verb = "Job"
+	stop       verb = "Stop"
+	kill       verb = "Kill"
+	tail       verb = "Tail"
+	report     verb = "Report"
+	listAll    verb = "List"
+	forgetOne  verb = "Forget"
 )
 
 type (
@@ -47,12 +51,14 @@ type scripted struct {
 	output  headclient.Tail
 	garbled string         // about this run it says nonsense
 	begun   map[string]int // runs by session and ID
+	// packages are their archives by name, and reports what gangs said by ID.
+	packages, reports map[string]string
 }
 
 func newHead() *scripted {
 	return &scripted{
 		Script: polltest.NewScript[verb](answers), session: headclient.Session{Name: "s1", Version: "2.60.0"},
-		jobs: map[string]headclient.Job{}, begun: map[string]int{},
+		jobs: map[string]headclient.Job{}, begun: map[string]int{}, packages: map[string]string{}, reports: map[string]string{},
 	}
 }
 
@@ -87,10 +93,40 @@ func (c *talk) Submit(ctx context.Context, s headclient.Submission) error {
 		if h.pending {
 			job.Status = headclient.JobPending
 		}
+		if name := packageOf(s); name != "" && h.packages[name] != "archive of "+s.ID {
+			h.Break("%s begins without its package", s.ID)
+		}
 		h.jobs[s.ID] = job
 		h.begun[h.session.Name+"/"+s.ID]++
 		return nil
 	})
+}
+
+func (c *talk) HasPackage(ctx context.Context, name string) (has bool, err error) {
+	err = c.do(ctx, hasPackage, name, func() error {
+		_, has = c.head.packages[name]
+		return nil
+	})
+	return has, err
+}
+
+func (c *talk) Upload(ctx context.Context, name string, archive []byte) error {
+	return c.do(ctx, upload, name, func() error {
+		c.head.packages[name] = string(archive)
+		return nil
+	})
+}
+
+func (c *talk) Report(ctx context.Context, id string) (said []byte, err error) {
+	err = c.do(ctx, report, id, func() error {
+		text, known := c.head.reports[id]
+		if !known {
+			return failure(headclient.NotFound)
+		}
+		said = []byte(text)
+		return nil
+	})
+	return said, err
 }
 
 func (c *talk) Job(ctx context.Context, id string) (job headclient.Job, err error) {
@@ -147,6 +183,7 @@ func (c *talk) Forget(ctx context.Context, id string) error {
 			return failure(headclient.Refused)
 		}
 		delete(c.head.jobs, id)
+		delete(c.head.reports, id)
 		return nil
 	})
 }
@@ -179,11 +216,18 @@ func (s *scripted) job(id string, status headclient.JobStatus) {
 	})
 }
 
+// says has the launcher of a gang report a state and a round.
+func (s *scripted) says(id string, state launcher.State, round int) {
+	s.set(func(s *scripted) { s.reports[id] = reportOf(state, round) })
+}
+
 // replace puts another head in its place, which knows nothing.
 func (s *scripted) replace(name string) {
 	s.set(func(s *scripted) {
 		s.Life++
 		s.session.Name, s.jobs = name, map[string]headclient.Job{}
+		clear(s.packages)
+		clear(s.reports)
 	})
 }
 

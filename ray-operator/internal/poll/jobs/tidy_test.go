@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+	"github.com/heliostat-dev/heliostat/ray-operator/launcher"
 )
 
 // submitted adds a submission of a status that ended some time ago.
@@ -40,6 +41,9 @@ func TestTidy_ForgetsWhatIsAbandoned(t *testing.T) {
 		head.submitted("gone-now", headclient.JobSucceeded, 0)
 		head.submitted("gone-runs", headclient.JobRunning, time.Hour)
 		head.submitted("kept", headclient.JobStopped, time.Hour)
+		for _, id := range []string{"gone-long", "gone-runs", "kept"} {
+			head.says(id, launcher.Ended, 1)
+		}
 		b.Pass(time.Hour)
 		if have := head.known(); have != "gone-long gone-now gone-runs kept" {
 			t.Errorf("a head of which nothing is wanted knows %s", have)
@@ -48,6 +52,9 @@ func TestTidy_ForgetsWhatIsAbandoned(t *testing.T) {
 		b.Pass(30 * time.Minute)
 		if have := head.known(); have != "gone-runs kept run-of-a" {
 			t.Errorf("it knows %s", have)
+		}
+		if reports := slices.Sorted(maps.Keys(head.reports)); !slices.Equal(reports, []string{"gone-runs", "kept"}) {
+			t.Errorf("it has reports of %s", reports)
 		}
 		b.Forget(name("a"))
 	})

@@ -31,8 +31,12 @@ type progress struct {
 	stops   int
 	stopDue time.Time
 	glanced bool
-	// tried is how often its output was tried to be read since it was over.
-	tried int
+	// tried is how often what is left of it was tried to be read since it was over: its report
+	// until reported, then its output.
+	tried    int
+	reported bool
+	// reportDue is before when the report of a gang is not read again while it runs.
+	reportDue time.Time
 }
 
 // begin sets the pace for something new.
@@ -108,11 +112,12 @@ func (t *turn) settle(err error) {
 }
 
 // HasNews reports whether an answer about a run means something else than the one before, and so wakes its job. When it
-// was asked does not, nor lines that were read in advance.
+// was asked does not, nor lines that were read in advance, nor the times of a report.
 func HasNews(a, b Answer) bool {
 	return a.Failure != b.Failure || a.Session != b.Session || a.Asked.IsZero() != b.Asked.IsZero() || a.Known != b.Known ||
 		a.Foreign != b.Foreign || a.Refused != b.Refused || a.Submitted.IsZero() != b.Submitted.IsZero() ||
-		a.Tailed != b.Tailed || a.LogLost != b.LogLost || !reflect.DeepEqual(a.Job, b.Job)
+		a.Tailed != b.Tailed || a.LogLost != b.LogLost || !reflect.DeepEqual(a.Job, b.Job) ||
+		a.Reported != b.Reported || a.Reported && !a.Report.HasSameMeaning(b.Report)
 }
 
 // done reports whether nothing is left to be asked or done.
@@ -134,7 +139,7 @@ func (t *turn) act(ctx context.Context) error {
 		}
 		return nil
 	case t.over():
-		return t.tail(ctx)
+		return t.finish(ctx)
 	case t.mayBeSubmitted() && !t.run.unsure:
 		return t.submit(ctx)
 	default:
@@ -142,19 +147,22 @@ func (t *turn) act(ctx context.Context) error {
 	}
 }
 
-// attend looks what has become of a run, and does what follows from that.
+// attend looks what has become of a run, and does what follows from that. A report that cannot be read hides nothing of
+// what the head said of the run.
 func (t *turn) attend(ctx context.Context) error {
 	err := t.look(ctx)
 	switch {
 	case err != nil || t.answer.Foreign || t.over():
 		return err
 	case t.want.Stop && t.answer.Known:
-		return t.stop(ctx)
+		err = t.stop(ctx)
 	case t.mayBeSubmitted() && !t.answer.Known:
 		return t.submit(ctx)
-	default:
-		return nil
 	}
+	if err == nil && t.isReportDue() {
+		_ = t.readReport(ctx) // reportFailed notes it
+	}
+	return err
 }
 
 // mayBeSubmitted reports whether the run must be submitted, if the head does not know it.
@@ -167,17 +175,16 @@ func submittable(want Want, now time.Time) bool {
 	return want.Submission != nil && !want.Stop && now.Before(want.Until)
 }
 
-// submit submits the run, and looks at what there is then.
+// submit submits the run, its package first, and looks at what there is then.
 func (t *turn) submit(ctx context.Context) error {
-	err := t.call(ctx, toSubmit, func(ctx context.Context) error {
-		want, wanted := t.run.Want() // it may have waited for its slot
-		if !wanted || !submittable(want, t.watch.clock.Now()) {
-			return errWithdrawn
-		}
-		t.want, t.run.unsure = want, true
-		log.FromContext(ctx).Info("submitting a run", "job", t.run.Key, "id", want.ID, "cluster", t.Key.cluster, "head", t.Key.head)
-		return t.head.Submit(ctx, *want.Submission)
-	})
+	err := t.deliver(ctx)
+	if err == nil {
+		err = t.permitted(ctx, toSubmit, func(ctx context.Context, want Want) error {
+			t.run.unsure = true
+			log.FromContext(ctx).Info("submitting a run", "job", t.run.Key, "id", want.ID, "cluster", t.Key.cluster, "head", t.Key.head)
+			return t.head.Submit(ctx, *want.Submission)
+		})
+	}
 	if errors.Is(err, errWithdrawn) {
 		return nil
 	}
@@ -225,13 +232,16 @@ func (t *turn) look(ctx context.Context) error {
 	return nil
 }
 
+// running is the rank of a run whose driver has begun.
+const running = 2
+
 // rank orders how far a run has come. What Ray may yet invent is not an order.
 func rank(status headclient.JobStatus) int {
 	switch {
 	case status.Over():
 		return 3
 	case status == headclient.JobRunning:
-		return 2
+		return running
 	default:
 		return 1
 	}

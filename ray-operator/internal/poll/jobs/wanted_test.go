@@ -2,11 +2,13 @@ package jobs
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+	"github.com/heliostat-dev/heliostat/ray-operator/launcher"
 )
 
 func name(job string) types.NamespacedName {
@@ -30,6 +32,26 @@ func wanted(job string, change func(*Want)) Want {
 		change(&want)
 	}
 	return want
+}
+
+// gang makes a run one of a gang.
+func gang(want *Want) {
+	want.Package, want.Report = &Package{Name: "package-of-" + want.ID + ".zip", Archive: []byte("archive of " + want.ID)}, true
+	if want.Submission != nil {
+		want.Submission.RuntimeEnv = fmt.Appendf(nil, `{"py_modules": ["gcs://%s"]}`, want.Package.Name)
+	}
+}
+
+// packageOf returns the name of the package that a submission runs in, "" where it runs in none.
+func packageOf(s headclient.Submission) string {
+	_, rest, _ := strings.Cut(string(s.RuntimeEnv), "gcs://")
+	name, _, _ := strings.Cut(rest, `"`)
+	return name
+}
+
+// reportOf is a report of a launcher.
+func reportOf(state launcher.State, round int) string {
+	return fmt.Sprintf(`{"version": 1, "state": %q, "round": %d}`, state, round)
 }
 
 // lines is an output.
