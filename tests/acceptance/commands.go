@@ -84,15 +84,20 @@ var generatedConversions = scenario{
 }
 
 // fuzzedConversions looks for inputs that break the converter.
-var fuzzedConversions = scenario{
-	name:    "convert-fuzz",
-	promise: "the converter is fuzzed for " + fuzzedFor + ", and nothing fails",
-	play: func(ctx context.Context, _ string) (Outcome, error) {
-		c := exec.CommandContext(ctx, "hack/tools/fuzz.sh", "ray-operator/convert")
-		c.Env, c.Stderr = append(os.Environ(), "FUZZTIME="+fuzzedFor), os.Stderr
-		output, failed := c.Output()
-		return saidBy(string(output), inputsFuzzed, 1, failed)
-	},
+var fuzzedConversions = fuzzed("convert-fuzz", "the converter", "ray-operator/convert")
+
+// fuzzed returns a scenario that looks for inputs that break the one fuzz target of a package.
+func fuzzed(name, subject, directory string) scenario {
+	return scenario{
+		name:    name,
+		promise: subject + " is fuzzed for " + fuzzedFor + ", and nothing fails",
+		play: func(ctx context.Context, _ string) (Outcome, error) {
+			c := exec.CommandContext(ctx, "hack/tools/fuzz.sh", directory)
+			c.Env, c.Stderr = append(os.Environ(), "FUZZTIME="+fuzzedFor), os.Stderr
+			output, failed := c.Output()
+			return saidBy(string(output), inputsFuzzed, 1, failed)
+		},
+	}
 }
 
 // What the tests say when they are over.

@@ -61,6 +61,7 @@ var areas = map[string][]scenario{
 		decisions, elasticRolls, decisionTime, demand, givenBack, churn, autoscalerTrouble, apiAway, anew, quiet, selected, slice, elasticRolling, neverStart,
 	},
 	"families": {ipv6Alone},
+	"gangs":    {fuzzedReports},
 	"jobs":     {jobTime, jobCost, headLost, freed, jobStop, jobExamples, submissions, manySubmissions},
 }
 
