@@ -259,6 +259,12 @@ func TestReport_ThatCannotBeReadHidesNothing(t *testing.T) {
 				if answer := b.last("c"); answer.Report.State != launcher.Gathering {
 					t.Errorf("when it can be read again: %+v", answer)
 				}
+				head.set(func(h *scripted) { h.Faults[report] = []fault{{Lost: true}} })
+				head.says("run-of-c", launcher.Running, 1)
+				b.Pass(12 * time.Second)
+				if answer := b.last("c"); answer.Report.State != launcher.Running {
+					t.Errorf("after a first failure: %+v", answer)
+				}
 			})
 		})
 	}
@@ -267,6 +273,7 @@ func TestReport_ThatCannotBeReadHidesNothing(t *testing.T) {
 // last is what befalls the last report of a run.
 type last struct {
 	befalls []fault
+	output  []fault // befalls its last lines
 	change  func(*scripted)
 	reads   int
 	state   launcher.State // Running is that of the report before
@@ -277,7 +284,10 @@ func lasts() map[string]last {
 		"all is well":       {reads: 1, state: launcher.Ended},
 		"at the third time": {befalls: []fault{{Hung: true}, {Lost: true}}, reads: 3, state: launcher.Ended},
 		"never":             {befalls: []fault{{Hung: true}, {Lost: true}, {Unheard: true}}, reads: 3, state: launcher.Running},
-		"refused":           {befalls: []fault{{Err: failure(headclient.Unsupported)}}, reads: 1, state: launcher.Running},
+		"never, and its output at the third time": {
+			befalls: []fault{{Lost: true}, {Lost: true}, {Lost: true}}, output: []fault{{Lost: true}, {Lost: true}}, reads: 3, state: launcher.Running,
+		},
+		"refused": {befalls: []fault{{Err: failure(headclient.Unsupported)}}, reads: 1, state: launcher.Running},
 		"it is gone": {
 			change: func(h *scripted) { clear(h.reports) }, reads: 1, state: launcher.Running,
 		},
@@ -299,7 +309,7 @@ func TestReport_IsReadOnceMoreAtTheEnd(t *testing.T) {
 				b.Pass(5 * time.Second)
 				head.says("run-of-a", launcher.Ended, 1)
 				head.set(func(h *scripted) {
-					h.Calls, h.Faults[report] = nil, c.befalls
+					h.Calls, h.Faults[report], h.Faults[tail] = nil, c.befalls, c.output
 					if c.change != nil {
 						c.change(h)
 					}
