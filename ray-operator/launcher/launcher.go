@@ -16,6 +16,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"sync"
 	"time"
 )
 
@@ -64,8 +65,9 @@ func (d Description) marshal() ([]byte, error) {
 	}{version, d.written()})
 }
 
-// pack returns an archive of the launcher's files and a description.
-func pack(description []byte) ([]byte, error) {
+// code is an archive of the launcher's files, in the order of their names. They are compressed once, as that takes longer
+// than all else.
+var code = sync.OnceValues(func() (*zip.Reader, error) {
 	var out bytes.Buffer
 	archive := zip.NewWriter(&out)
 	entries, err := files.ReadDir(Module) // which are sorted
@@ -73,11 +75,30 @@ func pack(description []byte) ([]byte, error) {
 		return nil, err
 	}
 	for _, entry := range entries {
-		code, err := files.ReadFile(Module + "/" + entry.Name())
+		text, err := files.ReadFile(Module + "/" + entry.Name())
 		if err != nil {
 			return nil, err
 		}
-		if err := add(archive, entry.Name(), code); err != nil {
+		if err := add(archive, entry.Name(), text); err != nil {
+			return nil, err
+		}
+	}
+	if err := archive.Close(); err != nil {
+		return nil, err
+	}
+	return zip.NewReader(bytes.NewReader(out.Bytes()), int64(out.Len()))
+})
+
+// pack returns an archive of the launcher's files and a description.
+func pack(description []byte) ([]byte, error) {
+	launcher, err := code()
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	archive := zip.NewWriter(&out)
+	for _, file := range launcher.File {
+		if err := archive.Copy(file); err != nil {
 			return nil, err
 		}
 	}

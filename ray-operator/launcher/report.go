@@ -148,7 +148,7 @@ func ParseReport(data []byte) (Report, bool) {
 		return Report{}, false
 	}
 	report := Report{
-		State: s.State, Round: s.Round, Restarts: s.Restarts, Losses: s.Losses, Replicas: s.Replicas, Ready: s.Ready,
+		State: s.State, Round: s.Round, Restarts: s.Restarts, Losses: s.Losses, Replicas: s.Replicas, Ready: min(s.Ready, s.Replicas),
 		Started: moment(s.Started), Waiting: clean(s.Waiting), Lost: cleaned(s.Lost, maxLost),
 	}
 	if s.Last != nil {
@@ -169,7 +169,7 @@ func (s *said) isValid() bool {
 	}
 	return s.Version == version && isWithin(s.Started, maxTime) &&
 		isWithin(s.Round, maxRound) && isWithin(s.Restarts, maxRound) && isWithin(s.Losses, maxRound) &&
-		isWithin(s.Replicas, maxReplicas) && isWithin(s.Ready, s.Replicas) && (s.Last == nil || s.Last.isValid())
+		isWithin(s.Replicas, maxReplicas) && isWithin(s.Ready, maxReplicas) && (s.Last == nil || s.Last.isValid())
 }
 
 func (s *saidEnd) isValid() bool {

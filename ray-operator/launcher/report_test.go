@@ -74,6 +74,9 @@ func TestParseReport_TakesWhatALauncherWrites(t *testing.T) {
 			}
 		}
 	}
+	if report, is := launcher.ParseReport(changed(t, "ready", 5)); !is || report.Ready != report.Replicas {
+		t.Errorf("%d of %d are ready, %t", report.Ready, report.Replicas, is)
+	}
 	if report, is := launcher.ParseReport([]byte(`{"version": 1, "state": "Running"}`)); !is || report.Last != nil || !report.Started.IsZero() {
 		t.Errorf("%t: %+v", is, report)
 	}
@@ -87,7 +90,7 @@ func TestParseReport_RefusesWhatNoLauncherWrites(t *testing.T) {
 		"restarts":  {-1, 100_000},
 		"losses":    {-1, 100_000},
 		"replicas":  {-1, 1025},
-		"ready":     {-1, 5},
+		"ready":     {-1, 1025},
 		"started":   {-1, 253_402_300_800, 1e300},
 		"waiting":   {7, []string{}},
 		"last":      {"Exit", []string{}},
