@@ -83,6 +83,10 @@ type ClusterJobSpec struct {
 	// +optional
 	Command []string `json:"command,omitempty"`
 
+	// gang makes the job a gang: processes that start, end and restart together, and need not know Ray. Default: none, and the command is the driver.
+	// +optional
+	Gang *Gang `json:"gang,omitempty"`
+
 	// runtimeEnv is Ray's runtime environment, in Ray's own form.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Type=object
@@ -376,6 +380,9 @@ type ClusterJobStatus struct {
 	// +listMapKey=number
 	// +optional
 	Attempts []JobAttempt `json:"attempts,omitempty"`
+	// gang is the state of the gang, if the job is one.
+	// +optional
+	Gang *GangStatus `json:"gang,omitempty"`
 	// startTime is when the job first ran after its creation or last resumption.
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`

@@ -83,6 +83,7 @@ const (
 const (
 	PhaseProvisioning = "Provisioning"
 	PhaseSubmitting   = "Submitting"
+	PhaseGathering    = "Gathering"
 	PhaseRunning      = "Running"
 	PhaseRetrying     = "Retrying"
 	PhaseSucceeded    = "Succeeded"

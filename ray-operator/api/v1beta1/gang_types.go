@@ -1,0 +1,253 @@
+package v1beta1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// GangFramework is the framework whose programs a gang runs.
+//
+// +kubebuilder:validation:Enum=PyTorch;TensorFlow;JAX;XGBoost;MPI;Generic
+type GangFramework string
+
+// Frameworks of a gang.
+const (
+	FrameworkPyTorch    GangFramework = "PyTorch"
+	FrameworkTensorFlow GangFramework = "TensorFlow"
+	FrameworkJAX        GangFramework = "JAX"
+	FrameworkXGBoost    GangFramework = "XGBoost"
+	FrameworkMPI        GangFramework = "MPI"
+	FrameworkGeneric    GangFramework = "Generic"
+)
+
+// Roles that frameworks have. With Generic, any name is one.
+const (
+	GangRoleMaster    = "master"
+	GangRoleChief     = "chief"
+	GangRoleWorker    = "worker"
+	GangRolePS        = "ps"
+	GangRoleEvaluator = "evaluator"
+	GangRoleLauncher  = "launcher"
+)
+
+// GangPlacement is how the replicas of a gang are spread over nodes.
+//
+// +kubebuilder:validation:Enum=Pack;Spread;StrictPack;StrictSpread
+type GangPlacement string
+
+// Placements of a gang.
+const (
+	// PlacementPack: on as few nodes as possible.
+	PlacementPack GangPlacement = "Pack"
+	// PlacementSpread: on as many nodes as possible.
+	PlacementSpread GangPlacement = "Spread"
+	// PlacementStrictPack: all on one node.
+	PlacementStrictPack GangPlacement = "StrictPack"
+	// PlacementStrictSpread: each on a node of its own.
+	PlacementStrictSpread GangPlacement = "StrictSpread"
+)
+
+// GangOutput is which processes the job's own output is of.
+//
+// +kubebuilder:validation:Enum=First;All
+type GangOutput string
+
+// Outputs of a gang.
+const (
+	// OutputFirst: the process of rank 0.
+	OutputFirst GangOutput = "First"
+	// OutputAll: all processes, each line with the name of its process.
+	OutputAll GangOutput = "All"
+)
+
+// RoleStart is how often the command of a role runs in each replica.
+//
+// +kubebuilder:validation:Enum=PerProcess;PerReplica
+type RoleStart string
+
+// Starts of a role.
+const (
+	// StartPerProcess: once for each process.
+	StartPerProcess RoleStart = "PerProcess"
+	// StartPerReplica: once for each replica. The program starts the processes itself, as torchrun does.
+	StartPerReplica RoleStart = "PerReplica"
+)
+
+// SuccessPolicy is which processes of a role must end with exit code 0 before the gang has succeeded.
+//
+// +kubebuilder:validation:Enum=All;First;Ignore
+type SuccessPolicy string
+
+// Success policies of a role.
+const (
+	// SuccessAll: each process.
+	SuccessAll SuccessPolicy = "All"
+	// SuccessFirst: process 0. The others are stopped when the gang has succeeded.
+	SuccessFirst SuccessPolicy = "First"
+	// SuccessIgnore: none. All are stopped when the gang has succeeded.
+	SuccessIgnore SuccessPolicy = "Ignore"
+)
+
+// Gang makes a job a gang: processes that are placed all or none, start together, end together and restart together.
+type Gang struct {
+	// framework decides which roles there are, which variables each process finds, and what success is.
+	// +required
+	Framework GangFramework `json:"framework,omitempty"`
+
+	// maxRestarts is how often all processes may start again within an attempt after one of them failed. Restarts after the loss of a node count towards the limits of retry instead. Default: 0.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	// +optional
+	MaxRestarts int32 `json:"maxRestarts,omitempty"`
+
+	// gracePeriodSeconds is the time from SIGTERM to SIGKILL for processes that must end. Default: 30.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=3600
+	// +kubebuilder:default=30
+	// +optional
+	GracePeriodSeconds *int32 `json:"gracePeriodSeconds,omitempty"`
+
+	// gatherTimeoutSeconds is how long a restart or a later attempt may wait for places. Then all places are released, and the attempt ends. The first wait is limited by startDeadlineSeconds instead. Default: 600.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=31536000
+	// +kubebuilder:default=600
+	// +optional
+	GatherTimeoutSeconds int32 `json:"gatherTimeoutSeconds,omitempty"`
+
+	// minReplicasAfterSeconds is how long a gang with minReplicas waits for further replicas before it starts with fewer. Default: 300.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=31536000
+	// +kubebuilder:default=300
+	// +optional
+	MinReplicasAfterSeconds *int32 `json:"minReplicasAfterSeconds,omitempty"`
+
+	// placement is how replicas are spread over nodes: Pack on few, Spread on many, StrictPack on one, StrictSpread each on its own. Default: Pack.
+	// +kubebuilder:default=Pack
+	// +optional
+	Placement GangPlacement `json:"placement,omitempty"`
+
+	// output is which processes the job's output is of: First is that of rank 0, All is all, with the process in front of each line. Default: First.
+	// +kubebuilder:default=First
+	// +optional
+	Output GangOutput `json:"output,omitempty"`
+
+	// roles are the kinds of processes. Ranks are given in their order, but a master or chief has rank 0.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=map
+	// +listMapKey=name
+	// +required
+	Roles []GangRole `json:"roles,omitempty"`
+}
+
+// GangRole is a kind of processes of a gang.
+type GangRole struct {
+	// name of the role: master or worker for PyTorch and XGBoost; chief or master, worker, ps or evaluator for TensorFlow; worker for JAX; launcher or worker for MPI; any for Generic.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Name string `json:"name,omitempty"`
+
+	// replicas is the number of places for this role. Default: 1.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1024
+	// +kubebuilder:default=1
+	// +optional
+	Replicas int32 `json:"replicas,omitempty"`
+
+	// minReplicas is the number of places with which a round may start. One role may have it. Default: replicas.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1024
+	// +optional
+	MinReplicas int32 `json:"minReplicas,omitempty"`
+
+	// processesPerReplica is the number of processes in each place. Default: 1.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=4096
+	// +kubebuilder:default=1
+	// +optional
+	ProcessesPerReplica int32 `json:"processesPerReplica,omitempty"`
+
+	// start is how often the command runs in each place: PerProcess once a process, PerReplica once, for programs such as torchrun that start the processes themselves. Default: PerProcess.
+	// +kubebuilder:default=PerProcess
+	// +optional
+	Start RoleStart `json:"start,omitempty"`
+
+	// resources are the Ray resources that each place reserves, with the keys of rayResources.
+	// +kubebuilder:validation:MinProperties=1
+	// +kubebuilder:validation:MaxProperties=64
+	// +required
+	Resources map[string]resource.Quantity `json:"resources,omitempty"`
+
+	// labelSelector selects by labels the Ray nodes on which the places may be.
+	// +kubebuilder:validation:MaxProperties=64
+	// +optional
+	LabelSelector map[string]string `json:"labelSelector,omitempty"`
+
+	// command is a program with its arguments, run without a shell. $(ROLE.FIELD) is replaced. Default: the job's command or entrypoint.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=1024
+	// +kubebuilder:validation:items:MaxLength=32768
+	// +listType=atomic
+	// +optional
+	Command []string `json:"command,omitempty"`
+
+	// entrypoint is a shell command line instead of command.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=32768
+	// +optional
+	Entrypoint string `json:"entrypoint,omitempty"`
+
+	// env is the environment of the role's processes, in addition to the job's env, which it overrides. It takes values only.
+	// +kubebuilder:validation:MaxItems=256
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Env []corev1.EnvVar `json:"env,omitempty"`
+
+	// successPolicy is which processes must end with exit code 0: All, First (process 0) or Ignore. Default: Ignore for ps, and for workers of TensorFlow or XGBoost beside a chief or master; First for other workers of TensorFlow; else All.
+	// +optional
+	SuccessPolicy SuccessPolicy `json:"successPolicy,omitempty"`
+}
+
+// GangStatus is the observed state of a job's gang, in its current or last attempt.
+type GangStatus struct {
+	// restarts is how often all processes started again within the attempt.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Restarts int32 `json:"restarts"`
+	// replicas is the number of places that the current round has or waits for.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Replicas int32 `json:"replicas"`
+	// ready is how many of them are there.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Ready int32 `json:"ready"`
+	// lastRestart is why the last round ended, if one did.
+	// +optional
+	LastRestart *GangRestart `json:"lastRestart,omitempty"`
+}
+
+// GangRestart is why a round of a gang ended.
+type GangRestart struct {
+	// restartTime is when the round ended.
+	// +optional
+	RestartTime *metav1.Time `json:"restartTime,omitempty"`
+	// replica is the process that ended first, or the place that was lost, such as worker/3.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	Replica string `json:"replica,omitempty"`
+	// reason is the code of why the round ended.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// message explains the reason.
+	// +kubebuilder:validation:MaxLength=32768
+	// +kubebuilder:validation:MinLength=1
+	// +optional
+	Message string `json:"message,omitempty"`
+}
