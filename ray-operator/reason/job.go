@@ -41,7 +41,7 @@ var (
 
 func jobObstacles() Section {
 	return Section{"What a job or a service waits for that may need a fix", []Reason{
-		ClusterMissing, ClusterSuspended, ClusterDeleting, ClusterForeign, HeadUnauthorized, HeadUnreachable, PodStranded,
+		ClusterMissing, ClusterSuspended, ClusterDeleting, ClusterForeign, HeadUnauthorized, HeadUnreachable, GangTooLarge, PodStranded,
 	}}
 }
 
@@ -120,8 +120,8 @@ var (
 
 func jobEnds() Section {
 	return Section{"How an attempt of a job failed", []Reason{
-		EntrypointFailed, RuntimeEnvFailed, DriverNotStarted, DriverLost, JobFailed, StoppedInRay, SubmissionRefused,
-		SubmissionForeign, RunNotFound, ClusterGone, StartDeadlineExceeded, DeadlineExceeded, AttemptDeadlineExceeded,
+		EntrypointFailed, ProcessFailed, GangLost, RuntimeEnvFailed, DriverNotStarted, DriverLost, JobFailed, StoppedInRay,
+		SubmissionRefused, SubmissionForeign, RunNotFound, ClusterGone, StartDeadlineExceeded, DeadlineExceeded, AttemptDeadlineExceeded,
 		StopAbandoned,
 	}}
 }
@@ -170,7 +170,8 @@ var (
 
 func jobProgress() Section {
 	return Section{"Progress of a job", []Reason{
-		Stopping, Retrying, JobQueued, ClusterEnding, ClusterStarting, JobAPIStarting, Submitting, JobPending, JobRunning, Collecting,
+		Stopping, Retrying, JobQueued, GangQueued, ClusterEnding, ClusterStarting, JobAPIStarting, Submitting, JobPending, GangGathering,
+		JobRunning, Collecting,
 	}}
 }
 
@@ -188,5 +189,7 @@ var (
 )
 
 func jobStates() Section {
-	return Section{"States and events of jobs", []Reason{JobSucceeded, JobSuspended, JobPreempted, Stopped, JobSubmitted, AttemptEnded}}
+	return Section{"States and events of jobs", []Reason{
+		JobSucceeded, JobSuspended, JobPreempted, Stopped, JobSubmitted, GangPlaced, GangRestarted, AttemptEnded,
+	}}
 }

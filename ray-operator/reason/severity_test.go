@@ -12,7 +12,7 @@ import (
 // for the people who wrote them.
 const (
 	fine = "AllReady HeadReady WorkersReady ScalingUp PodsUpToDate NotStalled Settled SuspendedBySpec SuspendedIdle GroupSuspended HeadReplaced Resumed " +
-		"Autoscaled SizesHeld Scaled JobSucceeded JobSuspended JobPreempted Stopped JobSubmitted AttemptEnded " +
+		"Autoscaled SizesHeld Scaled JobSucceeded JobSuspended JobPreempted Stopped JobSubmitted GangPlaced GangRestarted AttemptEnded " +
 		"ScheduleActive ScheduleSuspended JobStarted JobReplaced " +
 		"StoreServes HeadRestarted HeadRecovered " +
 		"ServiceServes ServiceSuspended GatewayProgrammed UpgradeBegan UpgradeDone UpgradeWithdrawn"
@@ -20,7 +20,7 @@ const (
 	progress = "HeadMissing HeadStarting WorkersStarting RollingOut RollWaiting Resizing Recreating Draining Suspending Queued IdleSoon IdleKept IdleLimitReached " +
 		"AutoscalerStarting NeverStarted NodeDraining Retired BudgetLifted SchedulingGated ReadinessGated ImagePulling InitRunning ContainerCreating Preempting " +
 		"Scheduling Starting NamespaceTerminating " +
-		"Stopping Retrying JobQueued ClusterEnding ClusterStarting JobAPIStarting Submitting JobPending JobRunning Collecting " +
+		"Stopping Retrying JobQueued ClusterEnding ClusterStarting JobAPIStarting Submitting JobPending GangQueued GangGathering JobRunning Collecting " +
 		"StoreLoading StoreStarting StoreVolumePending StoreChecking HeadRecovering " +
 		"ServiceLeaving ServiceDraining UpgradeReturning ServeClusterStarting UpgradeWaiting UpgradePreparing ServeDeploying ServeProving " +
 		"UpgradeRouting UpgradeShifting UpgradeBaking UpgradeRecreating UpgradeInPlace ConfigChanging GatewayPending " +
