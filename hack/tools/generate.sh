@@ -8,7 +8,7 @@ cd "$(dirname "$0")/../.."
 out=$(realpath -m "${1:-$PWD}")
 api=ray-operator/api/v1beta1 crd=ray-operator/config/crd chart=helm-chart/heliostat/files
 schemas=ray-operator/crdcheck/schemas
-mkdir -p "$out"/{$api,$crd,$schemas,$chart/admission,docs/reference,apiserver/rest}
+mkdir -p "$out"/{$api,$crd,$schemas,$chart/{admission,crds},docs/reference,apiserver/rest}
 raw=$(mktemp -d)
 trap 'rm -rf "$raw"' EXIT
 
@@ -18,10 +18,10 @@ mkdir -p "$out"/ray-operator/internal/kueue
 bin/controller-gen object paths=./ray-operator/internal/kueue output:object:dir="$out/ray-operator/internal/kueue"
 for name in $(cd "$raw" && ls heliostat.dev_*.yaml); do
   bin/crdtrim <"$raw/$name" >"$out/$crd/$name"
-  bin/crdtrim -compact <"$raw/$name" >"$out/$chart/$name"
   plural=${name#heliostat.dev_}
   bin/crdtrim -schema <"$raw/$name" >"$out/$schemas/${plural%.yaml}.json"
 done
+bin/crdtrim -chart "$out/$chart/crds" "$raw"/heliostat.dev_*.yaml
 bin/celrules "$api" "$out/$schemas" >"$raw/rules.go"
 mkdir -p "$out/ray-operator/validate"
 cp "$raw/rules.go" "$out/ray-operator/validate/crdrules.go"

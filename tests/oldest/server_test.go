@@ -59,7 +59,7 @@ func read(t *testing.T, path string, into any) {
 	}
 }
 
-// serve starts the API server with the CRDs of the chart.
+// serve starts the API server with the CRDs.
 func serve(t *testing.T) dynamic.Interface {
 	t.Helper()
 	config, err := oldest.Serve(t.Context(), t.TempDir())
@@ -73,7 +73,7 @@ func serve(t *testing.T) dynamic.Interface {
 	crds := of.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
 	for _, plural := range []string{"computeclusters", "clusterjobs", "clusterservices"} {
 		crd := &unstructured.Unstructured{}
-		read(t, "helm-chart/heliostat/files/heliostat.dev_"+plural+".yaml", crd)
+		read(t, "ray-operator/config/crd/heliostat.dev_"+plural+".yaml", crd)
 		until(t, plural, func(ctx context.Context) error {
 			_, err := crds.Create(ctx, crd, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
 			return err

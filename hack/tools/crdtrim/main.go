@@ -4,8 +4,9 @@
 // one, in which a pod template takes little room and may leave out its containers. A field
 // that it does not know is refused, or taken out, as one of a Deployment's template is.
 //
-// With the argument -compact it is JSON on one line, as the chart has it: Helm keeps all of a chart, and what it makes of
-// it, in one Secret, which may have 1 MiB. With -schema it is what package crdcheck evaluates: the schema alone, on one line.
+// With the argument -schema it is what package crdcheck evaluates: the schema alone, on one line. With -chart DIRECTORY FILE...
+// it reads files instead, and writes them as the chart has them: Helm keeps all of a chart, and what it makes of it, in one
+// Secret, which may have 1 MiB, so what several definitions have stands there once.
 //
 // Outside of pod templates it must never change anything but two annotations, the length of
 // quantities, which rules could not read within their cost if it had no bound, their exponents, and what
@@ -24,16 +25,20 @@ import (
 )
 
 func main() {
-	print := printYAML
-	switch {
-	case slices.Contains(os.Args[1:], "-compact"):
-		print = printCompact
-	case slices.Contains(os.Args[1:], "-schema"):
-		print = printSchema
-	}
-	if err := run(os.Stdin, os.Stdout, print); err != nil {
+	if err := command(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "crdtrim:", err)
 		os.Exit(1)
+	}
+}
+
+func command(args []string) error {
+	switch {
+	case len(args) > 2 && args[0] == "-chart":
+		return writeShared(args[1], args[2:])
+	case slices.Contains(args, "-schema"):
+		return run(os.Stdin, os.Stdout, printSchema)
+	default:
+		return run(os.Stdin, os.Stdout, printYAML)
 	}
 }
 
@@ -56,14 +61,6 @@ func run(in io.Reader, out io.Writer, print func(trimmed []byte) ([]byte, error)
 }
 
 func printYAML(trimmed []byte) ([]byte, error) { return trimmed, nil }
-
-func printCompact(trimmed []byte) ([]byte, error) {
-	text, err := yaml.YAMLToJSON(trimmed)
-	if err != nil {
-		return nil, fmt.Errorf("print the definition on one line: %w", err)
-	}
-	return append(text, '\n'), nil
-}
 
 // printSchema prints the schema of the definition's version, without descriptions and without the status, which nobody sends.
 func printSchema(trimmed []byte) ([]byte, error) {

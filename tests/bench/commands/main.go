@@ -99,7 +99,7 @@ func prepare(ctx context.Context, count int) error {
 	if err != nil {
 		return err
 	}
-	files, err := filepath.Glob("helm-chart/heliostat/files/heliostat.dev_*.yaml")
+	files, err := filepath.Glob("ray-operator/config/crd/heliostat.dev_*.yaml")
 	if err != nil {
 		return fmt.Errorf("find the kinds: %w", err)
 	}
