@@ -25,32 +25,36 @@ const nul = "\x00"
 // commandRules are about what a job runs.
 var commandRules = []Rule{
 	{
-		ID: "run-size", Field: "spec.entrypoint, spec.command", By: Policy,
+		ID: "run-size", Field: "spec.entrypoint, spec.command, spec.gang.roles[*].entrypoint, spec.gang.roles[*].command", By: Policy,
 		Refused: "the command line must have at most 32 KiB, where an element of command counts its bytes and three more",
 		Remedy:  "put long parts into a file or a variable",
-		Holds: "size(bytes(object.spec.?entrypoint.orValue(''))) <= 32768 && " +
-			"object.spec.?command.orValue([]).map(w, size(bytes(w)) + 3).sum() <= 32768",
+		Holds: "variables.programs.all(o, size(bytes(o.?entrypoint.orValue(''))) <= 32768 && " +
+			"o.?command.orValue([]).map(w, size(bytes(w)) + 3).sum() <= 32768)",
 		job: func(r *run, bad report) {
-			if len(r.spec.Entrypoint) > maxLine {
-				bad.at(specPath.Child("entrypoint"), len(r.spec.Entrypoint))
-			}
-			if size := commandSize(r.spec.Command); size > maxLine {
-				bad.at(specPath.Child("command"), size)
+			for _, p := range r.programs() {
+				if len(p.entrypoint) > maxLine {
+					bad.at(p.path.Child("entrypoint"), len(p.entrypoint))
+				}
+				if size := commandSize(p.command); size > maxLine {
+					bad.at(p.path.Child("command"), size)
+				}
 			}
 		},
 	},
 	{
-		ID: "run-nul", Field: "spec.entrypoint, spec.command, spec.env, spec.runtimeEnv.env_vars", By: Policy,
+		ID: "run-nul", Field: "spec.entrypoint, spec.command, spec.env, spec.gang.roles, spec.runtimeEnv.env_vars", By: Policy,
 		Refused: "the text must not contain a NUL character", Remedy: "remove it",
-		Holds: `!object.spec.?entrypoint.orValue('').contains('\x00') && object.spec.?command.orValue([]).all(w, !w.contains('\x00')) && ` +
-			`object.spec.?env.orValue([]).all(e, !e.?value.orValue('').contains('\x00')) && ` +
+		Holds: `variables.programs.all(o, !o.?entrypoint.orValue('').contains('\x00') && o.?command.orValue([]).all(w, !w.contains('\x00')) && ` +
+			`o.?env.orValue([]).all(e, !e.?value.orValue('').contains('\x00'))) && ` +
 			`variables.vars.all(k, type(variables.vars[k]) != string || !variables.vars[k].contains('\x00'))`,
 		job: func(r *run, bad report) {
-			if strings.Contains(r.spec.Entrypoint, nul) {
-				bad.at(specPath.Child("entrypoint"), nil)
+			for _, p := range r.programs() {
+				if strings.Contains(p.entrypoint, nul) {
+					bad.at(p.path.Child("entrypoint"), nil)
+				}
+				each(bad, p.path, "command", p.command, func(word *string) bool { return strings.Contains(*word, nul) })
+				each(bad, p.path, "env", p.env, func(e *corev1.EnvVar) bool { return strings.Contains(e.Value, nul) })
 			}
-			each(bad, specPath, "command", r.spec.Command, func(word *string) bool { return strings.Contains(*word, nul) })
-			each(bad, specPath, "env", r.spec.Env, func(e *corev1.EnvVar) bool { return strings.Contains(e.Value, nul) })
 			keys(bad, specPath, "runtimeEnv.env_vars", r.vars, func(key string) bool {
 				text, _ := r.vars[key].(string)
 				return strings.Contains(text, nul)

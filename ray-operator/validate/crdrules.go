@@ -473,6 +473,11 @@ var jobExpressions = []Rule{
 		Remedy:  "choose a shorter or simpler name",
 	},
 	{
+		ID: "gang-what", Field: "spec", By: Expression,
+		Refused: "each role of a gang must have one program to run",
+		Remedy:  "set exactly one of entrypoint and command of the job, or one of the two in each role",
+	},
+	{
 		ID: "job-what", Field: "spec", By: Expression,
 		Refused: "a job must have one program to run",
 		Remedy:  "set exactly one of entrypoint and command",
@@ -523,12 +528,12 @@ var jobExpressions = []Rule{
 		Remedy:  "suspend the job or the service with its own spec.suspend",
 	},
 	{
-		ID: "command-program", Field: "spec.command", By: Expression,
+		ID: "command-program", Field: "spec.command, spec.gang.roles[*].command", By: Expression,
 		Refused: "the first element of command must be the program",
 		Remedy:  "name it there",
 	},
 	{
-		ID: "entrypoint-blank", Field: "spec.entrypoint", By: Expression,
+		ID: "entrypoint-blank", Field: "spec.entrypoint, spec.gang.roles[*].entrypoint", By: Expression,
 		Refused: "entrypoint must not be blank",
 		Remedy:  "give a shell line, such as python train.py",
 	},
@@ -550,6 +555,121 @@ var jobExpressions = []Rule{
 	{
 		ID: "driver-resource-step", Field: "spec.entrypointResources", By: Expression,
 		Refused: "a resource of the driver must be a multiple of 0.0001 up to 100T, and memory a whole number of bytes",
+		Remedy:  "round it",
+	},
+	{
+		ID: "gang-first", Field: "spec.gang.roles", By: Expression,
+		Refused: "a gang must have at most one of chief, master and launcher",
+		Remedy:  "remove one of the roles",
+	},
+	{
+		ID: "gang-first-one", Field: "spec.gang.roles", By: Expression,
+		Refused: "chief, master and launcher must have one replica, and one process with TensorFlow and MPI",
+		Remedy:  "lower replicas or processesPerReplica",
+	},
+	{
+		ID: "gang-min-one", Field: "spec.gang.roles", By: Expression,
+		Refused: "minReplicas must be set in one role only",
+		Remedy:  "remove it from the others",
+	},
+	{
+		ID: "gang-min-strict", Field: "spec.gang.roles", By: Expression,
+		Refused: "minReplicas must not be used with StrictPack or StrictSpread, which place all replicas or none",
+		Remedy:  "use Pack or Spread, or leave minReplicas out",
+	},
+	{
+		ID: "gang-mpi-command", Field: "spec.gang.roles", By: Expression,
+		Refused: "with MPI, only the launcher's command runs",
+		Remedy:  "move command or entrypoint from worker to launcher",
+	},
+	{
+		ID: "gang-mpi-success", Field: "spec.gang.roles", By: Expression,
+		Refused: "with MPI, the command alone decides on success",
+		Remedy:  "leave successPolicy out",
+	},
+	{
+		ID: "gang-mpi-worker", Field: "spec.gang.roles", By: Expression,
+		Refused: "with MPI, a gang must have the role worker, whose processes are the ranks",
+		Remedy:  "add it",
+	},
+	{
+		ID: "gang-processes", Field: "spec.gang.roles", By: Expression,
+		Refused: "a gang must have at most 4096 processes, all roles together",
+		Remedy:  "lower replicas or processesPerReplica",
+	},
+	{
+		ID: "gang-replicas", Field: "spec.gang.roles", By: Expression,
+		Refused: "a gang must have at most 1024 replicas, all roles together",
+		Remedy:  "lower replicas",
+	},
+	{
+		ID: "gang-role", Field: "spec.gang.roles", By: Expression,
+		Refused: "the framework must have each role: PyTorch and XGBoost have master and worker, TensorFlow has chief, master, worker, ps and evaluator, JAX has worker, MPI has launcher and worker",
+		Remedy:  "use one of these, or framework Generic",
+	},
+	{
+		ID: "gang-start", Field: "spec.gang.roles", By: Expression,
+		Refused: "start PerReplica must be used with PyTorch and Generic only",
+		Remedy:  "leave start out",
+	},
+	{
+		ID: "gang-success", Field: "spec.gang.roles", By: Expression,
+		Refused: "the success of a gang must depend on at least one role",
+		Remedy:  "set successPolicy All or First in one of them",
+	},
+	{
+		ID: "gang-torchrun", Field: "spec.gang.roles", By: Expression,
+		Refused: "torchrun starts the processes of a replica itself",
+		Remedy:  "set start PerReplica",
+	},
+	{
+		ID: "role-what", Field: "spec.gang.roles[*].command", By: Expression,
+		Refused: "a role must not have two programs to run",
+		Remedy:  "keep one of entrypoint and command",
+	},
+	{
+		ID: "role-variable-source", Field: "spec.gang.roles[*].env", By: Expression,
+		Refused: "valueFrom must not be used in a role",
+		Remedy:  "use the job's env with clusterTemplate, or env in the template of a worker group",
+	},
+	{
+		ID: "role-min", Field: "spec.gang.roles[*].minReplicas", By: Expression,
+		Refused: "minReplicas of a role must not be above its replicas",
+		Remedy:  "lower it or raise replicas",
+	},
+	{
+		ID: "role-name", Field: "spec.gang.roles[*].name", By: Expression,
+		Refused: "a role's name must be lower-case letters, digits and '-', with a letter or digit first and last",
+		Remedy:  "choose such a name",
+	},
+	{
+		ID: "role-resource-device", Field: "spec.gang.roles[*].resources", By: Expression,
+		Refused: "GPU and TPU above 1 must be whole numbers, because Ray splits one device only",
+		Remedy:  "round the number",
+	},
+	{
+		ID: "role-resource-kubernetes", Field: "spec.gang.roles[*].resources", By: Expression,
+		Refused: "a resource of a role must have Ray's name, not that of Kubernetes",
+		Remedy:  "write CPU, GPU or TPU",
+	},
+	{
+		ID: "role-resource-negative", Field: "spec.gang.roles[*].resources", By: Expression,
+		Refused: "a resource of a role must not be negative",
+		Remedy:  "give 0 or more",
+	},
+	{
+		ID: "role-resource-none", Field: "spec.gang.roles[*].resources", By: Expression,
+		Refused: "a role must reserve something, or a place is none",
+		Remedy:  "set a resource above 0, such as CPU",
+	},
+	{
+		ID: "role-resource-own", Field: "spec.gang.roles[*].resources", By: Expression,
+		Refused: "a resource of a role must not be named object_store_memory, bundle or node:..., or have an empty name",
+		Remedy:  "choose another name",
+	},
+	{
+		ID: "role-resource-step", Field: "spec.gang.roles[*].resources", By: Expression,
+		Refused: "a resource of a role must be a multiple of 0.0001 up to 100T, and memory a whole number of bytes",
 		Remedy:  "round it",
 	},
 	{

@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	ownOfJobs = slices.Concat(jobSchemaRules, jobExpressions, jobRules, commandRules, runtimeEnvRules, variableRules, placementRules, homeRules, cleanupRules)
+	ownOfJobs = slices.Concat(jobSchemaRules, jobExpressions, jobRules, commandRules, runtimeEnvRules, variableRules, gangRules, placementRules, homeRules, cleanupRules)
 	allOfJobs = slices.Concat(all, ownOfJobs)
 )
 
@@ -113,10 +113,12 @@ func given(value *int32, otherwise int32) int32 {
 	return *value
 }
 
-// eachVariable visits the variables of a job and of its runtime environment with their places.
+// eachVariable visits the variables of a job, of the roles of its gang and of its runtime environment with their places.
 func (r *run) eachVariable(visit func(path *field.Path, name string)) {
-	for i := range r.spec.Env {
-		visit(specPath.Child("env").Index(i), r.spec.Env[i].Name)
+	for _, p := range r.programs() {
+		for i := range p.env {
+			visit(p.path.Child("env").Index(i), p.env[i].Name)
+		}
 	}
 	for _, name := range sorted(r.vars) {
 		visit(specPath.Child("runtimeEnv", "env_vars").Key(name), name)

@@ -188,21 +188,21 @@ func meantBy(name string) string {
 	return ""
 }
 
-// JobVariables returns the variables of the policy that expressions about a job name beside its runtimeEnv, in their order:
-// how Ray's fields may be misspelt, which fields of runtimeEnv are, and what the first of them means. Each pattern is there
-// once, as Helm keeps all of the chart in one Secret.
+// JobVariables returns the variables of the policy that expressions about a job name beside the job and its runtimeEnv, in their
+// order: how Ray's fields may be misspelt, which fields of runtimeEnv are, what the first of them means, and those about gangs.
+// Each pattern is there once, as Helm keeps all of the chart in one Secret.
 func JobVariables() []Variable {
 	var spellings []string
 	for _, name := range sorted(near) {
 		spellings = append(spellings, fmt.Sprintf("'%s': '%s'", name, misspellings(name)))
 	}
-	return []Variable{
+	return append([]Variable{
 		{Name: "spellings", Expression: "{" + joined(spellings, ", ") + "}"},
 		{Name: "misspelt", Expression: fmt.Sprintf("size(variables.runtimeEnv) > %d ? [] : variables.runtimeEnv.filter(k, size(k) <= %d && "+
 			"!(k in %s) && k.matches('(?i)^(' + variables.spellings.map(n, variables.spellings[n]).join('|') + ')$'))",
 			mostSpelt, longestSpelt, list(fieldsOfRuntimeEnv))},
 		{Name: "meant", Expression: "variables.spellings.filter(n, variables.misspelt[0].matches('(?i)^(' + variables.spellings[n] + ')$'))[0]"},
-	}
+	}, gangPolicyVariables()...)
 }
 
 // inRuntimeEnv reports the fields of a runtime environment that are wrong.

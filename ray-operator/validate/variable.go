@@ -24,7 +24,7 @@ var jobVariables = slices.Concat([]string{"RAY_JOB_CONFIG_JSON_ENV_VAR"}, ownVar
 
 // ofNames is an expression that asks of the name of each variable of a job, which n stands for.
 func ofNames(good string) string {
-	return "object.spec.?env.orValue([]).all(e, [e.name].all(n, " + good + ")) && variables.vars.all(n, " + good + ")"
+	return "variables.programs.all(o, o.?env.orValue([]).all(e, [e.name].all(n, " + good + "))) && variables.vars.all(n, " + good + ")"
 }
 
 // sources are how many sources the value of a variable has.
@@ -48,7 +48,7 @@ func (r *run) inTemplate(name string) bool {
 // variableRules are about the environment of a job's driver.
 var variableRules = []Rule{
 	{
-		ID: "variable-name", Field: "spec.env, spec.runtimeEnv.env_vars", By: Policy,
+		ID: "variable-name", Field: "spec.env, spec.gang.roles[*].env, spec.runtimeEnv.env_vars", By: Policy,
 		Refused: "the name of a variable must be letters, digits, '_', '.' and '-', starting with a letter or '_'", Remedy: "correct it",
 		Holds: ofNames("n.matches('" + variableName.String() + "')"),
 		job: func(r *run, bad report) {
@@ -60,7 +60,7 @@ var variableRules = []Rule{
 		},
 	},
 	{
-		ID: "variable-own", Field: "spec.env, spec.runtimeEnv.env_vars", By: Policy,
+		ID: "variable-own", Field: "spec.env, spec.gang.roles[*].env, spec.runtimeEnv.env_vars", By: Policy,
 		Refused: "HELIOSTAT_... and " + joined(jobVariables, ", ") + " tell the driver of its job and its cluster", Remedy: "choose another name, or leave it out",
 		Holds: ofNames("!n.startsWith('" + ownVariablePrefix + "') && !(n in " + list(jobVariables) + ")"),
 		job: func(r *run, bad report) {

@@ -90,6 +90,31 @@ const (
 )
 
 // Gang makes a job a gang: processes that are placed all or none, start together, end together and restart together.
+//
+// +kubebuilder:validation:XValidation:rule="self.framework == 'Generic' || self.roles.all(r, r.name in (self.framework in ['PyTorch', 'XGBoost'] ? ['master', 'worker'] : self.framework == 'TensorFlow' ? ['chief', 'master', 'worker', 'ps', 'evaluator'] : self.framework == 'MPI' ? ['launcher', 'worker'] : ['worker']))",message="the framework must have each role: PyTorch and XGBoost have master and worker, TensorFlow has chief, master, worker, ps and evaluator, JAX has worker, MPI has launcher and worker; use one of these, or framework Generic",fieldPath=".roles"
+// +heliostat:rule=gang-role
+// +kubebuilder:validation:XValidation:rule="self.framework == 'Generic' || self.roles.filter(r, r.name in ['chief', 'master', 'launcher']).size() <= 1",message="a gang must have at most one of chief, master and launcher; remove one of the roles",fieldPath=".roles"
+// +heliostat:rule=gang-first
+// +kubebuilder:validation:XValidation:rule="self.framework == 'Generic' || self.roles.all(r, !(r.name in ['chief', 'master', 'launcher']) || r.replicas == 1 && (r.processesPerReplica == 1 || self.framework in ['PyTorch', 'XGBoost']))",message="chief, master and launcher must have one replica, and one process with TensorFlow and MPI; lower replicas or processesPerReplica",fieldPath=".roles"
+// +heliostat:rule=gang-first-one
+// +kubebuilder:validation:XValidation:rule="self.framework != 'MPI' || self.roles.exists(r, r.name == 'worker')",message="with MPI, a gang must have the role worker, whose processes are the ranks; add it",fieldPath=".roles"
+// +heliostat:rule=gang-mpi-worker
+// +kubebuilder:validation:XValidation:rule="self.framework != 'MPI' || !self.roles.exists(r, r.name == 'launcher') || self.roles.all(r, r.name == 'launcher' || !(has(r.command) || has(r.entrypoint)))",message="with MPI, only the launcher's command runs; move command or entrypoint from worker to launcher",fieldPath=".roles"
+// +heliostat:rule=gang-mpi-command
+// +kubebuilder:validation:XValidation:rule="self.framework != 'MPI' || self.roles.all(r, !has(r.successPolicy))",message="with MPI, the command alone decides on success; leave successPolicy out",fieldPath=".roles"
+// +heliostat:rule=gang-mpi-success
+// +kubebuilder:validation:XValidation:rule="self.framework == 'MPI' || self.roles.exists(r, has(r.successPolicy) ? r.successPolicy != 'Ignore' : !(self.framework == 'TensorFlow' && r.name == 'ps') && !(self.framework in ['TensorFlow', 'XGBoost'] && r.name == 'worker' && self.roles.exists(o, o.name in ['chief', 'master'])))",message="the success of a gang must depend on at least one role; set successPolicy All or First in one of them",fieldPath=".roles"
+// +heliostat:rule=gang-success
+// +kubebuilder:validation:XValidation:rule="self.framework in ['PyTorch', 'Generic'] || self.roles.all(r, r.start == 'PerProcess')",message="start PerReplica must be used with PyTorch and Generic only; leave start out",fieldPath=".roles"
+// +heliostat:rule=gang-start
+// +kubebuilder:validation:XValidation:rule="self.roles.filter(r, has(r.minReplicas)).size() <= 1",message="minReplicas must be set in one role only; remove it from the others",fieldPath=".roles"
+// +heliostat:rule=gang-min-one
+// +kubebuilder:validation:XValidation:rule="!(self.placement in ['StrictPack', 'StrictSpread']) || self.roles.all(r, !has(r.minReplicas))",message="minReplicas must not be used with StrictPack or StrictSpread, which place all replicas or none; use Pack or Spread, or leave minReplicas out",fieldPath=".roles"
+// +heliostat:rule=gang-min-strict
+// +kubebuilder:validation:XValidation:rule="self.roles.map(r, r.replicas).sum() <= 1024",message="a gang must have at most 1024 replicas, all roles together; lower replicas",fieldPath=".roles"
+// +heliostat:rule=gang-replicas
+// +kubebuilder:validation:XValidation:rule="self.roles.map(r, r.replicas * r.processesPerReplica).sum() <= 4096",message="a gang must have at most 4096 processes, all roles together; lower replicas or processesPerReplica",fieldPath=".roles"
+// +heliostat:rule=gang-processes
 type Gang struct {
 	// framework decides which roles there are, which variables each process finds, and what success is.
 	// +required
@@ -142,10 +167,17 @@ type Gang struct {
 }
 
 // GangRole is a kind of processes of a gang.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.minReplicas) || self.minReplicas <= self.replicas",message="minReplicas of a role must not be above its replicas; lower it or raise replicas",fieldPath=".minReplicas"
+// +heliostat:rule=role-min
+// +kubebuilder:validation:XValidation:rule="!has(self.command) || !has(self.entrypoint)",message="a role must not have two programs to run; keep one of entrypoint and command",fieldPath=".command"
+// +heliostat:rule=role-what
 type GangRole struct {
 	// name of the role: master or worker for PyTorch and XGBoost; chief or master, worker, ps or evaluator for TensorFlow; worker for JAX; launcher or worker for MPI; any for Generic.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="a role's name must be lower-case letters, digits and '-', with a letter or digit first and last; choose such a name"
+	// +heliostat:rule=role-name
 	// +required
 	Name string `json:"name,omitempty"`
 
@@ -177,6 +209,18 @@ type GangRole struct {
 	// resources are the Ray resources that each place reserves, with the keys of rayResources.
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(name, !(name in ['', 'object_store_memory', 'bundle']) && !name.startsWith('node:'))",message="a resource of a role must not be named object_store_memory, bundle or node:..., or have an empty name; choose another name"
+	// +heliostat:rule=role-resource-own
+	// +kubebuilder:validation:XValidation:rule="self.all(name, !(name in ['cpu', 'gpu', 'tpu', 'google.com/tpu']) && !name.endsWith('/gpu'))",message="a resource of a role must have Ray's name, not that of Kubernetes; write CPU, GPU or TPU"
+	// +heliostat:rule=role-resource-kubernetes
+	// +kubebuilder:validation:XValidation:rule="self.all(name, sign(quantity(string(self[name]))) >= 0)",message="a resource of a role must not be negative; give 0 or more"
+	// +heliostat:rule=role-resource-negative
+	// +kubebuilder:validation:XValidation:rule="self.size() == 0 || self.exists(name, sign(quantity(string(self[name]))) != 0)",message="a role must reserve something, or a place is none; set a resource above 0, such as CPU"
+	// +heliostat:rule=role-resource-none
+	// +kubebuilder:validation:XValidation:rule="self.all(name, sign(quantity(string(self[name]))) < 0 || (!quantity(string(self[name])).isGreaterThan(quantity('100T')) && (name != 'memory' || quantity(string(self[name])).isInteger()) && [quantity(string(self[name])).asApproximateFloat() * 10000.0].all(steps, steps - double(int(steps + 0.5)) < 0.01 && double(int(steps + 0.5)) - steps < 0.01)))",message="a resource of a role must be a multiple of 0.0001 up to 100T, and memory a whole number of bytes; round it"
+	// +heliostat:rule=role-resource-step
+	// +kubebuilder:validation:XValidation:rule="['GPU', 'TPU'].all(name, !(name in self) || quantity(string(self[name])).isInteger() || quantity(string(self[name])).isLessThan(quantity('1')))",message="GPU and TPU above 1 must be whole numbers, because Ray splits one device only; round the number"
+	// +heliostat:rule=role-resource-device
 	// +required
 	Resources map[string]resource.Quantity `json:"resources,omitempty"`
 
@@ -189,6 +233,8 @@ type GangRole struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=1024
 	// +kubebuilder:validation:items:MaxLength=32768
+	// +kubebuilder:validation:XValidation:rule="self.size() == 0 || self[0] != ''",message="the first element of command must be the program; name it there"
+	// +heliostat:rule=command-program
 	// +listType=atomic
 	// +optional
 	Command []string `json:"command,omitempty"`
@@ -196,11 +242,15 @@ type GangRole struct {
 	// entrypoint is a shell command line instead of command.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=32768
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.trim() != ''",message="entrypoint must not be blank; give a shell line, such as python train.py"
+	// +heliostat:rule=entrypoint-blank
 	// +optional
 	Entrypoint string `json:"entrypoint,omitempty"`
 
 	// env is the environment of the role's processes, in addition to the job's env, which it overrides. It takes values only.
 	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:XValidation:rule="self.all(e, !has(e.valueFrom))",message="valueFrom must not be used in a role; use the job's env with clusterTemplate, or env in the template of a worker group"
+	// +heliostat:rule=role-variable-source
 	// +listType=map
 	// +listMapKey=name
 	// +optional

@@ -93,6 +93,7 @@ func SchedulePolicy() ([]byte, error) {
 // varsOfRun are the variables that rules about a job speak of. Its spec lies at a path.
 func varsOfRun(at string) []admissionv1.Variable {
 	return append([]admissionv1.Variable{
+		{Name: "job", Expression: "object." + at},
 		{Name: "runtimeEnv", Expression: "object." + at + ".?runtimeEnv.orValue({})"},
 		{Name: "vars", Expression: "[variables.runtimeEnv.?env_vars.orValue(dyn(null))].map(m, type(m) == map ? m : {})[0]"},
 	}, variables(validate.JobVariables())...)
