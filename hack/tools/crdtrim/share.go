@@ -54,8 +54,8 @@ func writeShared(directory string, files []string) error {
 }
 
 // Share returns texts of JSON in which each long object that stands in several places is replaced by a reference, and these
-// objects in the order of their references. An object holds references to later ones only, so that whoever puts the objects
-// back in this order is done after the last one.
+// objects in the order of their references. An object holds references to later ones only, so that they are put back in this
+// order.
 func Share(texts []string) (short, shared []string, err error) {
 	short = slices.Clone(texts)
 	for {

@@ -54,7 +54,7 @@ type ClusterJobList struct {
 // +heliostat:rule=job-what
 // +kubebuilder:validation:XValidation:rule="!has(self.gang) || !(has(self.entrypoint) && has(self.command)) && (has(self.entrypoint) || has(self.command) || self.gang.roles.all(r, has(r.entrypoint) || has(r.command) || self.gang.framework == 'MPI' && r.name == 'worker' && self.gang.roles.exists(o, o.name == 'launcher')))",message="each role of a gang must have one program to run; set exactly one of entrypoint and command of the job, or one of the two in each role"
 // +heliostat:rule=gang-what
-// +kubebuilder:validation:XValidation:rule="!has(self.gang) || self.gang.roles.all(r, r.start == 'PerReplica' || r.processesPerReplica == 1 || !((has(r.command) ? r.command[0] : has(r.entrypoint) ? r.entrypoint : has(self.command) ? self.command[0] : has(self.entrypoint) ? self.entrypoint : 'none') + ' ').matches('^ *([^ ]*/)?torchrun '))",message="torchrun starts the processes of a replica itself; set start PerReplica",fieldPath=".gang.roles"
+// +kubebuilder:validation:XValidation:rule="!has(self.gang) || self.gang.roles.all(r, r.start == 'PerReplica' || r.processesPerReplica == 1 || !r.?command[?0].or(r.?entrypoint).or(self.?command[?0]).or(self.?entrypoint).orValue('none').matches('^ *([^ ]*/|)torchrun( |$)'))",message="torchrun starts the processes of a replica itself; set start PerReplica",fieldPath=".gang.roles"
 // +heliostat:rule=gang-torchrun
 // +kubebuilder:validation:XValidation:rule="!has(self.cleanup) || has(self.clusterTemplate)",message="cleanup must be used with clusterTemplate only; leave cleanup out, or use clusterTemplate",fieldPath=".cleanup"
 // +heliostat:rule=cleanup-own
