@@ -43,12 +43,10 @@ var (
 
 // GangVariables returns the variables that the gangs of a framework set, beside those that no job may set.
 func GangVariables(framework v1beta1.GangFramework) []string {
-	all := slices.Concat(gangVariables, frameworkVariables[framework])
-	if framework != v1beta1.FrameworkMPI {
-		all = append(all, rankVariables...)
+	if framework == v1beta1.FrameworkMPI {
+		return slices.Concat(gangVariables, frameworkVariables[framework])
 	}
-	slices.Sort(all)
-	return all
+	return slices.Concat(gangVariables, rankVariables, frameworkVariables[framework])
 }
 
 // reference matches what the launcher replaces in commands and variables, and indexed what a role has of each of its processes.
@@ -133,9 +131,9 @@ func (r *run) contradictions(visit func(path *field.Path, names string)) {
 	}
 	taken := GangVariables(r.spec.Gang.Framework)
 	among := func(path *field.Path, names []string) {
-		names = slices.DeleteFunc(names, func(name string) bool { return !slices.Contains(taken, name) })
-		if len(names) > 0 {
-			visit(path, joined(names, " "))
+		both := slices.DeleteFunc(slices.Clone(taken), func(name string) bool { return !slices.Contains(names, name) })
+		if len(both) > 0 {
+			visit(path, joined(both, " "))
 		}
 	}
 	for _, p := range r.programs() {
@@ -198,9 +196,9 @@ func gangPolicyVariables() []Variable {
 			" + (variables.job.gang.framework == '" + string(v1beta1.FrameworkMPI) + "' ? [] : " + list(rankVariables) + ")" +
 			" + {" + joined(frameworks, ", ") + "}[variables.job.gang.framework] : []"},
 		{Name: "contradictions", Expression: "([{'at': dyn('env'), 'names': dyn(variables.job.?env.orValue([]).map(e, e.name))}, " +
-			"{'at': dyn('runtimeEnv.env_vars'), 'names': dyn(variables.vars.map(k, k))}] + " +
+			"{'at': dyn('runtimeEnv.env_vars'), 'names': dyn(variables.vars)}] + " +
 			"variables.roles.map(r, {'at': dyn('gang.roles'), 'names': dyn(r.?env.orValue([]).map(e, e.name))}))" +
-			".map(p, {'at': dyn(p.at), 'names': dyn(p.names.filter(n, n in variables.taken))}).filter(p, size(p.names) > 0)"},
+			".map(p, {'at': dyn(p.at), 'names': dyn(variables.taken.filter(n, n in p.names))}).filter(p, size(p.names) > 0)"},
 		{Name: "unknown", Expression: "size(variables.roles) == 0 ? [] : ([{'at': dyn('command'), 'texts': dyn(variables.job.?command.orValue([]))}, " +
 			"{'at': dyn('env'), 'texts': dyn(variables.job.?env.orValue([]).map(e, e.?value.orValue('')))}] + " +
 			"variables.roles.map(r, {'at': dyn('gang.roles'), 'texts': dyn(r.?command.orValue([]) + r.?env.orValue([]).map(e, e.?value.orValue('')))}))" +

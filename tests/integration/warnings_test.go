@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -32,14 +33,21 @@ func (w *warned) take() string {
 	return strings.Join(w.said, "\n")
 }
 
-// TestWarnings_OfOneReplica: other code for a deployment with one replica is taken, with a warning of what it costs.
-func TestWarnings_OfOneReplica(t *testing.T) {
-	t.Parallel()
+// warnedUser returns a client, and what the API server warns it of.
+func warnedUser(t *testing.T) (client.Client, *warned) {
+	t.Helper()
 	heard := &warned{}
 	config := rest.CopyConfig(shared.Config)
 	config.WarningHandler = heard
 	user, err := client.New(config, client.Options{Scheme: shared.Scheme()})
 	must(t, err)
+	return user, heard
+}
+
+// TestWarnings_OfOneReplica: other code for a deployment with one replica is taken, with a warning of what it costs.
+func TestWarnings_OfOneReplica(t *testing.T) {
+	t.Parallel()
+	user, heard := warnedUser(t)
 	namespace := newNamespace(t)
 	policyInForce(t, namespace)
 	served := func(application string) []byte {
@@ -78,6 +86,37 @@ func TestWarnings_OfOneReplica(t *testing.T) {
 		const want = "spec.serveConfig.applications: text: a deployment with one replica answers nothing while its code changes"
 		if said := heard.take(); strings.Contains(said, want) != c.isWarned || !c.isWarned && said != "" {
 			t.Errorf("%s: the warnings are %q", name, said)
+		}
+	}
+}
+
+// TestWarnings_OfGangsWithEncryption: a gang whose traffic is not encrypted, though its cluster's is, is taken with a warning.
+func TestWarnings_OfGangsWithEncryption(t *testing.T) {
+	t.Parallel()
+	user, heard := warnedUser(t)
+	namespace := newNamespace(t)
+	policyInForce(t, namespace)
+	const want = "spec.gang: network.encryption does not encrypt what the processes of a gang send to each other"
+	for name, c := range map[string]struct{ isGang, isEncrypted, isWarned bool }{
+		"a gang with encryption is warned of": {true, true, true},
+		"a gang without it is not":            {true, false, false},
+		"another job with it is not":          {false, true, false},
+	} {
+		job := newJob(namespace, "j"+strings.ReplaceAll(name, " ", ""))
+		if c.isGang {
+			job.Spec.Gang = &v1beta1.Gang{Framework: v1beta1.FrameworkPyTorch, Roles: []v1beta1.GangRole{{
+				Name: v1beta1.GangRoleWorker, Resources: map[string]resource.Quantity{"CPU": resource.MustParse("1")},
+			}}}
+		}
+		if c.isEncrypted {
+			job.Spec.ClusterTemplate.Spec.Network = &v1beta1.Network{Encryption: v1beta1.Enabled}
+		}
+		schedule := newSchedule(namespace, job.Name, job)
+		for _, object := range []client.Object{job, schedule} {
+			must(t, user.Create(t.Context(), object, client.DryRunAll))
+			if said := heard.take(); strings.Contains(said, want) != c.isWarned || !c.isWarned && said != "" {
+				t.Errorf("%s: the warnings of a %T are %q", name, object, said)
+			}
 		}
 	}
 }
