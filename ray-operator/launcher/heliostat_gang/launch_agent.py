@@ -23,9 +23,12 @@ def main() -> None:
         del words[: len(option) == 2 and option[1] in OPTIONS_WITH_VALUES]
     # What programs need before they can read an environment of their own does not go along by itself.
     env = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ}
-    request = {"host": words[0].strip("[]"), "line": " ".join(words[1:]), "env": env}
+    directory = os.path.dirname(os.path.abspath(__file__))
+    # Daemons of Open MPI end at once where this agent program is not, and never call it.
+    line = " ".join(words[1:]).replace(os.path.join(directory, "agent"), "/bin/sh")
+    request = {"host": words[0].strip("[]"), "line": line, "env": env}
     with socket.socket(socket.AF_UNIX) as connection:
-        connection.connect(os.path.join(os.path.dirname(os.path.abspath(__file__)), "socket"))
+        connection.connect(os.path.join(directory, "socket"))
         connection.sendall(json.dumps(request).encode() + b"\n")
         with connection.makefile("rb") as file:
             answer = json.loads(file.readline() or '{"code": 255, "message": "the round has ended"}')

@@ -39,12 +39,13 @@ class Relay(Case):
     """The place where the command runs."""
 
     def test_a_line_ends_with_the_exit_code_that_is_answered(self):
-        first, second = self.call("10.0.0.1", "orted", "-mca", '"a b"'), self.call("10.0.0.2", "true")
+        given = "orted", "-mca", "agent", f'"{self.relay.files.agent}"'
+        first, second = self.call("10.0.0.1", *given), self.call("10.0.0.2", "true")
         requests = {}
         for _ in range(2):
             request = self.requests.get(timeout=SECONDS)
             requests[request["host"]] = request
-        self.assertEqual(requests["10.0.0.1"]["line"], 'orted -mca "a b"')
+        self.assertEqual(requests["10.0.0.1"]["line"], 'orted -mca agent "/bin/sh"')
         names = [pathlib.Path(f"/proc/{one.pid}/comm").read_text().strip() for one in (first, second)]
         self.assertEqual(names, [ranks.LAUNCH_AGENT_NAME] * 2)
         self.relay.answer(requests["10.0.0.2"]["number"], 0)
