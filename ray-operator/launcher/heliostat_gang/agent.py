@@ -19,7 +19,7 @@ import threading
 import time
 from typing import Any, Dict, List, Optional, Sequence
 
-from heliostat_gang import contracts, guard, host, output, ports, reach, sweep
+from heliostat_gang import contracts, guard, host, mpi, output, ports, reach, sweep
 
 # How long processes run on after the agent sent the newest beat that the driver answered, and how often it sends one.
 LEASE_SECONDS = 20.0
@@ -108,12 +108,14 @@ class Agent:
         self.reserved: Dict[int, int] = {}  # ports, and the descriptors that hold them
         self.used: Dict[int, int] = {}  # those of the round that runs
         self.listener: Optional[reach.Listener] = None
+        self.relay: Optional[mpi.Relay] = None
 
         self.changed = threading.Condition()  # what follows is for its holder
         self.processes: List[Process] = []  # those that are not gone
         self.stopped = 0  # the last round that may start no more processes
         self.stop_word = "stop"
         self.events: List[Dict[str, Any]] = []
+        self.daemons: List[Dict[str, Any]] = []  # what mpirun wants started in other places
         self.buffer = output.Buffer(WAITING_BYTES)
         self.output_since = 0.0
         self.has_changed = False  # there are events, or processes are gone
@@ -161,19 +163,23 @@ class Agent:
 
         A program has name, argv, env, and may have defaults (variables that count where nothing else sets them), cwd, log
         (the name of its file) and stream (its output goes to the driver too). When one cannot run, none is left running.
-        A round may be started in several calls.
+        A round may be started in several calls. A daemon of MPI has mpi, which is empty. The command of MPI has there slots
+        (ranks of each host) and interface, by which its mpirun starts daemons in other places.
         """
         with self.starting:
             self._await_turn(round)
             self._end_listening()
             orders, answers = [], []
             for program in programs:
+                if program.get("mpi"):
+                    program = self._serve_mpirun(round, program)
                 try:
                     orders.append(self._order(round, program))
                     answers.append(None)
                 except host.NotFoundError as error:
                     answers.append(_not_found(program, error))
             if any(answers):
+                self._end_relay_of(programs)
                 return answers
             started: List[Process] = []
             try:
@@ -185,6 +191,7 @@ class Agent:
             except BaseException:
                 for process in started:
                     process.send("kill")
+                self._end_relay_of(programs)
                 raise
             self.used.update(self.reserved)
             self.reserved.clear()
@@ -192,6 +199,12 @@ class Agent:
             if any(answers):
                 self._end_processes("kill", round)
             return answers
+
+    def finish_daemon(self, number: int, code: int, message: str) -> None:
+        """Have a line that mpirun wanted in another place end with an exit code, and why it failed."""
+        with self.starting:
+            if self.relay is not None:
+                self.relay.answer(number, code, message)
 
     def stop(self, round: int) -> None:
         """Begin to end the processes of a round, and those before: SIGTERM, and after the grace SIGKILL. None starts any more."""
@@ -208,7 +221,7 @@ class Agent:
         entry for each process that ended: process, round, code (128 + n where signal n ended it), signal, time, lines
         (its last 20), oom, message. output has pieces of the output of streamed processes: [(process, bytes)]. All output of a
         process is returned before or with the event of its end. running is how many processes are left, where one counts
-        until all its descendants are gone.
+        until all its descendants are gone. daemons has what mpirun wants started in other places: number, host, line, env.
         """
         with self.changed:
             self.turn += 1
@@ -222,13 +235,14 @@ class Agent:
                     break
                 self.changed.wait(missing)
             if turn != self.turn:  # its reply would take what the next one waits for
-                return {"beat": 0, "sent": guard.now(), "events": [], "output": [], "running": len(self.processes)}
+                return self._reply(0, [], [], [])
             was_full, self.has_changed = self.buffer.is_full(), False
             taken, self.events = self.events, []
+            daemons, self.daemons = self.daemons, []
             pieces = self.buffer.take()
             self.number += 1
-            sent = self.sent[self.number] = guard.now()
-            reply = {"beat": self.number, "sent": sent, "events": taken, "output": pieces, "running": len(self.processes)}
+            reply = self._reply(self.number, taken, pieces, daemons)
+            self.sent[self.number] = reply["sent"]
         if was_full:
             self._wake()
         return reply
@@ -238,6 +252,7 @@ class Agent:
         self._end_processes("stop", sys.maxsize)
         with self.starting:
             self._end_listening()
+            self._end_relay()
             ports.release(self.reserved)
             ports.release(self.used)
             if self.keeper is not None:
@@ -270,7 +285,36 @@ class Agent:
             "stream": bool(program.get("stream")),
             "grace": self.grace,
             "lease": self.lease_end,
+            "mpi": "mpi" in program,
+            "directory": program.get("directory", ""),
         }
+
+    def _serve_mpirun(self, round_number: int, program: Dict[str, Any]) -> Dict[str, Any]:
+        """Return the command of MPI with what its mpirun needs to start daemons in other places."""
+        self._end_relay()
+        self.relay = mpi.Relay(program["mpi"]["slots"], lambda daemon: self._announce(round_number, daemon))
+        defaults = contracts.mpi_defaults(self.relay.files, program["mpi"]["interface"])
+        return {**program, "defaults": {**program["defaults"], **defaults}, "directory": self.relay.directory}
+
+    def _announce(self, round_number: int, daemon: Dict[str, Any]) -> None:
+        """Have exchange return what mpirun wants, unless the round is over. It is called in a thread of its own."""
+        with self.changed:
+            is_over = round_number <= self.stopped
+            if not is_over:
+                self.daemons.append(daemon)
+                self._notify()
+        if is_over:
+            self.finish_daemon(daemon["number"], mpi.REFUSED, "the round has ended")
+
+    def _end_relay_of(self, programs: Sequence[Dict[str, Any]]) -> None:
+        """End the relay of a command that has not started."""
+        if any(program.get("mpi") for program in programs):
+            self._end_relay()
+
+    def _end_relay(self) -> None:
+        if self.relay is not None:
+            self.relay.close()
+            self.relay = None
 
     def _begin(self, round_number: int, program: Dict[str, Any], order: Dict[str, Any], held: List[int]) -> Process:
         """Make a guard and send it an order with descriptors to hold, without waiting for its answer."""
@@ -370,6 +414,17 @@ class Agent:
         self.sent = {beat: at for beat, at in self.sent.items() if beat > number}
         self.lease_end = sent + self.lease
         self._send_lease()
+
+    def _reply(self, beat: int, events: List[Any], pieces: List[Any], daemons: List[Any]) -> Dict[str, Any]:
+        """Return what exchange returns."""
+        return {
+            "beat": beat,
+            "sent": guard.now(),
+            "events": events,
+            "output": pieces,
+            "daemons": daemons,
+            "running": len(self.processes),
+        }
 
     def _send_lease(self) -> None:
         if self.lease_end is not None:

@@ -18,7 +18,7 @@ import socket
 import time
 from typing import Any, Dict, List, Optional, Set, Tuple, Union
 
-from heliostat_gang import output, ports, sweep
+from heliostat_gang import output, ports, ranks, sweep
 
 PR_SET_PDEATHSIG = 1
 PR_SET_NAME = 15
@@ -97,6 +97,10 @@ def run(channel: socket.socket) -> None:
     guard = Guard(channel, order, output.Stream(held.pop(0)) if order["stream"] else None)
     if guard.start():
         guard.serve()
+    if order["directory"]:
+        import shutil  # few guards need it, and each has its memory
+
+        shutil.rmtree(order["directory"], ignore_errors=True)
     for descriptor in held:
         ports.touch(descriptor)
 
@@ -176,7 +180,8 @@ class Guard:
             return min(LONGEST_WAIT, self.lease - now())
         if now() >= self.kill_at:
             return KILL_SECONDS
-        return min(LONGEST_WAIT if self.status is None else LOOK_SECONDS, self.kill_at - now())
+        is_calm = self.status is None and not self.order["mpi"]
+        return min(LONGEST_WAIT if is_calm else LOOK_SECONDS, self.kill_at - now())
 
     def is_blocked(self) -> bool:
         """Return whether output waits for its reader."""
@@ -261,7 +266,21 @@ class Guard:
         if self.kill_at is None:
             self.kill_at = now() + self.order["grace"]
         if self.status is None and cause != "kill":
-            os.kill(self.program, signal.SIGTERM)
+            if self.order["mpi"]:
+                self.end_ranks()
+            else:
+                os.kill(self.program, signal.SIGTERM)
+
+    def end_ranks(self) -> None:
+        """Send SIGTERM to ranks of MPI, and to the program once there are none."""
+        for process in ranks.find_receivers(self.program, sweep.descendants(os.getpid(), sweep.read_processes())):
+            self.terminate(process)
+
+    def terminate(self, process: sweep.Process) -> None:
+        """Send SIGTERM to a process, once."""
+        if (process.pid, process.start) not in self.terminated:
+            self.terminated.add((process.pid, process.start))
+            sweep.send(process, signal.SIGTERM)
 
     def end(self) -> None:
         """Do what is due: the lease, SIGTERM to what the program left, SIGKILL."""
@@ -271,13 +290,14 @@ class Guard:
             return
         is_late = now() >= self.kill_at
         if self.status is None and not is_late:
+            if self.order["mpi"]:
+                self.end_ranks()
             return
         for process in sweep.descendants(os.getpid(), sweep.read_processes()):
             if is_late:
                 sweep.send(process, signal.SIGKILL)
-            elif (process.pid, process.start) not in self.terminated:
-                self.terminated.add((process.pid, process.start))
-                sweep.send(process, signal.SIGTERM)
+            else:
+                self.terminate(process)
 
     def send(self, **message: Any) -> None:
         """Send a line to the agent, if that is there."""
