@@ -200,10 +200,10 @@ class Agent:
                 self._end_processes("kill", round)
             return answers
 
-    def finish_daemon(self, number: int, code: int, message: str) -> None:
-        """Have a line that mpirun wanted in another place end with an exit code, and why it failed."""
+    def finish_daemon(self, round: int, number: int, code: int, message: str) -> None:
+        """Have a line that mpirun of a round wanted in another place end with an exit code, and why it failed."""
         with self.starting:
-            if self.relay is not None:
+            if self.relay is not None and round == self.round:
                 self.relay.answer(number, code, message)
 
     def stop(self, round: int) -> None:
@@ -221,7 +221,8 @@ class Agent:
         entry for each process that ended: process, round, code (128 + n where signal n ended it), signal, time, lines
         (its last 20), oom, message. output has pieces of the output of streamed processes: [(process, bytes)]. All output of a
         process is returned before or with the event of its end. running is how many processes are left, where one counts
-        until all its descendants are gone. daemons has what mpirun wants started in other places: number, host, line, env.
+        until all its descendants are gone. daemons has what mpirun wants started in other places: round, number, host,
+        line, env.
         """
         with self.changed:
             self.turn += 1
@@ -301,10 +302,10 @@ class Agent:
         with self.changed:
             is_over = round_number <= self.stopped
             if not is_over:
-                self.daemons.append(daemon)
+                self.daemons.append({"round": round_number, **daemon})
                 self._notify()
         if is_over:
-            self.finish_daemon(daemon["number"], mpi.REFUSED, "the round has ended")
+            self.finish_daemon(round_number, daemon["number"], mpi.REFUSED, "the round has ended")
 
     def _end_relay_of(self, programs: Sequence[Dict[str, Any]]) -> None:
         """End the relay of a command that has not started."""

@@ -161,7 +161,8 @@ def mpi_defaults(files: MPIFiles, interface: str) -> Dict[str, str]:
     # Many images run as root, which mpirun refuses by itself.
     found.update({f"{mpi}_ALLOW_RUN_AS_ROOT{part}": "1" for mpi in ("OMPI", "PRTE") for part in ("", "_CONFIRM")})
     # Hydra gives its host's name to others, which pods cannot resolve, unless it has an interface.
-    found.update(dict.fromkeys(("HYDRA_IFACE", "I_MPI_HYDRA_IFACE"), interface))
+    if interface:
+        found.update(dict.fromkeys(("HYDRA_IFACE", "I_MPI_HYDRA_IFACE"), interface))
     return found
 
 
@@ -288,7 +289,7 @@ class _Gang:
         found = {"OMP_NUM_THREADS": str(_threads(cpu / ranked.local_size)), "PYTHONUNBUFFERED": "1"}
         if self.is_mpi and not process.is_daemon:
             found.update(self.mpi_command())
-        if place.is_loopback:
+        if place.is_loopback and place.interface:
             found.update(dict.fromkeys(("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "HYDRA_IFACE"), place.interface))
         return found
 

@@ -8,9 +8,10 @@ but that.
 
 import queue
 import time
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from collections import Counter
+from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
-from . import capacity, contracts, report, rounds
+from . import capacity, contracts, mpi, report, rounds
 from .console import Console
 
 # How often the rounds look at the time while something is under way, and while processes just run.
@@ -68,7 +69,10 @@ class Driver:
         self.waiting = 0  # calls that prepare the round
         self.needed: List[Tuple[str, int]] = []
         self.ports: Dict[str, int] = {}
-        self.starting: Set[int] = set()  # places that have not answered start
+        self.starting: Counter[int] = Counter()  # how many calls of start places have not answered
+        self.mpirun = -1  # the place where the command of MPI runs
+        self.daemons: Optional[mpi.Daemons] = None
+        self.lines: Dict[str, int] = {}  # what mpirun waits for, by the names of daemons
         self.stopping: Dict[int, str] = {}  # what they have to do then
         self.full: Dict[int, Tuple[int, float]] = {}  # beats that wait for the console, with the latest time of the answer
         self.noted: Optional[rounds.Cause] = None  # the last cause that was written
@@ -186,9 +190,12 @@ class Driver:
         for event in reply["events"]:
             if event["round"] == self.rounds.round:
                 self.console.end(event["process"])
+                self.finish_daemon(event["process"], event["code"], mpi.describe_failure(event["lines"], event["code"]))
                 self.rounds.ended(
                     place, event["process"], event["code"], moment, event["lines"], event["oom"], event.get("message") or ""
                 )
+        for request in reply["daemons"]:
+            self.start_daemon(place, request)
         if self.console.is_full():
             self.full[place] = (reply["beat"], moment + FULL_SECONDS)
         else:
@@ -215,7 +222,7 @@ class Driver:
         self.places.pop(place, None)
         self.full.pop(place, None)
         self.ports_before.pop(place, None)
-        self.starting.discard(place)
+        self.starting.pop(place, None)
         self.stopping.pop(place, None)
         self.calls = {number: call for number, call in self.calls.items() if call.place != place}
         self.cluster.close(place)
@@ -292,11 +299,17 @@ class Driver:
     def launch(self, number: int) -> None:
         """Start the processes of a round, place by place in the order of ranks."""
         self.console.note(f"round {number} starts in {len(self.seats)} places")
-        self.starting = set()
+        self.starting.clear()
+        places = self.contract_places()
+        starts: Iterable[contracts.Start] = contracts.starts(self.description, places, self.ports, number)
+        if self.description["framework"] == "MPI":
+            starts = list(starts)
+            self.mpirun = self.seats[starts[0].process.place].place
+            self.daemons, self.lines = mpi.Daemons(places, starts), {}
         programs: List[Dict[str, Any]] = []
         position = None
         is_first = True
-        for start in contracts.starts(self.description, self.contract_places(), self.ports, number):
+        for start in starts:
             if start.process.is_daemon:
                 continue
             if position is not None and position != start.process.place:
@@ -304,6 +317,9 @@ class Driver:
                 programs = []
             position = start.process.place
             programs.append(self.program(number, start, is_first or self.description["output"] == "All"))
+            if self.daemons is not None:
+                slots = contracts.mpi_slots(self.description, places)
+                programs[0]["mpi"] = {"slots": slots, "interface": places[position].interface}
             is_first = False
         if position is not None:
             self.start(number, self.seats[position].place, programs)
@@ -316,21 +332,48 @@ class Driver:
 
     def start(self, number: int, place: int, programs: List[Dict[str, Any]]) -> None:
         """Start processes in a place."""
-        self.starting.add(place)
+        self.starting[place] += 1
         names = [program["name"] for program in programs]
         self.call(place, "start", (number, programs), lambda place, answers: self.take_start(place, number, names, answers))
 
     def take_start(self, place: int, number: int, names: List[str], answers: Sequence[Optional[Dict[str, str]]]) -> None:
         """Take which processes have started."""
-        self.starting.discard(place)
         failed = [(name, answer) for name, answer in zip(names, answers) if answer is not None]
-        if failed:
+        if failed and failed[0][0] in self.lines:
+            self.finish_daemon(failed[0][0], mpi.REFUSED, failed[0][1]["message"])
+            self.rounds.ended(place, failed[0][0], mpi.REFUSED, now(), message=failed[0][1]["message"])
+        elif failed:
             self.rounds.fail(place, failed[0][1]["kind"], failed[0][1]["message"], now(), failed[0][0])
         else:
             self.rounds.has_started(now())
-        method = self.stopping.pop(place, None)
+        self.starting[place] -= 1
+        method = None if self.starting[place] else self.stopping.pop(place, None)
         if method is not None:
             self.end_processes(method, number, (place,))
+
+    def start_daemon(self, place: int, request: Dict[str, Any]) -> None:
+        """Start a daemon that mpirun in a place wants in another one."""
+        number = request["round"]
+        is_over = number != self.rounds.round or self.rounds.phase != rounds.RUNNING
+        try:
+            name, start = self.daemons.start(request)
+            target = self.seats[start.process.place].place
+        except KeyError:
+            target = None
+        if is_over or target not in self.places:
+            problem = "the round has ended" if is_over else "no place of the gang has this address"
+            self.call(place, "finish_daemon", (number, request["number"], mpi.REFUSED, problem), lambda *_: None)
+            return
+        self.lines[name] = request["number"]
+        self.rounds.began(target, name)
+        program = self.program(number, start._replace(process=start.process._replace(name=name)), False)
+        self.start(number, target, [{**program, "mpi": {}}])
+
+    def finish_daemon(self, name: str, code: int, message: str) -> None:
+        """Have mpirun take the end of a daemon, if the process is one."""
+        if name in self.lines:
+            answer = self.rounds.round, self.lines.pop(name), code, message
+            self.call(self.mpirun, "finish_daemon", answer, lambda *_: None)
 
     def stop(self, number: int, places: Tuple[int, ...]) -> None:
         """Send SIGTERM to processes."""
@@ -344,7 +387,7 @@ class Driver:
     def end_processes(self, method: str, number: int, places: Tuple[int, ...]) -> None:
         """Call stop or kill, after start has come back: what comes before it would find nothing."""
         for place in places:
-            if place in self.starting:
+            if self.starting[place]:
                 self.stopping[place] = method
             else:
                 asked = now()

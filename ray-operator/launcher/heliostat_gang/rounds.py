@@ -27,6 +27,8 @@ EARLY_SECONDS = 60.0
 SHORT_SECONDS = 10.0
 LONGEST_PAUSE = 60.0
 FREE_DRAINS = 20
+# An exit code that a daemon of MPI has only where it was lost: by a signal, or 255 of Open MPI 5.
+LOST_DAEMON = 128
 # How long a loss may show after a failure that it caused.
 JUDGE_SECONDS = 3.0
 # How long processes may be there after SIGKILL before their place is given up.
@@ -121,6 +123,9 @@ class Rounds:
         self._members: Dict[str, contracts.Process] = {}
         self._counted: Set[str] = set()  # processes that success still waits for
         self._exited: Dict[str, int] = {}
+        self._daemons: Set[str] = set()  # those of MPI that run
+        self._met_at: Optional[float] = None  # when the policies of all roles were met
+        self._lost_daemon: Optional[Cause] = None
         self._serial = 0
         self._prepared = -1
         self._preparing = 0.0
@@ -169,9 +174,10 @@ class Rounds:
         self.hand.avoid(node, now)
 
     def began(self, place: int, process: str) -> None:
-        """Take that a process was started during the round: a daemon."""
+        """Take that a process was started during the round: a daemon of MPI."""
         if place in self.hand.places:
             self.hand.places[place].running.add(process)
+            self._daemons.add(process)
 
     def ended(self, place: int, process: str, code: int, now: float, lines: Sequence[str] = (), is_memory: bool = False,
               message: str = "") -> None:
@@ -180,21 +186,36 @@ class Rounds:
         if found is None or process not in found.running:
             return
         found.running.discard(process)
-        member = self._members.get(process)
-        if self.phase != RUNNING or member is None or member.is_daemon:
-            return
-        self._exited[process] = code
-        if code == 0:
-            self._counted.discard(process)
-            if not self._counted and len(self._met()) == len(self.hand.roles):
-                self._end_round(None, now)
+        if self.phase != RUNNING:
             return
         kind, text = "Exit", message or describe_code(code)
         if is_memory:
             kind = "OutOfMemory"
         elif now - self._launched < SHORT_SECONDS and any(word in line.lower() for line in lines for word in _PORT_TAKEN):
             kind = "PortTaken"
-        self._end_round(self._blame(found, Cause(now, kind, text, process, code, lines=tuple(lines))), now)
+        cause = self._blame(found, Cause(now, kind, text, process, code, lines=tuple(lines)))
+        if process in self._daemons:
+            self._daemons.discard(process)
+            if code >= LOST_DAEMON and self._lost_daemon is None:
+                self._lost_daemon = cause
+            self._succeed(now)
+        elif code != 0:
+            self._end_round(self._lost_daemon or cause, now)
+        else:
+            self._exited[process] = code
+            self._counted.discard(process)
+            if not self._counted and len(self._met()) == len(self.hand.roles):
+                self._met_at = now
+            self._succeed(now)
+
+    def _succeed(self, now: float) -> None:
+        """End the round where the policies of all roles are met.
+
+        mpirun of Open MPI 5 ends with 0 also where it lost a daemon, so that those of MPI have to end too. One that does not
+        end, and whose place is not lost in that time, is not waited for.
+        """
+        if self._met_at is not None and (not self._daemons or now - self._met_at >= LEASE_SECONDS + SLACK_SECONDS):
+            self._end_round(self._lost_daemon, now)
 
     def prepared(self, serial: int) -> None:
         """Take that the round can start."""
@@ -234,6 +255,8 @@ class Rounds:
             self._end(now)
         if self.phase in (GATHERING, PREPARING):
             self._gather(now)
+        if self.phase == RUNNING:
+            self._succeed(now)
         if self.phase == RUNNING:
             self._leave(now)
         if self.phase == ENDED and self._result and now >= self._free:
@@ -387,7 +410,7 @@ class Rounds:
         )
         self._members = {member.name: member for member in members}
         self._counted = {member.name for member in members if member.is_counted}
-        self._exited = {}
+        self._exited, self._daemons, self._met_at, self._lost_daemon = {}, set(), None, None
         for seat in self._seats:
             self.hand.places[seat.place].first = ""
         for member in members:

@@ -43,7 +43,7 @@ class TestMPI(Case):
                     events[event["process"]] = event
                     if event["process"] == "worker/1":
                         text = mpi.describe_failure(event["lines"], event["code"])
-                        first.finish_daemon(1, event["code"], text)
+                        first.finish_daemon(1, 1, event["code"], text)
                 for request in reply["daemons"]:
                     self.assertEqual(second.start(1, [self.daemon(request)]), [None])
                     running += 1
@@ -76,7 +76,7 @@ class TestMPI(Case):
         requests = []
         wait_for(lambda: requests.extend(made.exchange(0)["daemons"]) or requests, "mpirun wants a daemon")
         made.stop(1)
-        threading.Timer(0.7, made.finish_daemon, (requests[0]["number"], 0, "")).start()
+        threading.Timer(0.7, made.finish_daemon, (1, requests[0]["number"], 0, "")).start()
         events, _ = collect(made)
         self.assertEqual((self.log("worker/0"), events[0]["code"]), ("", 0))
 

@@ -96,7 +96,7 @@ class Gang:
 
     def place_of(self, name):
         """Return the place of a process of a role with one process a replica."""
-        role_name, index = name.split("/")
+        role_name, index = name.partition("-")[0].split("/")  # a daemon of MPI may be worker/0-2
         return next(seat.place for seat in self.seats if (seat.role, seat.replica) == (role_name, int(index)))
 
     def exits(self, code, *names, lines=(), step=True):
@@ -401,6 +401,43 @@ class Minimum(unittest.TestCase):
         gang.rounds.placed(max(gang.groups), "placed", gang.now)
         gang.step()
         self.assertEqual(gang.asked[4:], [(("worker",), ()), (("worker",), ())])
+
+
+class MPI(unittest.TestCase):
+    def start(self, **more):
+        """Return a gang whose command has started two daemons, one of them in its own place."""
+        gang = start(role("worker", 2), framework="MPI", **more)
+        for name, place in (("worker/1", "worker/1"), ("worker/0-2", "worker/0")):
+            gang.rounds.began(gang.place_of(place), name)
+        return gang
+
+    def test_success_waits_for_daemons(self):
+        gang = self.start().exits(0, "worker/0").exits(0, "worker/1")
+        self.assertEqual((gang.stopped, gang.end), ([], None))
+        gang.rounds.ended(gang.place_of("worker/0"), "worker/0-2", 7, gang.now)
+        self.assertEqual((gang.step().stopped, gang.end), ([1], (0, 0)))
+
+    def test_a_command_that_hides_a_lost_daemon_has_failed(self):
+        gang = self.start(maxRestarts=0).exits(255, "worker/1", lines=["Killed"]).exits(0, "worker/0")
+        gang.rounds.ended(gang.place_of("worker/0"), "worker/0-2", 0, gang.now)
+        gang.step(5)
+        last = gang.rounds.report()["last"]
+        self.assertEqual((gang.end, last.process, last.lines), ((255, 0), "worker/1", ("Killed",)))
+
+    def test_a_command_that_hides_a_lost_place_has_lost_it(self):
+        gang = self.start(lossesLeft=0).exits(0, "worker/0").loses("worker/1")
+        gang.others_end().step(40)
+        self.assertEqual((gang.end, gang.rounds.report()["last"].kind), ((0, LOST), "Lost"))
+
+    def test_a_lost_daemon_is_the_cause_of_what_the_command_ends_with(self):
+        gang = self.start(maxRestarts=0).exits(137, "worker/1").exits(205, "worker/0").others_end().step(5)
+        self.assertEqual((gang.end, gang.rounds.report()["last"].process), ((137, 0), "worker/1"))
+
+    def test_a_daemon_that_stays_is_not_waited_for_long(self):
+        gang = self.start().exits(0, "worker/0").step(20)
+        self.assertEqual(gang.stopped, [])
+        gang.step(3).others_end()
+        self.assertEqual((gang.stopped, gang.end), ([1], (0, 0)))
 
 
 class End(unittest.TestCase):
