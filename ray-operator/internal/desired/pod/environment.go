@@ -23,11 +23,15 @@ func environment(d *draft) {
 	d.set("RAY_NODE_TYPE_NAME", group)
 	d.ray.Env = append(d.ray.Env, fromPod("RAY_CLOUD_INSTANCE_ID", "metadata.uid"))
 	d.offerFromPod(variableAddresses, "status.podIPs")
-	d.offer("RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S", drain)
+	d.offer(VariableDrain, drain)
 	d.offer("RAY_DASHBOARD_ENABLE_K8S_DISK_USAGE", "1")
+	d.offer("RAY_worker_niceness", "0")     // Ray gives work 15, and a program cannot lower it
 	d.offer("RAY_USAGE_STATS_ENABLED", "0") // nothing leaves the cluster unless the user says so
 	topology(d)
 }
+
+// VariableDrain is for how many seconds Ray drains a node that is told to end.
+const VariableDrain = "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S"
 
 // unset is what Ray takes for a variable of ours that is not given. RAY_REDIS_ADDRESS has no such value: Ray takes an empty
 // one for an address.

@@ -18,6 +18,7 @@ var offered = map[string]string{
 	"RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "45",
 	"RAY_DASHBOARD_ENABLE_K8S_DISK_USAGE":   "1",
 	"RAY_USAGE_STATS_ENABLED":               "0",
+	"RAY_worker_niceness":                   "0",
 	"RAY_NODE_ZONE":                         "metadata.labels['topology.kubernetes.io/zone']",
 	"RAY_NODE_REGION":                       "metadata.labels['topology.kubernetes.io/region']",
 	"HELIOSTAT_POD_IPS":                     "status.podIPs",

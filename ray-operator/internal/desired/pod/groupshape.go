@@ -9,8 +9,8 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
-// labelGroup is Ray's label for the group that a node is of.
-const labelGroup = "ray.io/node-group"
+// LabelGroup is Ray's label for the group that a node is of.
+const LabelGroup = "ray.io/node-group"
 
 // labelsOfVariables are labels that Ray makes of variables of its container.
 var labelsOfVariables = map[string]string{"RAY_NODE_MARKET_TYPE": labelMarket, "RAY_NODE_ZONE": labelZone, "RAY_NODE_REGION": labelRegion}
@@ -27,7 +27,7 @@ func GroupShape(cluster *v1beta1.ComputeCluster, group *v1beta1.WorkerGroup) (re
 			delete(resources, name)
 		}
 	}
-	labels = map[string]string{labelGroup: group.Name}
+	labels = map[string]string{LabelGroup: group.Name}
 	for variable, label := range labelsOfVariables {
 		if value := d.variable(variable); value != "" {
 			labels[label] = value
