@@ -171,6 +171,7 @@ func (r *Reconciler) askHead(ctx context.Context, job *v1beta1.ClusterJob, seen 
 			GCS:  net.JoinHostPort(head.Status.PodIP, strconv.Itoa(naming.PortGCS)),
 		},
 		ID: ask.ID, Session: ask.Session, Stop: ask.Stop, Lines: LastLines,
+		Report: job.Spec.Gang != nil && ask.ID != "",
 	}
 	want.At.Token, want.At.Trust = r.tokenOf(head, seen.Cluster), nodes.TrustOf(r.Live, head)
 	if ask.Submit {
@@ -178,7 +179,8 @@ func (r *Reconciler) askHead(ctx context.Context, job *v1beta1.ClusterJob, seen 
 		if err != nil {
 			return err
 		}
-		if want.Submission, err = submission(job, seen.Record.Attempt); err != nil {
+		to := target{cluster: seen.Cluster, ray: seen.Answer.Session.Version}
+		if want.Submission, want.Package, err = submission(job, seen.Record, to); err != nil {
 			return err
 		}
 		want.Until = until

@@ -21,17 +21,25 @@ func runAttempt(p *planner) bool {
 	p.releaseClusters(p.now, p.seen.Former...) // also of a bound one: an operator that saw the past may have made a former one again
 	p.wakeIn(p.seen.recheckRemains())
 	if p.isBound() {
-		watchAttempt(p)
+		if p.lack != "" && isGathering(p.view) {
+			stopAttempt(p, reason.GangLost.Of(p.lack))
+		} else {
+			watchAttempt(p)
+		}
 		return true
 	}
-	left := p.record.endedAt(p.now).Add(retryDelay(p.job.Spec.Retry, p.record)).Sub(p.now)
+	left, held := p.record.endedAt(p.now).Add(retryDelay(p.job.Spec.Retry, p.record)).Sub(p.now), holdLeft(p.view)
 	switch obstacle := findHeadObstacle(p.view); {
 	case len(p.record.Past) > 0 && left > 0:
-		last := p.record.Past[len(p.record.Past)-1]
-		p.setPhase(v1beta1.PhaseRetrying, reason.Retrying.Of(last.Number, last.Reason, reconcile.Stamp(p.now.Add(left))))
+		p.setPhase(v1beta1.PhaseRetrying, explainRetry(p.job.Spec.Retry, p.record, p.now))
 		p.wakeIn(left)
 	case p.seen.hasFormer():
 		p.setPhase(p.waitingPhase(), reason.ClusterEnding.Of(p.endingCluster()))
+	case held > 0:
+		p.setPhase(p.waitingPhase(), explainHold(p.record))
+		p.wakeIn(held)
+	case p.lack != "":
+		p.setPhase(v1beta1.PhasePending, explainLack(p.view))
 	case obstacle == nil:
 		approachHead(p)
 	default:
@@ -98,11 +106,14 @@ func approachHead(p *planner) {
 	case position.Most > 0 && position.Running+position.Place > position.Most:
 		p.setPhase(p.waitingPhase(), reason.JobQueued.Of(p.clusterName(), position.Running, position.Most, position.Place))
 		p.wakeIn(position.recheckAfter())
-	case len(p.job.Spec.EntrypointLabelSelector) > 0 && naming.IsRayBefore(answer.Session.Version, 54):
+	case position.Gang != "":
+		p.setPhase(p.waitingPhase(), reason.GangQueued.Of(position.Gang, p.clusterName(), position.GangPlace))
+		p.wakeIn(reconcile.Recheck)
+	case len(p.job.Spec.EntrypointLabelSelector) > 0 && naming.IsRayBefore(answer.Session.Version, firstWithSelectors):
 		closeJob(p, reason.SubmissionRefused.Of(fmt.Sprintf("entrypointLabelSelector needs Ray 2.54, and the cluster runs %s", answer.Session.Version)))
 	default: // what follows depends on the record
 		p.record.Bound = boundTo(p.seen.Cluster, p.seen.Head, answer.Session.Name, p.now)
-		p.Enter, p.Finalizer = position.Most, !p.hasOwnCluster()
+		p.Enter, p.Finalizer = position.Most, !p.hasOwnCluster() || p.isGang()
 		p.Ask = &Ask{Head: p.seen.Head, ID: p.submissionID(), Session: p.record.Bound.Session, Submit: true}
 		p.setPhase(v1beta1.PhaseSubmitting, reason.Submitting.Of(p.record.Attempt, p.clusterName()))
 		p.addEvent(reason.JobSubmitted.Of(p.record.Attempt, p.clusterName(), p.submissionID()), "Submit")
@@ -173,6 +184,10 @@ func watchAttempt(p *planner) {
 		p.setPhase(phase, explainStarting(p.seen.Cluster))
 	case p.seen.isSilent(p.now):
 		p.setPhase(phase, explainSilence(&p.seen, p.clusterName(), p.now))
+	case phase != v1beta1.PhaseSubmitting && p.isGang():
+		p.setPhase(phase, explainGang(p.view, phase))
+		p.wakeIn(untilUnreported(p.view))
+		p.Events = append(p.Events, gangEvents(p.view, phase)...)
 	case phase == v1beta1.PhaseRunning:
 		p.setPhase(phase, reason.JobRunning.Of(p.record.Attempt, p.clusterName()))
 	case known:

@@ -20,11 +20,18 @@ func enforceDeadlines(p *planner) bool {
 
 // findExceeded returns the deadline that is over, nil if none is, and after how long the next one will be.
 func findExceeded(v view) (exceeded *reason.Finding, left time.Duration) {
-	spec, ran, started := &v.job.Spec, v.ranSince(), v.startedAt()
+	spec, ran, started := &v.job.Spec, v.ranSince(), time.Time{}
+	if v.isBound() {
+		started = v.workedSince()
+	}
 	limit, from, of := spec.ActiveDeadlineSeconds, ran, func(limit int32) reason.Finding { return reason.DeadlineExceeded.Of(limit) }
 	if ran.IsZero() {
 		limit, from = spec.StartDeadlineSeconds, v.beganAt()
 		of = func(limit int32) reason.Finding { return reason.StartDeadlineExceeded.Of(limit, explainWait(v)) }
+	}
+	if began := v.startedAt(); limit == nil && ran.IsZero() && v.isGang() && v.isBound() && !began.IsZero() { // nothing else bounds its first wait
+		limit, from = spec.ActiveDeadlineSeconds, began
+		of = func(limit int32) reason.Finding { return reason.DeadlineExceeded.Of(limit) }
 	}
 	if limit != nil {
 		if left = untilLimit(*limit, from, v.now); left <= 0 {
@@ -32,7 +39,7 @@ func findExceeded(v view) (exceeded *reason.Finding, left time.Duration) {
 			return &finding, 0
 		}
 	}
-	if spec.Retry == nil || spec.Retry.AttemptDeadlineSeconds == nil || !v.isBound() || started.IsZero() {
+	if spec.Retry == nil || spec.Retry.AttemptDeadlineSeconds == nil || started.IsZero() {
 		return nil, left
 	}
 	each := untilLimit(*spec.Retry.AttemptDeadlineSeconds, started, v.now)

@@ -37,6 +37,8 @@ type Seen struct {
 	// Answer is what the head said last, if Heard.
 	Answer jobs.Answer
 	Heard  bool
+	// PlaceLost: a worker of the bound gang's cluster is gone, or on its way, as the operator sees itself.
+	PlaceLost bool
 }
 
 // Position is where a job stands among those that wait for a place on its cluster.
@@ -45,6 +47,10 @@ type Position struct {
 	Most, Running int
 	// Place in the queue, from 1.
 	Place int
+	// Gang is the job whose gang gathers its places there before that of this job, empty where none does. GangPlace is the
+	// job's place among the gangs that wait, from 1.
+	Gang      string
+	GangPlace int
 }
 
 // planner is a plan in the making, with what it is made from.
@@ -72,6 +78,7 @@ var steps = []func(*planner) bool{
 func Decide(job *v1beta1.ClusterJob, seen Seen, now time.Time) Plan {
 	had := slices.Contains(job.Finalizers, v1beta1.FinalizerRun)
 	p := planner{view: view{job: job, seen: seen, record: seen.Record, now: now}, Plan: Plan{Finalizer: had}}
+	p.lack = findLack(p.view)
 	p.Queue = queueAnswer(p.view)
 	p.wakeIn(queueRecheck(&seen))
 	for _, step := range steps {

@@ -31,24 +31,42 @@ var effects = map[string]specEdit{
 	"entrypointResources": func(s *v1beta1.ClusterJobSpec) {
 		s.EntrypointResources = map[string]resource.Quantity{"CPU": resource.MustParse("1")}
 	},
-	"entrypointLabelSelector":      func(s *v1beta1.ClusterJobSpec) { s.EntrypointLabelSelector = text("b") },
-	"metadata":                     func(s *v1beta1.ClusterJobSpec) { s.Metadata = text("b") },
-	"retry.limit":                  retry(func(r *v1beta1.Retry) { r.Limit = 0 }),
-	"retry.scope":                  retry(func(r *v1beta1.Retry) { r.Scope = v1beta1.RetryCluster }),
-	"retry.backoffSeconds":         retry(func(r *v1beta1.Retry) { r.BackoffSeconds = number(1) }),
-	"retry.maxBackoffSeconds":      retry(func(r *v1beta1.Retry) { r.MaxBackoffSeconds = number(11) }),
-	"retry.onExitCodes.in":         retry(func(r *v1beta1.Retry) { r.OnExitCodes = &v1beta1.ExitCodes{In: []int32{9}} }),
-	"retry.onExitCodes.notIn":      retry(func(r *v1beta1.Retry) { r.OnExitCodes = &v1beta1.ExitCodes{NotIn: []int32{3}} }),
-	"retry.infrastructureLimit":    retry(func(r *v1beta1.Retry) { r.InfrastructureLimit = number(0) }),
-	"retry.attemptDeadlineSeconds": retry(func(r *v1beta1.Retry) { r.AttemptDeadlineSeconds = number(30) }),
-	"startDeadlineSeconds":         func(s *v1beta1.ClusterJobSpec) { s.StartDeadlineSeconds = number(30) },
-	"activeDeadlineSeconds":        func(s *v1beta1.ClusterJobSpec) { s.ActiveDeadlineSeconds = number(30) },
-	"cleanup.outcome":              cleanup(func(r *v1beta1.CleanupRule) { r.Outcome = v1beta1.OutcomeSuccess }),
-	"cleanup.action":               cleanup(func(r *v1beta1.CleanupRule) { r.Action = v1beta1.CleanupDeleteWorkers }),
-	"cleanup.afterSeconds":         cleanup(func(r *v1beta1.CleanupRule) { r.AfterSeconds = 500 }),
-	"ttlSecondsAfterFinished":      func(s *v1beta1.ClusterJobSpec) { s.TTLSecondsAfterFinished = number(50) },
-	"suspend":                      func(s *v1beta1.ClusterJobSpec) { s.Suspend = new(true) },
-	"managedBy":                    func(s *v1beta1.ClusterJobSpec) { s.ManagedBy = "kueue.x-k8s.io/multikueue" },
+	"entrypointLabelSelector":        func(s *v1beta1.ClusterJobSpec) { s.EntrypointLabelSelector = text("b") },
+	"metadata":                       func(s *v1beta1.ClusterJobSpec) { s.Metadata = text("b") },
+	"retry.limit":                    retry(func(r *v1beta1.Retry) { r.Limit = 0 }),
+	"retry.scope":                    retry(func(r *v1beta1.Retry) { r.Scope = v1beta1.RetryCluster }),
+	"retry.backoffSeconds":           retry(func(r *v1beta1.Retry) { r.BackoffSeconds = number(1) }),
+	"retry.maxBackoffSeconds":        retry(func(r *v1beta1.Retry) { r.MaxBackoffSeconds = number(11) }),
+	"retry.onExitCodes.in":           retry(func(r *v1beta1.Retry) { r.OnExitCodes = &v1beta1.ExitCodes{In: []int32{9}} }),
+	"retry.onExitCodes.notIn":        retry(func(r *v1beta1.Retry) { r.OnExitCodes = &v1beta1.ExitCodes{NotIn: []int32{3}} }),
+	"retry.infrastructureLimit":      retry(func(r *v1beta1.Retry) { r.InfrastructureLimit = number(0) }),
+	"retry.attemptDeadlineSeconds":   retry(func(r *v1beta1.Retry) { r.AttemptDeadlineSeconds = number(30) }),
+	"startDeadlineSeconds":           func(s *v1beta1.ClusterJobSpec) { s.StartDeadlineSeconds = number(30) },
+	"activeDeadlineSeconds":          func(s *v1beta1.ClusterJobSpec) { s.ActiveDeadlineSeconds = number(30) },
+	"cleanup.outcome":                cleanup(func(r *v1beta1.CleanupRule) { r.Outcome = v1beta1.OutcomeSuccess }),
+	"cleanup.action":                 cleanup(func(r *v1beta1.CleanupRule) { r.Action = v1beta1.CleanupDeleteWorkers }),
+	"cleanup.afterSeconds":           cleanup(func(r *v1beta1.CleanupRule) { r.AfterSeconds = 500 }),
+	"ttlSecondsAfterFinished":        func(s *v1beta1.ClusterJobSpec) { s.TTLSecondsAfterFinished = number(50) },
+	"suspend":                        func(s *v1beta1.ClusterJobSpec) { s.Suspend = new(true) },
+	"gang.framework":                 ofGang(func(g *v1beta1.Gang) { g.Framework = v1beta1.FrameworkGeneric }),
+	"gang.maxRestarts":               ofGang(func(g *v1beta1.Gang) { g.MaxRestarts = 1 }),
+	"gang.gracePeriodSeconds":        ofGang(func(g *v1beta1.Gang) { g.GracePeriodSeconds = number(31) }),
+	"gang.gatherTimeoutSeconds":      ofGang(func(g *v1beta1.Gang) { g.GatherTimeoutSeconds = 601 }),
+	"gang.minReplicasAfterSeconds":   ofGang(func(g *v1beta1.Gang) { g.MinReplicasAfterSeconds = number(301) }),
+	"gang.placement":                 ofGang(func(g *v1beta1.Gang) { g.Placement = v1beta1.PlacementSpread }),
+	"gang.output":                    ofGang(func(g *v1beta1.Gang) { g.Output = v1beta1.OutputAll }),
+	"gang.roles.name":                ofRole(func(r *v1beta1.GangRole) { r.Name = "master" }),
+	"gang.roles.replicas":            ofRole(func(r *v1beta1.GangRole) { r.Replicas = 3 }),
+	"gang.roles.minReplicas":         ofRole(func(r *v1beta1.GangRole) { r.MinReplicas = 1 }),
+	"gang.roles.processesPerReplica": ofRole(func(r *v1beta1.GangRole) { r.ProcessesPerReplica = 2 }),
+	"gang.roles.start":               ofRole(func(r *v1beta1.GangRole) { r.Start = v1beta1.StartPerReplica }),
+	"gang.roles.resources":           ofRole(func(r *v1beta1.GangRole) { r.Resources = cpus("0.25") }),
+	"gang.roles.labelSelector":       ofRole(func(r *v1beta1.GangRole) { r.LabelSelector = text("b") }),
+	"gang.roles.command":             ofRole(func(r *v1beta1.GangRole) { r.Command = []string{"other"} }),
+	"gang.roles.entrypoint":          ofRole(func(r *v1beta1.GangRole) { r.Entrypoint = "other" }),
+	"gang.roles.env":                 ofRole(func(r *v1beta1.GangRole) { r.Env = []corev1.EnvVar{{Name: "A", Value: "b"}} }),
+	"gang.roles.successPolicy":       ofRole(func(r *v1beta1.GangRole) { r.SuccessPolicy = v1beta1.SuccessFirst }),
+	"managedBy":                      func(s *v1beta1.ClusterJobSpec) { s.ManagedBy = "kueue.x-k8s.io/multikueue" },
 }
 
 func text(value string) map[string]string { return map[string]string{"a": value} }
@@ -61,9 +79,23 @@ func cleanup(edit func(*v1beta1.CleanupRule)) specEdit {
 	return func(s *v1beta1.ClusterJobSpec) { edit(&s.Cleanup[0]) }
 }
 
+// ofGang edits a job that is a gang.
+func ofGang(edit func(*v1beta1.Gang)) specEdit {
+	return func(s *v1beta1.ClusterJobSpec) { edit(s.Gang) }
+}
+
+// ofRole edits the only role of a job that is a gang.
+func ofRole(edit func(*v1beta1.GangRole)) specEdit {
+	return ofGang(func(g *v1beta1.Gang) { edit(&g.Roles[0]) })
+}
+
+func cpus(amount string) map[string]resource.Quantity {
+	return map[string]resource.Quantity{"CPU": resource.MustParse(amount)}
+}
+
 // opened is a job with a cluster of its own and something in each part that may be left out.
-func opened() *v1beta1.ClusterJob {
-	job := train(own)
+func opened(edits ...edit) *v1beta1.ClusterJob {
+	job := train(append([]edit{own}, edits...)...)
 	job.Spec.Retry = &v1beta1.Retry{Limit: 9, Scope: v1beta1.RetryDriver, BackoffSeconds: number(10), MaxBackoffSeconds: number(360)}
 	job.Spec.Cleanup = []v1beta1.CleanupRule{{Outcome: v1beta1.OutcomeFailure, Action: v1beta1.CleanupDeleteCluster}}
 	return job
@@ -73,14 +105,17 @@ func opened() *v1beta1.ClusterJob {
 // whose edit changes nothing that the operator does, asks for or refuses.
 func TestEveryFieldHasAnEffect(t *testing.T) {
 	fields := leaves(reflect.TypeFor[v1beta1.ClusterJobSpec](), "")
-	before := done(t, opened())
+	plain, asGang := done(t, opened()), done(t, opened(gang))
 	for _, path := range fields {
 		edit, ok := effects[path]
 		if !ok {
 			t.Errorf("field %s has no row", path)
 			continue
 		}
-		job := opened()
+		job, before := opened(), plain
+		if strings.HasPrefix(path, "gang.") {
+			job, before = opened(gang), asGang
+		}
 		edit(&job.Spec)
 		if slices.Equal(before, done(t, job)) {
 			t.Errorf("field %s has no effect", path)
@@ -115,8 +150,8 @@ func leaves(of reflect.Type, path string) []string {
 func done(t *testing.T, job *v1beta1.ClusterJob) []string {
 	t.Helper()
 	all := []string{fmt.Sprint(validate.Job(job)), fmt.Sprint(IsManaged(job))}
-	asked, err := submission(job, 1)
-	all = append(all, printed(t, asked), fmt.Sprint(err))
+	asked, launched, err := submission(job, newRecord(), target{})
+	all = append(all, printed(t, asked), printed(t, launched), fmt.Sprint(err))
 	if job.Spec.ClusterTemplate != nil {
 		all = append(all, printed(t, ownCluster(job, 1)))
 	}

@@ -10,17 +10,24 @@ import (
 
 // followResult ends the bound attempt by its result: another attempt follows, the job rests, or it is closed.
 func followResult(p *planner, f result) {
-	stops, number, started := isLastAttempt(p.job, p.record.Ending), p.record.Attempt, p.startedAt()
+	stops, number := isLastAttempt(p.job, p.record.Ending), p.record.Attempt
+	kind, retry := f.class(p.record.Ending), p.job.Spec.Retry
 	p.Lost = f.lostHead(p.record.Bound)
-	entry := p.record.endAttempt(f, started, p.now)
+	p.record.Losses += lossesInPlace(p.view)
+	if mayRunOn(p.view, f) {
+		p.record.Hold = p.now.Add(leaseFor + graceOf(&p.job.Spec)).Unix()
+	}
+	entry := p.record.endAttempt(f, p.startedAt(), p.workedSince(), p.now)
 	p.Done, p.Ask = &entry, nil
-	kind, retry := classOf(f.Code), p.job.Spec.Retry
 	suspended := kind == neutral && f.Code != reason.StopAbandoned.Code
 	p.record.countEnd(kind)
 	again := isRetried(retry, &p.record, kind, f.exit)
 	switch {
 	case stops && (suspended || again || kind == loss):
 		closeJob(p, reason.Stopped.Of())
+	case suspended && f.Code == reason.GangLost.Code:
+		p.record.Attempt++
+		p.setPhase(v1beta1.PhaseRetrying, explainRetry(p.job.Spec.Retry, p.record, p.now))
 	case suspended:
 		p.record.Attempt++
 		p.setPhase(v1beta1.PhaseSuspending, f.Finding)
@@ -31,15 +38,25 @@ func followResult(p *planner, f result) {
 		}
 		p.addEvent(reason.AttemptEnded.Of(number, f.Code, f.Text), "Retry")
 		p.Events[len(p.Events)-1].Warning = true
-		p.setPhase(v1beta1.PhaseRetrying, reason.Retrying.Of(number, f.Code, reconcile.Stamp(p.record.endedAt(p.now).Add(retryDelay(p.job.Spec.Retry, p.record)))))
+		p.setPhase(v1beta1.PhaseRetrying, explainRetry(retry, p.record, p.now))
 	default:
 		closeJob(p, f.Finding)
 	}
 	p.wakeIn(soon)
 }
 
-// endAttempt moves the bound attempt to the past ones, and returns how the status tells of it.
-func (r *Record) endAttempt(f result, started, now time.Time) v1beta1.JobAttempt {
+// explainRetry returns what a job is at whose next attempt waits for its time.
+func explainRetry(retry *v1beta1.Retry, record Record, now time.Time) reason.Finding {
+	last, at := record.Past[len(record.Past)-1], record.endedAt(now).Add(retryDelay(retry, record))
+	if held := time.Unix(record.Hold, 0); held.After(at) {
+		at = held
+	}
+	return reason.Retrying.Of(last.Number, last.Reason, reconcile.Stamp(at))
+}
+
+// endAttempt moves the bound attempt to the past ones, and returns how the status tells of it: started is when Ray ran it, worked
+// when it first did its work.
+func (r *Record) endAttempt(f result, started, worked, now time.Time) v1beta1.JobAttempt {
 	end := f.end
 	if end.IsZero() {
 		end = now
@@ -47,9 +64,9 @@ func (r *Record) endAttempt(f result, started, now time.Time) v1beta1.JobAttempt
 	past := Past{Number: r.Attempt, Cluster: r.Bound.Cluster, Head: r.Bound.Head, Reason: f.Code, Exit: f.exit, End: end.Unix()}
 	if !started.IsZero() {
 		past.Start = started.Unix()
-		if r.Ran == 0 { // deadlines count from it, and the clock of the head may be another
-			r.Ran = min(max(past.Start, r.Bound.At), now.Unix())
-		}
+	}
+	if !worked.IsZero() && r.Ran == 0 { // deadlines count from it, and the clock of the head may be another
+		r.Ran = min(max(worked.Unix(), r.Bound.At), now.Unix())
 	}
 	entry := entryOf(past)
 	describeBound(&entry, r.Bound)

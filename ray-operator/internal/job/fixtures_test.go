@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
@@ -65,6 +66,13 @@ func own(job *v1beta1.ClusterJob) {
 }
 
 func number(n int32) *int32 { return &n }
+
+// gang makes a job a gang of two places.
+func gang(job *v1beta1.ClusterJob) {
+	job.Spec.Gang = &v1beta1.Gang{Framework: v1beta1.FrameworkPyTorch, Roles: []v1beta1.GangRole{{
+		Name: v1beta1.GangRoleWorker, Replicas: 2, Resources: map[string]resource.Quantity{"CPU": resource.MustParse("0.5")},
+	}}}
+}
 
 // session is the one that answers at the head of demo.
 var session = headclient.Session{Name: "session_1", Version: "2.60.0"}

@@ -55,6 +55,9 @@ type Reconciler struct {
 // progressWait is how long a status that only tells of progress waits for more to tell.
 const progressWait = time.Second
 
+// gatherWait is how long a status waits that only tells how many places of a gang are there.
+const gatherWait = 5 * time.Second
+
 // IsManaged reports whether a job is this operator's to manage.
 func IsManaged(job *v1beta1.ClusterJob) bool { return reconcile.IsOurs(job.Spec.ManagedBy) }
 
@@ -97,10 +100,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 func (r *Reconciler) writeStatus(ctx context.Context, job *v1beta1.ClusterJob, status v1beta1.ClusterJobStatus, now time.Time) (time.Duration, error) {
 	change := reconcile.StatusChange{Seen: withoutSpec(job, job.Status), Wanted: withoutSpec(job, status)}
 	change.Patience = func() time.Duration {
-		if isUrgent(&job.Status, &status) {
+		switch {
+		case isUrgent(&job.Status, &status):
 			return 0
+		case status.Phase == v1beta1.PhaseGathering && job.Status.Phase == status.Phase:
+			return gatherWait
+		default:
+			return progressWait
 		}
-		return progressWait
 	}
 	written, wait, err := r.Statuses.Write(ctx, r.Writer, change, now)
 	if !written {
@@ -117,6 +124,8 @@ func isUrgent(former, latter *v1beta1.ClusterJobStatus) bool {
 		return true
 	case former.Phase != latter.Phase && (isEndPhase(latter.Phase) || latter.Phase == v1beta1.PhaseSuspended):
 		return true
+	case isGangNews(former, latter): // its events are told in this pass
+		return true
 	}
 	for i := range latter.Attempts {
 		if latter.Attempts[i].EndTime != nil && former.Attempts[i].EndTime == nil {
@@ -130,6 +139,14 @@ func isUrgent(former, latter *v1beta1.ClusterJobStatus) bool {
 		}
 	}
 	return false
+}
+
+// isGangNews reports whether a status tells that a gang has its places, or started again.
+func isGangNews(former, latter *v1beta1.ClusterJobStatus) bool {
+	if latter.Gang == nil || former.Gang == nil {
+		return latter.Gang != nil && latter.Phase == v1beta1.PhaseRunning
+	}
+	return former.Gang.Restarts != latter.Gang.Restarts || former.Phase != latter.Phase && latter.Phase == v1beta1.PhaseRunning
 }
 
 func withoutSpec(job *v1beta1.ClusterJob, status v1beta1.ClusterJobStatus) *v1beta1.ClusterJob {

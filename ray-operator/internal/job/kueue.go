@@ -78,13 +78,13 @@ func queueRecheck(seen *Seen) time.Duration {
 	}
 }
 
-// isRunnable reports whether nothing but the queue keeps the job from running: an invalid one runs no attempt but one
-// that is bound.
+// isRunnable reports whether nothing but the queue keeps the job from running: an invalid one, and a gang that its cluster can
+// never hold, run no attempt but one that is bound.
 func isRunnable(v view) bool {
 	if ptr.Deref(v.job.Spec.Suspend, false) || v.job.DeletionTimestamp != nil || v.seen.Queue.Queue == "" {
 		return false
 	}
-	return v.isBound() || len(validate.Job(v.job)) == 0
+	return v.isBound() || v.lack == "" && len(validate.Job(v.job)) == 0
 }
 
 // isHeld reports whether a job may not run now: it is suspended, or its queue says so.

@@ -3,7 +3,6 @@ package job
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -45,6 +44,9 @@ func (r *Reconciler) observeJob(ctx context.Context, job *v1beta1.ClusterJob) (S
 		seen.Answer, seen.Heard = r.Runs.Last(client.ObjectKeyFromObject(job), record.Last.Head, id)
 	case head != nil:
 		seen.Answer, seen.Heard = r.Runs.Last(client.ObjectKeyFromObject(job), head.UID, id)
+	}
+	if err := r.seeLostPlaces(ctx, job, &seen); err != nil {
+		return seen, nil, err
 	}
 	holders, err := r.seePosition(ctx, job, &seen)
 	return seen, holders, err
@@ -154,7 +156,8 @@ func (s *Seen) canBeHead(pod *corev1.Pod) bool {
 // there.
 func (r *Reconciler) seePosition(ctx context.Context, job *v1beta1.ClusterJob, seen *Seen) ([]types.UID, error) {
 	now := r.Clock.Now()
-	if seen.Cluster == nil || seen.Cluster.Spec.MaxConcurrentJobs == nil || job.Spec.ClusterRef == nil || !r.Waiting.readEntry(job).isWaiting(now) {
+	isLimited := seen.Cluster != nil && seen.Cluster.Spec.MaxConcurrentJobs != nil
+	if seen.Cluster == nil || !isLimited && job.Spec.Gang == nil || job.Spec.ClusterRef == nil || !r.Waiting.readEntry(job).isWaiting(now) {
 		return nil, nil
 	}
 	var jobs v1beta1.ClusterJobList
@@ -162,8 +165,10 @@ func (r *Reconciler) seePosition(ctx context.Context, job *v1beta1.ClusterJob, s
 	if err != nil {
 		return nil, fmt.Errorf("list the jobs of ComputeCluster %s: %w", seen.Cluster.Name, err)
 	}
-	waiting, holders := r.Waiting.sortWaiting(jobs.Items, now)
-	place := slices.IndexFunc(waiting, func(s *queueEntry) bool { return s.uid == job.UID }) + 1
-	seen.Position = Position{Most: int(*seen.Cluster.Spec.MaxConcurrentJobs), Running: len(holders), Place: place}
-	return holders, nil
+	queued := r.Waiting.sortWaiting(jobs.Items, seen.Cluster, now)
+	if isLimited {
+		seen.Position = Position{Most: int(*seen.Cluster.Spec.MaxConcurrentJobs), Running: len(queued.holders), Place: queued.placeOf(job.UID)}
+	}
+	seen.Position.Gang, seen.Position.GangPlace = queued.gangBefore(job.UID)
+	return queued.holders, nil
 }

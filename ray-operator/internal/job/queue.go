@@ -68,6 +68,18 @@ func (p *Places) Leave(cluster types.NamespacedName, job types.UID) {
 	}
 }
 
+// Gathers reports whether a job's gang waits for its places: an attempt is bound and not being stopped, and its processes do not
+// run.
+func Gathers(job *v1beta1.ClusterJob) bool {
+	record, err := recallRecord(job)
+	return err == nil && gathers(job, record)
+}
+
+func gathers(job *v1beta1.ClusterJob, record Record) bool {
+	isRunning := job.Status.Attempt == record.Attempt && job.Status.Phase == v1beta1.PhaseRunning
+	return job.Spec.Gang != nil && record.Bound.Head != "" && record.Ending == "" && !isRunning
+}
+
 // Holds reports whether a job has a place on its cluster: an attempt of it is bound.
 func Holds(job *v1beta1.ClusterJob) bool {
 	record, err := recallRecord(job)
@@ -94,6 +106,9 @@ type queueEntry struct {
 	backoff time.Duration
 	// holds: it has a place. ready: nothing but the pause after an attempt keeps it from the queue.
 	holds, ready bool
+	// gang is what the job's processes need, nil for a plain job. gathers: it has a place, and waits for those of its processes.
+	gang    *v1beta1.Gang
+	gathers bool
 }
 
 // entryOfJob reads a job. One that is invalid, as under the rules of a later operator, cannot go, and keeps nobody
@@ -107,13 +122,24 @@ func entryOfJob(job *v1beta1.ClusterJob) *queueEntry {
 		return s
 	}
 	s.backoff, s.holds = retryDelay(job.Spec.Retry, s.record), s.record.Bound.Head != ""
+	s.gang, s.gathers = job.Spec.Gang, gathers(job, s.record)
 	s.ready = !s.holds && !ptr.Deref(job.Spec.Suspend, false) && !isStopAsked(job) && job.DeletionTimestamp == nil && IsManaged(job) && len(validate.Job(job)) == 0
 	return s
 }
 
 // isWaiting reports whether the job stands in the queue of its cluster now.
 func (s *queueEntry) isWaiting(now time.Time) bool {
-	return s.ready && !now.Before(s.record.endedAt(now).Add(s.backoff))
+	return s.ready && !now.Before(s.record.endedAt(now).Add(s.backoff)) && !s.isHolding(now)
+}
+
+// isHolding reports whether the job has a place now: also after an attempt whose processes may still run.
+func (s *queueEntry) isHolding(now time.Time) bool {
+	return s.holds || now.Before(time.Unix(s.record.Hold, 0)) && s.record.Outcome.Phase == ""
+}
+
+// compare orders jobs by their creation.
+func (s *queueEntry) compare(other *queueEntry) int {
+	return cmp.Or(s.created.Compare(other.created.Time), cmp.Compare(s.uid, other.uid))
 }
 
 // readEntry returns what a job's place in the queue depends on.
@@ -129,25 +155,68 @@ func (w *WaitingJobs) readEntry(job *v1beta1.ClusterJob) *queueEntry {
 	return s
 }
 
-// sortWaiting returns the jobs of a cluster that wait, in the order of their creation, and those that have a place.
-func (w *WaitingJobs) sortWaiting(jobs []v1beta1.ClusterJob, now time.Time) (waiting []*queueEntry, holders []types.UID) {
-	for i := range jobs {
-		switch s := w.readEntry(&jobs[i]); {
-		case s.holds:
-			holders = append(holders, s.uid)
-		case s.isWaiting(now):
-			waiting = append(waiting, s)
-		}
-	}
-	slices.SortFunc(waiting, func(a, b *queueEntry) int {
-		return cmp.Or(a.created.Compare(b.created.Time), cmp.Compare(a.uid, b.uid))
-	})
-	return waiting, holders
+// queued are the jobs of a cluster that have not ended, by how they stand.
+type queued struct {
+	// waiting are those that wait, in the order of their creation.
+	waiting []*queueEntry
+	// holders have a place.
+	holders []types.UID
+	// gangs are those that wait for a place or for those of their processes, in the order of their creation.
+	gangs []*queueEntry
 }
 
-// Next are the first of those that wait for a place on a cluster, of all its jobs that have not ended.
-func (w *WaitingJobs) Next(jobs []v1beta1.ClusterJob, now time.Time) []types.NamespacedName {
-	waiting, _ := w.sortWaiting(jobs, now)
+// sortWaiting sorts the jobs of a cluster that have not ended. A gang that the cluster can never hold is in no queue.
+func (w *WaitingJobs) sortWaiting(jobs []v1beta1.ClusterJob, cluster *v1beta1.ComputeCluster, now time.Time) queued {
+	var all queued
+	holdable := sync.OnceValue(func() room { return roomOf(cluster) })
+	isJudged := isJudgeable(cluster, false)
+	for i := range jobs {
+		s := w.readEntry(&jobs[i])
+		switch {
+		case s.isHolding(now):
+			all.holders = append(all.holders, s.uid)
+		case !s.isWaiting(now), isJudged && s.gang != nil && holdable().lacks(s.gang) != "":
+			continue
+		default:
+			all.waiting = append(all.waiting, s)
+		}
+		if s.gang != nil && (s.gathers || !s.isHolding(now)) {
+			all.gangs = append(all.gangs, s)
+		}
+	}
+	slices.SortFunc(all.waiting, (*queueEntry).compare)
+	slices.SortFunc(all.gangs, (*queueEntry).compare)
+	return all
+}
+
+// placeOf returns the place of a job among those that wait, from 1; 0 where it does not.
+func (q queued) placeOf(job types.UID) int {
+	return slices.IndexFunc(q.waiting, func(s *queueEntry) bool { return s.uid == job }) + 1
+}
+
+// gangBefore returns the job whose gang gathers before that of a job that waits, and the place of that among the gangs that wait,
+// from 1; nothing where it is the first.
+func (q queued) gangBefore(job types.UID) (string, int) {
+	at := slices.IndexFunc(q.gangs, func(s *queueEntry) bool { return s.uid == job })
+	if at < 1 {
+		return "", 0
+	}
+	place := 1
+	for _, s := range q.gangs[:at] {
+		if !s.gathers {
+			place++
+		}
+	}
+	return q.gangs[0].name.Name, place
+}
+
+// Next are the first of those that wait for a cluster, of all its jobs that have not ended: for a place, where it has a maximum,
+// and else for the places of their gangs.
+func (w *WaitingJobs) Next(jobs []v1beta1.ClusterJob, cluster *v1beta1.ComputeCluster, now time.Time) []types.NamespacedName {
+	waiting := w.sortWaiting(jobs, cluster, now).waiting
+	if cluster.Spec.MaxConcurrentJobs == nil {
+		waiting = slices.DeleteFunc(waiting, func(s *queueEntry) bool { return s.gang == nil })
+	}
 	var names []types.NamespacedName
 	for _, s := range waiting[:min(len(waiting), nextAtOnce)] {
 		names = append(names, s.name)

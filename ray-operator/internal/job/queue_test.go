@@ -111,7 +111,8 @@ func TestOrderOfTheQueue(t *testing.T) {
 		jobs = append(jobs, *job)
 	}
 	var names []string
-	waiting, holders := new(WaitingJobs).sortWaiting(jobs, now)
+	queued := new(WaitingJobs).sortWaiting(jobs, demo(), now)
+	waiting, holders := queued.waiting, queued.holders
 	for _, one := range waiting {
 		names = append(names, one.name.Name)
 	}
@@ -136,11 +137,11 @@ func TestNext(t *testing.T) {
 		job.Name, job.UID = fmt.Sprintf("job-%02d", i), types.UID(fmt.Sprintf("job-%02d", i))
 		jobs = append(jobs, *job)
 	}
-	next := new(WaitingJobs).Next(jobs, now)
+	next := new(WaitingJobs).Next(jobs, limited(), now)
 	if len(next) != nextAtOnce || next[0].Name != "job-00" || next[nextAtOnce-1].Name != fmt.Sprintf("job-%02d", nextAtOnce-1) {
 		t.Errorf("next are %v", next)
 	}
-	if few := new(WaitingJobs).Next(jobs[:2], now); len(few) != 2 {
+	if few := new(WaitingJobs).Next(jobs[:2], limited(), now); len(few) != 2 {
 		t.Errorf("of two next are %v", few)
 	}
 }
@@ -206,7 +207,7 @@ func TestSeeLine_ReadsEachChangeOnce(t *testing.T) {
 		t.Errorf("it stands at %+v, of %d jobs, want %+v of 202", seen.Position, cache.given, want)
 	}
 	unended := slices.Clone(cache.jobs[5000:])
-	if each := testing.AllocsPerRun(10, func() { r.Waiting.sortWaiting(unended, now) }); each > 20 { // validating one takes more
+	if each := testing.AllocsPerRun(10, func() { r.Waiting.sortWaiting(unended, limited(), now) }); each > 20 { // validating one takes more
 		t.Errorf("one more look at the queue allocates %.0f times", each)
 	}
 	cache.jobs[5002].Spec.Suspend, cache.jobs[5002].ResourceVersion = new(true), "changed"
@@ -219,7 +220,7 @@ func BenchmarkWaiting(b *testing.B) {
 	cache, _ := longQueue()
 	unended, waiting := cache.jobs[5000:], new(WaitingJobs)
 	for b.Loop() {
-		waiting.sortWaiting(unended, now)
+		waiting.sortWaiting(unended, limited(), now)
 	}
 }
 
@@ -244,4 +245,11 @@ func TestPermits(t *testing.T) {
 	if len(p.until) != 1 {
 		t.Errorf("%v are kept", p.until)
 	}
+}
+
+// limited is the cluster, on which one job may run at a time.
+func limited() *v1beta1.ComputeCluster {
+	cluster := demo()
+	cluster.Spec.MaxConcurrentJobs = number(1)
+	return cluster
 }

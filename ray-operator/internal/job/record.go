@@ -46,6 +46,8 @@ type Record struct {
 	Losses   int32 `json:"losses,omitempty"`
 	// Ended is when the operator saw the last attempt end, by its own clock.
 	Ended int64 `json:"ended,omitempty"`
+	// Hold is until when no further attempt is bound, as processes of the last one may still run.
+	Hold int64 `json:"hold,omitempty"`
 	// Past are the last attempts that ended, the oldest first, with the times that Ray told.
 	Past []Past `json:"past,omitempty"`
 	// Suspended: the job is suspended and nothing of it runs.

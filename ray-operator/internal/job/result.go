@@ -37,9 +37,9 @@ func classOf(code string) kind {
 	switch code {
 	case reason.JobSucceeded.Code:
 		return success
-	case reason.EntrypointFailed.Code, reason.RuntimeEnvFailed.Code, reason.JobFailed.Code, reason.AttemptDeadlineExceeded.Code:
+	case reason.EntrypointFailed.Code, reason.ProcessFailed.Code, reason.RuntimeEnvFailed.Code, reason.JobFailed.Code, reason.AttemptDeadlineExceeded.Code:
 		return failure
-	case reason.HeadLost.Code, reason.ClusterGone.Code, reason.DriverLost.Code, reason.DriverNotStarted.Code, reason.RunNotFound.Code:
+	case reason.GangLost.Code, reason.HeadLost.Code, reason.ClusterGone.Code, reason.DriverLost.Code, reason.DriverNotStarted.Code, reason.RunNotFound.Code:
 		return loss
 	case reason.SubmissionRefused.Code, reason.SubmissionForeign.Code, reason.StoppedInRay.Code, reason.Stopped.Code,
 		reason.DeadlineExceeded.Code, reason.StartDeadlineExceeded.Code:
@@ -59,6 +59,22 @@ type result struct {
 	log   v1beta1.LogState
 	// gone: it is judged by the absence of its head.
 	gone bool
+	// unseen: it is a loss that the operator has not seen itself.
+	unseen bool
+}
+
+// class returns the kind of an end, of an attempt that was being stopped for a reason with a code, or was not.
+func (r result) class(ending string) kind {
+	switch {
+	case r.Code != reason.GangLost.Code:
+		return classOf(r.Code)
+	case ending == r.Code: // the operator ended it
+		return neutral
+	case r.unseen:
+		return failure
+	default:
+		return loss
+	}
 }
 
 // How long to wait for what may never come.
@@ -164,7 +180,7 @@ func judgeEnded(v view, job headclient.Job) result {
 	case v.seen.Answer.Tail.Truncated:
 		f.log = v1beta1.LogTruncated
 	}
-	return f
+	return judgeGang(v, f)
 }
 
 // exitCode is that of the driver's process, as a shell has it: where a signal ended it, 128
@@ -195,6 +211,8 @@ func nameEnd(v view, job headclient.Job) reason.Finding {
 		return reason.JobFailed.Of(job.ErrorType, cutText(job.Message))
 	case isSupervisorFailure(job):
 		return reason.DriverNotStarted.Of(job.ErrorType, cutText(job.Message))
+	case v.isGang() && job.ExitCode != nil:
+		return nameGangEnd(v.report(), job)
 	case job.ExitCode != nil:
 		return reason.EntrypointFailed.Of(*exitCode(job), describeException(job))
 	default:

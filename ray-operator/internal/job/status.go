@@ -34,7 +34,8 @@ func Status(job *v1beta1.ClusterJob, seen Seen, plan Plan, refused error, now ti
 		status.SubmissionID = naming.Submission(job.Name, job.UID, status.Attempt)
 	}
 	status.Attempts = listAttempts(job, seen, plan, now)
-	status.StartTime = startOf(status.Attempts, record)
+	status.StartTime = startOf(view{job: job, seen: seen, record: record, now: now})
+	status.Gang = gangStatus(job, &seen, record)
 	status.EndTime = reconcile.Moment(record.Outcome.At)
 	status.Summary = summarize(job, status)
 	setConditions(job, &status, plan, refused, now)
@@ -129,14 +130,14 @@ func findAttempt(all []v1beta1.JobAttempt, number int32) *v1beta1.JobAttempt {
 	return &all[at]
 }
 
-func startOf(all []v1beta1.JobAttempt, record Record) *metav1.Time {
-	if record.Ran > 0 {
-		return reconcile.Moment(record.Ran)
+// startOf returns when the job first did its work since it was resumed last.
+func startOf(v view) *metav1.Time {
+	ran := v.ranSince()
+	if ran.IsZero() {
+		return nil
 	}
-	if entry := findAttempt(all, record.Attempt); entry != nil && record.Bound.Head != "" {
-		return entry.StartTime
-	}
-	return nil
+	at := metav1.Unix(ran.Unix(), 0)
+	return &at
 }
 
 // summarize holds the strings for columns.

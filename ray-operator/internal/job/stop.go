@@ -97,13 +97,13 @@ func advanceStop(p *planner) {
 
 // stopPatience returns how long the stop of the bound attempt is waited for.
 func stopPatience(v view) time.Duration {
-	switch {
+	switch spec := &v.job.Spec; {
 	case !v.hasOwnCluster():
-		return stopFor
+		return withGrace(spec, stopFor)
 	case v.isSuspending():
-		return freeAfter
+		return withGrace(spec, freeAfter)
 	default:
-		return giveUpAfter
+		return withGrace(spec, giveUpAfter)
 	}
 }
 
@@ -142,7 +142,13 @@ func explainStop(spec *v1beta1.ClusterJobSpec, ending string) reason.Finding {
 	case reason.JobPreempted.Code:
 		return reason.JobPreempted.Of()
 	case reason.StartDeadlineExceeded.Code:
-		return reason.StartDeadlineExceeded.Of(valueOf(spec.StartDeadlineSeconds), "Ray did not run it")
+		why := "Ray did not run it"
+		if spec.Gang != nil {
+			why = "it did not have all its places"
+		}
+		return reason.StartDeadlineExceeded.Of(valueOf(spec.StartDeadlineSeconds), why)
+	case reason.GangLost.Code:
+		return reason.GangLost.Of("the cluster can no longer hold it")
 	case reason.DeadlineExceeded.Code:
 		return reason.DeadlineExceeded.Of(valueOf(spec.ActiveDeadlineSeconds))
 	case reason.AttemptDeadlineExceeded.Code:

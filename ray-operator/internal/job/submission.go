@@ -6,6 +6,7 @@ import (
 	"maps"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
@@ -20,16 +21,27 @@ const (
 	metadataAttempt = "heliostat.dev/attempt"
 )
 
-// submission is what is sent for an attempt: a function of the spec and the number alone.
-func submission(job *v1beta1.ClusterJob, attempt int32) (*headclient.Submission, error) {
-	spec := &job.Spec
-	environment, err := runtimeEnv(job, attempt)
+// target is where an attempt is sent: a cluster, and the version of Ray that answers there.
+type target struct {
+	cluster *v1beta1.ComputeCluster
+	ray     string
+}
+
+// submission is what is sent for an attempt, and the package that a gang's driver runs in: a function of the spec, the record
+// and where it is sent.
+func submission(job *v1beta1.ClusterJob, record Record, to target) (*headclient.Submission, *jobs.Package, error) {
+	spec, attempt := &job.Spec, record.Attempt
+	launched, err := packGang(job, record)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	environment, err := runtimeEnv(job, attempt, launched)
+	if err != nil {
+		return nil, nil, err
 	}
 	s := &headclient.Submission{
 		ID: naming.Submission(job.Name, job.UID, attempt), Entrypoint: entrypoint(spec), RuntimeEnv: environment,
-		LabelSelector: spec.EntrypointLabelSelector, Metadata: map[string]string{},
+		LabelSelector: driverSelector(spec, to), Metadata: map[string]string{},
 	}
 	maps.Copy(s.Metadata, spec.Metadata)
 	s.Metadata[metadataJob], s.Metadata[metadataUID] = job.Name, string(job.UID)
@@ -50,7 +62,7 @@ func submission(job *v1beta1.ClusterJob, attempt int32) (*headclient.Submission,
 		}
 	}
 	s.Metadata[jobs.MetadataPayload], err = hashPayload(job, attempt)
-	return s, err
+	return s, launched, err
 }
 
 // hashPayload names what is submitted: the user's words and not what is made of them, so that
@@ -59,6 +71,7 @@ func hashPayload(job *v1beta1.ClusterJob, attempt int32) (string, error) {
 	run := v1beta1.ClusterJobSpec{
 		Entrypoint: job.Spec.Entrypoint, Command: job.Spec.Command, RuntimeEnv: job.Spec.RuntimeEnv, Env: job.Spec.Env,
 		EntrypointResources: job.Spec.EntrypointResources, EntrypointLabelSelector: job.Spec.EntrypointLabelSelector, Metadata: job.Spec.Metadata,
+		Gang: job.Spec.Gang,
 	}
 	hash, err := naming.ObjectHash([]any{job.UID, attempt, run})
 	if err != nil {
@@ -67,16 +80,28 @@ func hashPayload(job *v1beta1.ClusterJob, attempt int32) (string, error) {
 	return hash, nil
 }
 
-// endGroup is shell code that ends what a driver leaves behind in its process group: with SIGTERM when the driver's
-// shell has ended, which becomes the driver, and with SIGKILL 3 s later. Ray has a process for that, and kills it when the
+// killAfter is how long after SIGTERM what a driver leaves behind gets SIGKILL.
+const killAfter = 3 * time.Second
+
+// endGroup returns shell code that ends what a driver leaves behind in its process group: with SIGTERM when the driver's
+// shell has ended, which becomes the driver, and with SIGKILL some time later. Ray has a process for that, and kills it when the
 // driver ends. This one has no parent among them, so that neither Ray nor the program sees it: no wait returns it, and no
 // signal of a stop reaches it. A driver that nobody reaps has ended too: a zombie (Z) without other threads (1).
-const endGroup = `( trap "" TERM; (while kill -0 $$; do s=; read -r s </proc/$$/stat; set -- ${s##*) }; ` +
-	`[ "$1${18}" = Z1 ] && break; sleep 1; done; kill -TERM -$$; sleep 3; kill -KILL -$$) </dev/null >/dev/null 2>&1 & )`
+func endGroup(later time.Duration) string {
+	return `( trap "" TERM; (while kill -0 $$; do s=; read -r s </proc/$$/stat; set -- ${s##*) }; ` +
+		`[ "$1${18}" = Z1 ] && break; sleep 1; done; kill -TERM -$$; sleep ` + wholeSeconds(later) +
+		`; kill -KILL -$$) </dev/null >/dev/null 2>&1 & )`
+}
+
+// wholeSeconds is a time as a number of seconds.
+func wholeSeconds(of time.Duration) string { return strconv.Itoa(int(of / time.Second)) }
 
 // entrypoint is the shell line that Ray runs. A command is quoted so that its words reach
 // the program as they are, which takes the shell's place.
 func entrypoint(spec *v1beta1.ClusterJobSpec) string {
+	if spec.Gang != nil {
+		return v1beta1.EntrypointPrefix + startLauncher
+	}
 	if len(spec.Command) == 0 {
 		return v1beta1.EntrypointPrefix + spec.Entrypoint
 	}
@@ -87,8 +112,8 @@ func entrypoint(spec *v1beta1.ClusterJobSpec) string {
 	return v1beta1.EntrypointPrefix + strings.Join(words, " ")
 }
 
-// runtimeEnv is the user's runtime environment with the job's variables in it.
-func runtimeEnv(job *v1beta1.ClusterJob, attempt int32) (json.RawMessage, error) {
+// runtimeEnv is the user's runtime environment with the job's variables in it, and the package of a gang.
+func runtimeEnv(job *v1beta1.ClusterJob, attempt int32, launched *jobs.Package) (json.RawMessage, error) {
 	environment := map[string]json.RawMessage{}
 	variables := map[string]string{}
 	if raw := job.Spec.RuntimeEnv; raw != nil && len(raw.Raw) > 0 {
@@ -113,16 +138,24 @@ func runtimeEnv(job *v1beta1.ClusterJob, attempt int32) (json.RawMessage, error)
 		}
 	}
 	variables[v1beta1.EnvJobName] = job.Name
-	variables[v1beta1.EnvJobEnds] = endGroup
+	variables[v1beta1.EnvJobEnds] = endGroup(withGrace(&job.Spec, killAfter))
 	variables[v1beta1.EnvJobAttempt] = strconv.Itoa(int(attempt))
 	if at := job.Annotations[v1beta1.AnnotationScheduledAt]; at != "" {
 		variables[v1beta1.EnvScheduledAt] = at
+	}
+	if job.Spec.Gang != nil {
+		variables[variableStopWait] = wholeSeconds(graceOf(&job.Spec) + driverSlack)
 	}
 	text, err := json.Marshal(variables)
 	if err != nil {
 		return nil, fmt.Errorf("print the variables: %w", err)
 	}
 	environment["env_vars"] = text
+	if launched != nil {
+		if environment["py_modules"], err = withModule(environment["py_modules"], launched.Name); err != nil {
+			return nil, err
+		}
+	}
 	if text, err = json.Marshal(environment); err != nil {
 		return nil, fmt.Errorf("print the runtime environment: %w", err)
 	}

@@ -52,7 +52,7 @@ func TestCommandsReachTheProgram(t *testing.T) {
 func driver(t *testing.T, spec v1beta1.ClusterJobSpec) *exec.Cmd {
 	t.Helper()
 	command := exec.Command("sh", "-c", entrypoint(&spec))
-	command.Env = append(os.Environ(), v1beta1.EnvJobEnds+"="+endGroup)
+	command.Env = append(os.Environ(), v1beta1.EnvJobEnds+"="+endGroup(killAfter))
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return command
 }
@@ -118,10 +118,17 @@ func TestEntrypoint_EndsGroupOfUnreapedDriver(t *testing.T) {
 	}
 }
 
+// numbered is the record of a job whose attempt has a number.
+func numbered(attempt int32) Record {
+	record := newRecord()
+	record.Attempt = attempt
+	return record
+}
+
 // submitted is a job's submission, its runtime environment apart.
 func submitted(t *testing.T, job *v1beta1.ClusterJob, attempt int32) (payload string, environment map[string]any, vars map[string]any) {
 	t.Helper()
-	s, err := submission(job, attempt)
+	s, _, err := submission(job, numbered(attempt), target{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +153,7 @@ func TestEnvironment(t *testing.T) {
 		j.Annotations = map[string]string{v1beta1.AnnotationScheduledAt: "2026-05-08T02:30:00+02:00"}
 	}), 3)
 	want := map[string]any{
-		"A": "env", "B": "spec", "C": "", v1beta1.EnvJobName: "train", v1beta1.EnvJobAttempt: "3", v1beta1.EnvJobEnds: endGroup,
+		"A": "env", "B": "spec", "C": "", v1beta1.EnvJobName: "train", v1beta1.EnvJobAttempt: "3", v1beta1.EnvJobEnds: endGroup(killAfter),
 		v1beta1.EnvScheduledAt: "2026-05-08T02:30:00+02:00",
 	}
 	if !reflect.DeepEqual(vars, want) {
@@ -156,24 +163,24 @@ func TestEnvironment(t *testing.T) {
 		t.Errorf("the rest of the runtime environment: %v", environment)
 	}
 	_, _, vars = submitted(t, train(), 1)
-	if want := map[string]any{v1beta1.EnvJobName: "train", v1beta1.EnvJobAttempt: "1", v1beta1.EnvJobEnds: endGroup}; !reflect.DeepEqual(vars, want) {
+	if want := map[string]any{v1beta1.EnvJobName: "train", v1beta1.EnvJobAttempt: "1", v1beta1.EnvJobEnds: endGroup(killAfter)}; !reflect.DeepEqual(vars, want) {
 		t.Errorf("variables %v, want %v", vars, want)
 	}
 	for _, bad := range []string{`[]`, `{`, `{"env_vars":[]}`, `{"env_vars":{"A":1}}`} {
-		if s, err := submission(train(func(j *v1beta1.ClusterJob) { j.Spec.RuntimeEnv = raw(bad) }), 1); err == nil {
+		if s, _, err := submission(train(func(j *v1beta1.ClusterJob) { j.Spec.RuntimeEnv = raw(bad) }), numbered(1), target{}); err == nil {
 			t.Errorf("the runtime environment %s is submitted as %s", bad, s.RuntimeEnv)
 		}
 	}
 }
 
 func TestResources(t *testing.T) {
-	s, err := submission(train(func(j *v1beta1.ClusterJob) {
+	s, _, err := submission(train(func(j *v1beta1.ClusterJob) {
 		j.Spec.EntrypointResources = map[string]resource.Quantity{
 			"CPU": resource.MustParse("500m"), "GPU": resource.MustParse("2"), "memory": resource.MustParse("1Gi"), "accelerator_type:A100": resource.MustParse("0.001"),
 		}
 		j.Spec.EntrypointLabelSelector = map[string]string{"zone": "a"}
 		j.Spec.Metadata = map[string]string{"team": "b"}
-	}), 2)
+	}), numbered(2), target{})
 	if err != nil {
 		t.Fatal(err)
 	}

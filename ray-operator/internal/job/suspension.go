@@ -40,12 +40,20 @@ func vacateCluster(p *planner) {
 		p.setPhase(v1beta1.PhaseSuspending, reason.ClusterEnding.Of(p.endingCluster()))
 		return
 	}
+	if left := holdLeft(p.view); left > 0 {
+		p.wakeIn(left)
+		p.setPhase(v1beta1.PhaseSuspending, explainHold(p.record))
+		return
+	}
 	if p.job.Status.Phase == v1beta1.PhaseSuspending {
 		p.Events = append(p.Events, strandedEvents(p.seen.Stranded, p.record.Last.Cluster)...)
 	}
-	if ptr.Deref(p.job.Spec.Suspend, false) {
+	switch {
+	case ptr.Deref(p.job.Spec.Suspend, false):
 		p.setPhase(v1beta1.PhaseSuspended, reason.JobSuspended.Of())
-	} else {
+	case p.lack != "":
+		p.setPhase(v1beta1.PhasePending, explainLack(p.view))
+	default:
 		p.setPhase(v1beta1.PhasePending, explainQueue(p.seen.Queue, p.Queue.Waits))
 	}
 }

@@ -16,6 +16,8 @@ type view struct {
 	seen   Seen
 	record Record
 	now    time.Time
+	// lack is why the cluster can never hold the job's gang, empty where it may.
+	lack string
 }
 
 // submissionID returns the name under which Ray has the attempt.
@@ -67,7 +69,7 @@ func (v view) ranSince() time.Time {
 		return time.Unix(v.record.Ran, 0)
 	}
 	if v.isBound() {
-		return v.startedAt()
+		return v.workedSince()
 	}
 	return time.Time{}
 }
@@ -82,10 +84,14 @@ func (v view) beganAt() time.Time {
 
 // boundPhase returns the phase of a bound attempt.
 func (v view) boundPhase() string {
-	if v.startedAt().IsZero() {
+	switch {
+	case v.startedAt().IsZero():
 		return v1beta1.PhaseSubmitting
+	case v.isGang():
+		return v.gangPhase()
+	default:
+		return v1beta1.PhaseRunning
 	}
-	return v1beta1.PhaseRunning
 }
 
 // waitingPhase returns the phase of a job that has no head to submit to yet.

@@ -34,14 +34,15 @@ func WakeRules(waiting *WaitingJobs, now clock.PassiveClock, isQueued bool) []wa
 	return rules
 }
 
-// changesPlace reports whether a job took a place on its cluster or gave one back, which it does too where it goes.
+// changesPlace reports whether a job took a place on its cluster or gave one back, which it does too where it goes, or whether its
+// gang has got its places.
 func changesPlace(c wake.Change) bool {
 	if c.New == nil {
 		return true
 	}
 	before, was := c.Old.(*v1beta1.ClusterJob)
 	now, is := c.New.(*v1beta1.ClusterJob)
-	return was && is && Holds(before) != Holds(now)
+	return was && is && (Holds(before) != Holds(now) || Gathers(before) != Gathers(now))
 }
 
 // nextInQueue finds the first of those that wait for a job's cluster.
@@ -56,11 +57,11 @@ func nextInQueue(waiting *WaitingJobs, now clock.PassiveClock) func(context.Cont
 		switch err := cache.Get(ctx, name, &cluster, client.UnsafeDisableDeepCopy); {
 		case err != nil:
 			return nil, client.IgnoreNotFound(err)
-		case cluster.Spec.MaxConcurrentJobs == nil:
+		case cluster.Spec.MaxConcurrentJobs == nil && changed.Spec.Gang == nil:
 			return nil, nil // none waits
 		}
 		jobs, err := listJobs(ctx, cache, name)
-		return waiting.Next(jobs, now.Now()), err
+		return waiting.Next(jobs, &cluster, now.Now()), err
 	}
 }
 

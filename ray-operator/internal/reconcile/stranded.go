@@ -49,6 +49,14 @@ func Stranded(ctx context.Context, nodes client.Reader, pods []*corev1.Pod, now 
 	return stranded, wait, nil
 }
 
+// IsOnLostNode reports whether a pod is on a node that is not ready or not there. Where nodes may not be read, none is known to be.
+func IsOnLostNode(ctx context.Context, nodes client.Reader, pod *corev1.Pod) (bool, error) {
+	if nodes == nil || pod.Spec.NodeName == "" {
+		return false, nil
+	}
+	return isLost(ctx, nodes, pod.Spec.NodeName)
+}
+
 // isLost reports whether a node is not ready or not there, or may not be read.
 func isLost(ctx context.Context, nodes client.Reader, name string) (bool, error) {
 	if nodes == nil {

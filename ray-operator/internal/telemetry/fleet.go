@@ -139,7 +139,7 @@ func tally(clusters []v1beta1.ComputeCluster, failing failures, now time.Time) (
 // pending. One that has run is ready only in the end, so only jobs that wait can fail.
 func tallyJobs(jobs []v1beta1.ClusterJob, failing failures, now time.Time) map[string]int {
 	phases := zero(
-		v1beta1.PhasePending, v1beta1.PhaseProvisioning, v1beta1.PhaseSubmitting, v1beta1.PhaseRunning, v1beta1.PhaseRetrying,
+		v1beta1.PhasePending, v1beta1.PhaseProvisioning, v1beta1.PhaseSubmitting, v1beta1.PhaseGathering, v1beta1.PhaseRunning, v1beta1.PhaseRetrying,
 		v1beta1.PhaseSuspending, v1beta1.PhaseSuspended, v1beta1.PhaseSucceeded, v1beta1.PhaseFailed, v1beta1.PhaseStopped,
 	)
 	for i := range jobs {

@@ -15,6 +15,9 @@ type jobMetrics struct {
 	starts prometheus.Histogram
 	runs   *prometheus.HistogramVec
 	ends   *prometheus.CounterVec
+	// gathers and restarts are of gangs.
+	gathers  prometheus.Histogram
+	restarts *prometheus.CounterVec
 }
 
 func newJobMetrics() jobMetrics {
@@ -35,6 +38,16 @@ func newJobMetrics() jobMetrics {
 			Name: "heliostat_job_ends_total",
 			Help: "Jobs that ended, by the phase and the reason in their status.",
 		}, []string{"phase", "reason"}),
+		gathers: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "heliostat_gang_gather_duration_seconds",
+			Help: "Time from the start of the drivers of gangs until all their places were there.",
+			// From a gang on workers that are there to one that waits for machines.
+			Buckets: []float64{1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 7200},
+		}),
+		restarts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "heliostat_gang_restarts_total",
+			Help: "Restarts of gangs within their attempts, by why the round before ended.",
+		}, []string{"reason"}),
 	}
 }
 
@@ -44,6 +57,7 @@ func (m *Metrics) JobChanged(job *v1beta1.ClusterJob, status *v1beta1.ClusterJob
 		return
 	}
 	m.countReason(kindJob, job.Status.Conditions, status.Conditions)
+	m.gangChanged(&job.Status, status, now)
 	if job.Status.StartTime == nil && status.StartTime != nil {
 		m.jobs.starts.Observe(max(0, now.Sub(waitedSince(job)).Seconds()))
 	}
@@ -54,6 +68,28 @@ func (m *Metrics) JobChanged(job *v1beta1.ClusterJob, status *v1beta1.ClusterJob
 		}
 		if status.StartTime != nil {
 			m.jobs.runs.WithLabelValues(status.Phase).Observe(max(0, status.EndTime.Sub(status.StartTime.Time).Seconds()))
+		}
+	}
+}
+
+// gangChanged observes what a change of status means for a job's gang.
+func (m *Metrics) gangChanged(former, latter *v1beta1.ClusterJobStatus, now time.Time) {
+	if latter.Gang == nil {
+		return
+	}
+	var before int32
+	if former.Gang != nil && former.Attempt == latter.Attempt {
+		before = former.Gang.Restarts
+	}
+	if more := latter.Gang.Restarts - before; more > 0 && latter.Gang.LastRestart != nil {
+		m.jobs.restarts.WithLabelValues(latter.Gang.LastRestart.Reason).Add(float64(more))
+	}
+	if latter.Phase != v1beta1.PhaseRunning || former.Phase == latter.Phase && former.Attempt == latter.Attempt || latter.Gang.Restarts > 0 {
+		return
+	}
+	for i := range latter.Attempts {
+		if attempt := &latter.Attempts[i]; attempt.Number == latter.Attempt && attempt.StartTime != nil {
+			m.jobs.gathers.Observe(max(0, now.Sub(attempt.StartTime.Time).Seconds()))
 		}
 	}
 }

@@ -69,7 +69,7 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 		m.phases.WithLabelValues(phase) // there from the start, so that a rate has its zero
 	}
 	for _, collector := range []prometheus.Collector{
-		m.phases, m.writes, m.delays, m.lines, m.reasons, m.drains, m.jobs.starts, m.jobs.runs, m.jobs.ends,
+		m.phases, m.writes, m.delays, m.lines, m.reasons, m.drains, m.jobs.starts, m.jobs.runs, m.jobs.ends, m.jobs.gathers, m.jobs.restarts,
 		m.stores.unswept, m.stores.swept, m.stores.recoveries, m.services.starts, m.services.upgrades, m.services.durations,
 	} {
 		if err := registry.Register(collector); err != nil {

@@ -191,6 +191,7 @@ heliostat_clusters{phase="Updating"} 0
 # HELP heliostat_jobs Jobs by the phase in their status.
 # TYPE heliostat_jobs gauge
 heliostat_jobs{phase="Failed"} 0
+heliostat_jobs{phase="Gathering"} 0
 heliostat_jobs{phase="Pending"} 1
 heliostat_jobs{phase="Provisioning"} 0
 heliostat_jobs{phase="Retrying"} 0
@@ -260,6 +261,52 @@ heliostat_job_ends_total{phase="Succeeded",reason="JobSucceeded"} 1
 		}
 		if got := family.GetMetric()[0].GetHistogram(); got.GetSampleCount() != 1 || got.GetSampleSum() != want {
 			t.Errorf("%s: %d in %v s, want 1 in %v", family.GetName(), got.GetSampleCount(), got.GetSampleSum(), want)
+		}
+	}
+}
+
+// TestGangs_AreMeasuredOnce: each restart counts once by its reason, and the first wait for places of each attempt is measured.
+func TestGangs_AreMeasuredOnce(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	m, err := NewMetrics(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	began, now := metav1.NewTime(born.Add(4*time.Second)), born.Add(11*time.Second)
+	status := func(phase string, attempt, restarts int32, why string) v1beta1.ClusterJobStatus {
+		return v1beta1.ClusterJobStatus{
+			Phase: phase, Attempt: attempt, Attempts: []v1beta1.JobAttempt{{Number: attempt, StartTime: &began}},
+			Gang: &v1beta1.GangStatus{Restarts: restarts, LastRestart: &v1beta1.GangRestart{Reason: why}},
+		}
+	}
+	job := &v1beta1.ClusterJob{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(born)}}
+	for _, status := range []v1beta1.ClusterJobStatus{
+		status("Gathering", 1, 0, ""), status("Running", 1, 0, ""), status("Running", 1, 0, ""),
+		status("Gathering", 1, 1, "Exit"), status("Running", 1, 1, "Exit"), status("Running", 1, 3, "Lost"),
+		{Phase: "Retrying", Attempt: 1}, status("Gathering", 2, 0, ""), status("Running", 2, 0, ""), status("Running", 2, 1, "Lost"),
+	} {
+		m.JobChanged(job, &status, now)
+		job.Status = status
+	}
+	want := `
+# HELP heliostat_gang_restarts_total Restarts of gangs within their attempts, by why the round before ended.
+# TYPE heliostat_gang_restarts_total counter
+heliostat_gang_restarts_total{reason="Exit"} 1
+heliostat_gang_restarts_total{reason="Lost"} 3
+`
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "heliostat_gang_restarts_total"); err != nil {
+		t.Error(err)
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() != "heliostat_gang_gather_duration_seconds" {
+			continue
+		}
+		if got := family.GetMetric()[0].GetHistogram(); got.GetSampleCount() != 2 || got.GetSampleSum() != 14 {
+			t.Errorf("%d waits of %v s together, want 2 of 14", got.GetSampleCount(), got.GetSampleSum())
 		}
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
+	"github.com/heliostat-dev/heliostat/ray-operator/launcher"
 )
 
 // Run is the start of a driver: an effect that nothing undoes.
@@ -38,8 +40,20 @@ type Process struct {
 	ErrorType string
 	// Stopped: someone stops it in Ray when it has run for as long as it takes.
 	Stopped bool
+	// Saves is how long it takes to end once it was told to; 0 is a second.
+	Saves time.Duration
 	// Lines are its output.
 	Lines []string
+	// Reports are what the launcher of a gang says while its driver runs, in their order. It says a last word when the driver
+	// ends by itself or by a stop: Last, or else its latest report once more.
+	Reports []Report
+	Last    *launcher.Report
+}
+
+// Report is what the launcher of a gang says some time after its driver began to run.
+type Report struct {
+	After time.Duration
+	launcher.Report
 }
 
 // Jobs stands in for the job APIs of all heads and, as a jobs.Source, for what asks them in
@@ -62,8 +76,9 @@ type Jobs struct {
 	lossy lossy
 	lost  map[string]bool
 	lose  func()
-	// begun are all runs, in the order in which they began.
+	// begun are all runs, in the order in which they began, ended how they ended that did.
 	begun []Run
+	ended []end
 	// queries are what the operator wants and knows; they go with its process.
 	queries map[types.NamespacedName]*query
 }
@@ -93,6 +108,10 @@ type submission struct {
 	at      time.Time
 	began   time.Time
 	stopped time.Time
+	// said is how many of its reports it has written, report the latest one, written when there is one.
+	said    int
+	report  launcher.Report
+	written bool
 }
 
 func newJobs(w *World) *Jobs {
@@ -104,6 +123,23 @@ func newJobs(w *World) *Jobs {
 // Runs are all runs of a job so far, in the order in which they began.
 func (j *Jobs) Runs(job types.UID) []Run {
 	return slices.DeleteFunc(slices.Clone(j.begun), func(run Run) bool { return run.Job != job })
+}
+
+// end is how a run ended.
+type end struct {
+	Run
+	status headclient.JobStatus
+}
+
+// Ends are how the runs of a job ended that did not go with their head, in that order.
+func (j *Jobs) Ends(job types.UID) []headclient.JobStatus {
+	var all []headclient.JobStatus
+	for _, one := range j.ended {
+		if one.Job == job {
+			all = append(all, one.status)
+		}
+	}
+	return all
 }
 
 // Place is when the first run of a job began among all runs, from 0; -1 if none did.
@@ -198,6 +234,11 @@ func (j *Jobs) live() (changed bool, next time.Duration) {
 		}
 		for _, id := range slices.Sorted(maps.Keys(l.known)) {
 			s := l.known[id]
+			wait, said := s.say(now)
+			if changed = changed || said; said {
+				j.world.lastChange = now
+			}
+			next = reconcile.Soonest(next, wait)
 			for !s.job.Status.Over() {
 				due := s.due()
 				if due.IsZero() {
@@ -218,7 +259,7 @@ func (j *Jobs) live() (changed bool, next time.Duration) {
 }
 
 // stopTakes is from a stop to the end of a driver.
-const stopTakes = time.Second
+func (s *submission) stopTakes() time.Duration { return cmp.Or(s.Saves, time.Second) }
 
 // due is when something next happens to a submission by itself; zero is never.
 func (s *submission) due() time.Time {
@@ -227,8 +268,8 @@ func (s *submission) due() time.Time {
 		return time.Time{}
 	case s.job.Status == headclient.JobPending:
 		return s.at.Add(s.Waits)
-	case !s.stopped.IsZero() && (s.Hangs || s.stopped.Add(stopTakes).Before(s.began.Add(s.Takes))):
-		return s.stopped.Add(stopTakes)
+	case !s.stopped.IsZero() && (s.Hangs || s.stopped.Add(s.stopTakes()).Before(s.began.Add(s.Takes))):
+		return s.stopped.Add(s.stopTakes())
 	case s.Hangs:
 		return time.Time{}
 	default:
@@ -239,6 +280,11 @@ func (s *submission) due() time.Time {
 // advance lets what is due happen.
 func (j *Jobs) advance(s *submission, at time.Time) {
 	j.world.lastChange = j.world.Clock.Now()
+	defer func() {
+		if s.job.Status.Over() {
+			j.ended = append(j.ended, end{s.Run, s.job.Status})
+		}
+	}()
 	switch {
 	case s.job.Status == headclient.JobPending:
 		s.job.Status, s.began = headclient.JobRunning, at
@@ -260,6 +306,37 @@ func (j *Jobs) advance(s *submission, at time.Time) {
 
 func (s *submission) end(status headclient.JobStatus, at time.Time, message string) {
 	s.job.Status, s.job.End, s.job.Message = status, at, message
+	if isKilled := s.ErrorType != "" || s.ExitCode < 0 && s.ExitCode != signalLost; isKilled || !s.written && s.Last == nil {
+		return
+	}
+	if s.Last != nil {
+		s.report, s.written = *s.Last, true
+	}
+	s.report.State = launcher.Ended
+}
+
+// signalLost is the signal by which a launcher ends itself where its gang is lost, as Ray tells it.
+const signalLost = -12
+
+// say has the launcher of a gang write the reports that are due. It returns after how long the next one is, and whether it wrote.
+func (s *submission) say(now time.Time) (wait time.Duration, wrote bool) {
+	if s.job.Status != headclient.JobRunning {
+		return 0, false
+	}
+	for ; s.said < len(s.Reports); s.said++ {
+		next := s.Reports[s.said]
+		at := s.began.Add(next.After)
+		if at.After(now) {
+			return at.Sub(now), wrote
+		}
+		started := s.report.Started
+		if s.report, s.written, wrote = next.Report, true, true; s.report.Started.IsZero() {
+			if s.report.Started = started; started.IsZero() && s.report.State == launcher.Running {
+				s.report.Started = at
+			}
+		}
+	}
+	return 0, wrote
 }
 
 // submit takes a submission, or gives why not.

@@ -3,6 +3,7 @@ package testkit
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -219,6 +220,9 @@ func (j *Jobs) tell(q *query, s *submission) {
 // send submits, at most once before it is known what became of the first time.
 func (j *Jobs) send(q *query, l *life) error {
 	q.unsure = true
+	if of := q.want.Package; of != nil && !strings.Contains(string(q.want.Submission.RuntimeEnv), `"gcs://`+of.Name+`"`) {
+		j.world.Fatalf("the runtime environment of %s does not name its package %s", q.want.ID, of.Name)
+	}
 	err := j.submit(l, *q.want.Submission)
 	switch headclient.KindOf(err) {
 	case "":
@@ -241,6 +245,9 @@ func (j *Jobs) look(q *query, l *life) {
 		return
 	}
 	q.answer.Job = s.job
+	if q.want.Report && s.written {
+		q.answer.Report, q.answer.Reported = s.report, true
+	}
 	if asked := q.want.Submission; asked != nil {
 		q.unsure = false
 		q.answer.Foreign = s.asked.Metadata[jobs.MetadataPayload] != asked.Metadata[jobs.MetadataPayload]

@@ -1,0 +1,163 @@
+package job
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
+	"github.com/heliostat-dev/heliostat/ray-operator/diagnose"
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
+	"github.com/heliostat-dev/heliostat/ray-operator/launcher"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+)
+
+// nameGangEnd returns the finding for the end of a gang's driver that ended with an exit code. A report gives it words, and only
+// one that was written last, before the driver ended.
+func nameGangEnd(report *launcher.Report, job headclient.Job) reason.Finding {
+	var last *launcher.End
+	if report != nil && report.State == launcher.Ended {
+		last = report.Last
+	}
+	switch {
+	case *job.ExitCode == signalLost && last == nil:
+		return reason.GangLost.Of("its launcher gave no details")
+	case *job.ExitCode == signalLost:
+		return reason.GangLost.Of(describeEnd(last))
+	case last == nil || *job.ExitCode < 0:
+		return reason.EntrypointFailed.Of(*exitCode(job), describeException(job))
+	default:
+		return reason.ProcessFailed.In(string(last.Kind)).Of(cmp.Or(last.Process, "a process"), cmp.Or(last.Pod, "(unknown)"),
+			*job.ExitCode, cmp.Or(last.Message, string(last.Kind)))
+	}
+}
+
+// describeEnd returns why a round of a gang ended.
+func describeEnd(last *launcher.End) string {
+	text := cmp.Or(last.Message, string(last.Kind))
+	if last.Process != "" {
+		text = last.Process + ": " + text
+	}
+	if last.Pod != "" {
+		text += fmt.Sprintf(" (pod %s)", last.Pod)
+	}
+	return cutText(text)
+}
+
+// judgeGang adds to the result of a gang that ended what only a report has: the last lines of the process that was first.
+func judgeGang(v view, f result) result {
+	switch report := v.report(); {
+	case f.Code == reason.GangLost.Code:
+		f.unseen, f.exit = !v.seen.PlaceLost, nil // the signal is the launcher's word, and no exit code
+	case f.Code == reason.ProcessFailed.Code && len(report.Last.Lines) > 0:
+		f.lines, f.log = lastOf(report.Last.Lines), v1beta1.LogComplete
+	}
+	return f
+}
+
+// lossesInPlace returns how many losses a gang's restarts have used up within its attempt: no more than there were.
+func lossesInPlace(v view) int32 {
+	report := v.report()
+	if report == nil {
+		return 0
+	}
+	return min(report.Losses, lossesLeft(v.job.Spec.Retry, v.record))
+}
+
+// seeLostPlaces looks for what the launcher of a bound gang says with its end: a worker that is gone.
+func (r *Reconciler) seeLostPlaces(ctx context.Context, job *v1beta1.ClusterJob, seen *Seen) error {
+	end := seen.Answer.Job
+	if job.Spec.Gang == nil || seen.Cluster == nil || end.ExitCode == nil || *end.ExitCode != signalLost {
+		return nil
+	}
+	var pods corev1.PodList
+	err := r.Client.List(ctx, &pods, client.InNamespace(job.Namespace), client.MatchingFields{index.Owner: string(seen.Record.Bound.UID)}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return fmt.Errorf("list the cluster's pods: %w", err)
+	}
+	look := lossSearch{cluster: seen.Cluster, since: end.End, there: map[string]bool{}, epochs: map[int64]bool{}}
+	if report := reportOf(job, seen.Answer, seen.Heard); report != nil {
+		look.named = slices.Clone(report.Lost)
+		if report.Last != nil {
+			look.named = append(look.named, report.Last.Pod)
+			look.since = earlier(look.since, report.Last.Time)
+		}
+	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		isLost, err := reconcile.IsOnLostNode(ctx, r.Nodes, pod)
+		if err != nil {
+			return err
+		}
+		look.add(pod, isLost || diagnose.RayEnded(pod).After(time.Unix(seen.Record.Bound.At, 0)))
+	}
+	seen.PlaceLost = look.isFound()
+	return nil
+}
+
+// lossSearch looks for a worker that was lost, among those that a report names if it names any.
+type lossSearch struct {
+	cluster *v1beta1.ComputeCluster
+	named   []string
+	// since is when the loss was noticed at the latest.
+	since time.Time
+	found bool
+	// there are the workers by name, workers how many there are; epochs are those of all pods.
+	there   map[string]bool
+	workers int
+	epochs  map[int64]bool
+}
+
+// replacedWithin is how long before a loss is noticed the successor of a worker may have been created.
+const replacedWithin = 30 * time.Second
+
+// add looks at a pod of the cluster.
+func (l *lossSearch) add(pod *corev1.Pod, isLost bool) {
+	l.epochs[reconcile.Epoch(pod)] = true
+	if pod.Labels[v1beta1.LabelRole] != v1beta1.RoleWorker {
+		return
+	}
+	l.there[pod.Name] = true
+	l.workers++
+	isEnding := pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
+	isSuccessor := pod.CreationTimestamp.After(l.since.Add(-replacedWithin))
+	if len(l.named) == 0 || slices.Contains(l.named, pod.Name) {
+		l.found = l.found || isLost || isEnding || isSuccessor
+	}
+}
+
+// isFound reports whether a worker was lost: one that the report names, or without a name any. One that is not there counts where
+// the cluster must have it.
+func (l *lossSearch) isFound() bool {
+	if l.found {
+		return true
+	}
+	missing := 0
+	for _, group := range l.cluster.Status.Groups {
+		missing += int(group.Desired)
+		for slot := range int(group.Desired) {
+			for epoch := range l.epochs {
+				name := naming.Pod(l.cluster.Name, l.cluster.UID, naming.Place{Group: group.Name, Slot: slot, Epoch: epoch})
+				if slices.Contains(l.named, name) && !l.there[name] {
+					return true
+				}
+			}
+		}
+	}
+	return len(l.named) == 0 && missing > l.workers
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.IsZero() || !a.IsZero() && a.Before(b) {
+		return a
+	}
+	return b
+}
