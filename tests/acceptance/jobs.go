@@ -114,7 +114,7 @@ func tally(counted []live.Submissions) (Outcome, error) {
 // manySubmissions does it to heads that stand in for Ray's, with every fault there is.
 var manySubmissions = scenario{
 	name: "many-submissions",
-	promise: fmt.Sprintf("%d jobs through a proxy that loses, delays, doubles and cuts requests and replies, operators killed and paused, "+
+	promise: fmt.Sprintf("%d jobs, a quarter of them gangs, through a proxy that loses, delays, doubles and cuts requests, uploads and replies, operators killed and paused, "+
 		"heads replaced, status and record wiped: 0 doubled, 0 lost", apiSubmissions),
 	play: func(ctx context.Context, _ string) (Outcome, error) {
 		output, failed := integration(ctx, "TestSubmissions", fmt.Sprintf("HELIOSTAT_SUBMISSIONS=%d", apiSubmissions))

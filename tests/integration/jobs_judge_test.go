@@ -3,6 +3,7 @@ package integration
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -112,6 +113,12 @@ func (v *verdict) attempt(job *v1beta1.ClusterJob, told *v1beta1.JobAttempt, las
 			v.Lost++
 			v.wrong(job, "attempt %d ended by %s and never ran", told.Number, told.Reason)
 			return
+		}
+		if job.Spec.Gang != nil {
+			v.count("run of a gang")
+			if !strings.Contains(string(runs[0].RuntimeEnv), "gcs://heliostat-gang-") { // without which it would not have run
+				v.wrong(job, "attempt %d ran without a package: %s", told.Number, runs[0].RuntimeEnv)
+			}
 		}
 		code := exitCode(job.Spec.Entrypoint, int(told.Number))
 		// A status that was wiped has lost the session of former attempts.

@@ -187,7 +187,7 @@ func (s *storm) explain() {
 }
 
 // job is one of some sorts: most succeed, some fail, some succeed when they are tried again,
-// and some are tried again when they are lost.
+// and some are tried again when they are lost. A quarter are gangs.
 func (s *storm) job(i int) *v1beta1.ClusterJob {
 	codes, limit, losses, soon := "0", int32(0), int32(0), int32(1)
 	switch i % 8 {
@@ -206,6 +206,9 @@ func (s *storm) job(i int) *v1beta1.ClusterJob {
 		if losses > 0 {
 			job.Spec.Retry.InfrastructureLimit = &losses
 		}
+	}
+	if i%8 == 2 || i%8 == 5 {
+		return gangOf(job)
 	}
 	return job
 }

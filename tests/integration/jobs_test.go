@@ -2,17 +2,21 @@ package integration
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient/fakehead"
+	"github.com/heliostat-dev/heliostat/ray-operator/launcher"
 )
 
 // startDelayOfJobs is how long Ray takes to start a job on the heads of these tests.
@@ -21,7 +25,38 @@ const startDelayOfJobs = 100 * time.Millisecond
 // willing makes heads that run what jobs of these tests ask for.
 func willing(one *head) {
 	one.fake.SetStartDelay(startDelayOfJobs)
-	one.fake.SetProgram(program)
+	one.fake.SetProgram(func(run fakehead.Run) (fakehead.Process, bool) {
+		if process, isGang := workOfGang(run); isGang {
+			go one.fake.Store(launcher.ReportNamespace, launcher.ReportKey(run.ID), reportOfGang) // it waits for the head, which waits for this
+			return process, true
+		}
+		return program(run)
+	})
+}
+
+// reportOfGang is what the launcher of each gang says of it: all is well.
+const reportOfGang = `{"version": 1, "state": "Running", "round": 1, "replicas": 1, "ready": 1, "started": 1}`
+
+// gangOf makes a job one whose only process does what the job would.
+func gangOf(job *v1beta1.ClusterJob) *v1beta1.ClusterJob {
+	job.Spec.RuntimeEnv = &runtime.RawExtension{Raw: fmt.Appendf(nil, `{"env_vars": {"WORK": %q}}`, job.Spec.Entrypoint)}
+	job.Spec.Gang = &v1beta1.Gang{
+		Framework: v1beta1.FrameworkGeneric, GracePeriodSeconds: new(int32),
+		Roles: []v1beta1.GangRole{{Name: "worker", Resources: map[string]resource.Quantity{"memory": resource.MustParse("1Mi")}}},
+	}
+	return job
+}
+
+// workOfGang is what becomes of a run that is the driver of a gang.
+func workOfGang(run fakehead.Run) (fakehead.Process, bool) {
+	var env struct {
+		Variables map[string]string `json:"env_vars"`
+	}
+	if err := json.Unmarshal(run.RuntimeEnv, &env); err != nil || env.Variables["WORK"] == "" {
+		return fakehead.Process{}, false
+	}
+	run.Entrypoint = env.Variables["WORK"]
+	return program(run)
 }
 
 // program obeys "work MILLISECONDS CODE,CODE": each attempt takes so long, and ends with
