@@ -400,7 +400,9 @@ class Driver:
     def leave(self) -> None:
         """Write the last report, and all output that waits."""
         cause = self.rounds.last
-        if cause is not None and self.result != rounds.Finish(0, 0):
+        if self.rounds.is_stopping:
+            self.console.note("stopped")
+        elif cause is not None and self.result != rounds.Finish(0, 0):
             for line in cause.lines[-8:]:
                 self.console.note(f"{cause.process}: {line}")
             self.console.note(describe(cause))

@@ -7,6 +7,7 @@ a thread of its own does that, one after the other, so that the driver waits for
 """
 
 import queue
+import re
 import socket
 import threading
 import time
@@ -16,7 +17,7 @@ import ray
 from ray._private import state
 from ray._private import worker as ray_worker
 from ray.core.generated import autoscaler_pb2
-from ray.exceptions import OutOfMemoryError, RayActorError, RayTaskError
+from ray.exceptions import OutOfMemoryError, RayActorError
 from ray.experimental import internal_kv
 from ray.util.placement_group import PlacementGroup, placement_group, placement_group_table, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
@@ -257,6 +258,25 @@ def _outcome(done: Any) -> tuple:
     error = done.exception()
     if error is None:
         return done.result(), None
-    text = str(getattr(error, "cause", None) or error) if isinstance(error, RayTaskError) else str(error)
+    text = " ".join(str(getattr(error, "cause", None) or error).split())
     is_memory = isinstance(error, OutOfMemoryError) or (isinstance(error, RayActorError) and "running low on memory" in text)
-    return None, Failure(" ".join(text.split()), is_memory)
+    if isinstance(error, RayActorError) and not is_memory:
+        text = _shorten(text)
+    return None, Failure(text, is_memory)
+
+
+def _shorten(text: str) -> str:
+    """Return what matters of the paragraph in which Ray says why an actor died."""
+    for pattern, start in _ENDS:
+        found = re.search(pattern, text)
+        if found:
+            return start + found.group(1)[:200].rstrip(" .")
+    return text
+
+
+# Where Ray's texts have the cause, and what stands before it in ours.
+_ENDS = (
+    (r"the actor's node was (.*)", "its node was "),
+    (r"Worker exit detail: (.*?)(?: Some common causes include|$)", "its agent died: "),
+    (r"is unavailable: (.*?)(?: The task may or may not|$)", "its agent cannot be reached: "),
+)

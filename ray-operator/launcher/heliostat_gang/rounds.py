@@ -116,7 +116,7 @@ class Rounds:
         self.lost_pods: List[str] = []
         self.is_coming = False  # the autoscaler has nodes on their way
         self._cause: Optional[Cause] = None  # of the round that is ending; None if it succeeded
-        self._is_stopping = False
+        self.is_stopping = False  # the attempt has to end, whatever its processes do
         self._result: Optional[Finish] = None
         self._actions: List[Any] = []
         self._seats: Tuple[Seat, ...] = ()
@@ -241,7 +241,7 @@ class Rounds:
 
     def stop(self) -> None:
         """Take that the attempt has to end."""
-        self._is_stopping = True
+        self.is_stopping = True
 
     # What follows.
 
@@ -249,7 +249,7 @@ class Rounds:
         """Return what to do now. It has to be called again after anything was seen, and every second."""
         if self.phase != ENDED:
             self._watch(now)
-            if self._is_stopping and self.phase in (PREPARING, RUNNING):
+            if self.is_stopping and self.phase in (PREPARING, RUNNING):
                 self._end_round(None, now)
         if self.phase == ENDING:
             self._end(now)
@@ -359,7 +359,7 @@ class Rounds:
     # Rounds.
 
     def _gather(self, now: float) -> None:
-        if self._is_stopping:
+        if self.is_stopping:
             self._finish(128 + signal.SIGTERM)
             return
         if self.phase == PREPARING:
@@ -442,7 +442,7 @@ class Rounds:
                     self._drop(place.number, f"{place.first} has not ended {STUCK_SECONDS:.0f} s after SIGKILL", now)
             return
         cause = self._cause
-        if self._is_stopping:
+        if self.is_stopping:
             self._finish(128 + signal.SIGTERM)
         elif cause is None:
             self._finish(0)
