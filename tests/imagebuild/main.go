@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/tests/imagebuild/internal/deb"
 	"github.com/heliostat-dev/heliostat/tests/imagebuild/internal/recipe"
+	"github.com/heliostat-dev/heliostat/tests/imagebuild/internal/rootfs"
 	"github.com/heliostat-dev/heliostat/tests/imagebuild/internal/sbom"
 	"github.com/heliostat-dev/heliostat/tests/imagebuild/internal/store"
 )
@@ -51,13 +53,17 @@ type builder struct {
 	step       recipe.Step
 }
 
-// names are the images in the order in which their paths are printed.
-var names = []string{"ray", "redis", "operator"}
+// names are the images in the order in which their paths are printed. The first few are what "all" means. The others have
+// frameworks, for programs that gangs run.
+var names = []string{"ray", "redis", "operator", "frameworks", "frameworks-bookworm"}
+
+// usual are the images that "all" means.
+var usual = names[:3]
 
 func buildCommand() *cobra.Command {
 	var out, repository string
 	command := &cobra.Command{
-		Use:       "build {ray|redis|operator|all}...",
+		Use:       "build {ray|redis|operator|frameworks|frameworks-bookworm|all}...",
 		Short:     "Build what is missing and print the path of each archive",
 		ValidArgs: append([]string{"all"}, names...),
 		Args:      cobra.MatchAll(cobra.MinimumNArgs(1), cobra.OnlyValidArgs),
@@ -85,7 +91,7 @@ func buildCommand() *cobra.Command {
 func sbomCommand() *cobra.Command {
 	var repository, archives, out string
 	command := &cobra.Command{
-		Use:       "sbom {ray|redis|operator|all}...",
+		Use:       "sbom {ray|redis|operator|frameworks|frameworks-bookworm|all}...",
 		Short:     "Write bills of materials of images, in SPDX, and build what is missing",
 		ValidArgs: append([]string{"all"}, names...),
 		Args:      cobra.MatchAll(cobra.MinimumNArgs(1), cobra.OnlyValidArgs),
@@ -159,7 +165,7 @@ func chosen(args []string) []string {
 	}
 	var images []string
 	for _, name := range names {
-		if wanted[name] || wanted["all"] {
+		if wanted[name] || wanted["all"] && slices.Contains(usual, name) {
 			images = append(images, name)
 		}
 	}
@@ -259,6 +265,10 @@ func (b builder) recipe(ctx context.Context, name string) (recipe.Recipe, error)
 		return recipe.Ray(b.repository, b.step)
 	case "redis":
 		return recipe.Redis(b.repository, b.step)
+	case "frameworks":
+		return recipe.Frameworks(b.repository, name, rootfs.Trixie, b.step)
+	case "frameworks-bookworm":
+		return recipe.Frameworks(b.repository, name, rootfs.Bookworm, b.step)
 	default:
 		return recipe.Operator(ctx, b.repository, filepath.Join(b.store.Dir, "operator-programs"), b.step)
 	}

@@ -12,6 +12,7 @@ func TestChosen(t *testing.T) {
 		{[]string{"redis"}, []string{"redis"}},
 		{[]string{"operator", "ray", "ray"}, []string{"ray", "operator"}},
 		{[]string{"redis", "all"}, []string{"ray", "redis", "operator"}},
+		{[]string{"frameworks", "all"}, []string{"ray", "redis", "operator", "frameworks"}},
 	} {
 		if got := chosen(test.args); !slices.Equal(got, test.want) {
 			t.Errorf("chosen(%q) = %q, want %q", test.args, got, test.want)

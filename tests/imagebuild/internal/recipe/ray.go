@@ -16,6 +16,14 @@ import (
 // rayUser is the user and group of the published image: ray in the group users.
 const rayUser = "1000:100"
 
+// rayConfig is how the published image is run.
+var rayConfig = v1.Config{
+	User:       "1000",
+	Env:        []string{path, "HOME=/home/ray", "LANG=C.UTF-8"},
+	WorkingDir: "/home/ray",
+	Cmd:        []string{"/bin/bash"},
+}
+
 // Ray returns the recipe of Ray's image, under the name that a user's manifest has for the published one.
 func Ray(repository string, step Step) (Recipe, error) {
 	inputs, err := readInputs(repository, "ray", "packages.txt", "requirements.txt", "setup.sh")
@@ -26,55 +34,63 @@ func Ray(repository string, step Step) (Recipe, error) {
 	if err != nil {
 		return Recipe{}, err
 	}
-	recipe := Recipe{
-		Name: "ray",
-		Ref:  "docker.io/rayproject/ray:" + release,
-		Config: v1.Config{
-			User:       "1000",
-			Env:        []string{path, "HOME=/home/ray", "LANG=C.UTF-8"},
-			WorkingDir: "/home/ray",
-			Cmd:        []string{"/bin/bash"},
-		},
-		Inputs:    inputs,
-		NeedsRoot: true,
+	image := Recipe{Name: "ray", Ref: "docker.io/rayproject/ray:" + release, Inputs: inputs, Release: rootfs.Bookworm}
+	return withRay(image, repository, step, "import ray, ray.serve, ray.dashboard.dashboard, ray.dashboard.agent"), nil
+}
+
+// Frameworks returns the recipe of an image with Ray and the frameworks whose programs gangs run, of a Debian release. Its
+// name is that of a directory below images.
+func Frameworks(repository, name string, release rootfs.Release, step Step) (Recipe, error) {
+	inputs, err := readInputs(repository, name, "packages.txt", "excluded.txt", "requirements.txt", "setup.sh")
+	if err != nil {
+		return Recipe{}, err
 	}
+	image := Recipe{Name: name, Ref: "localhost/heliostat/" + name + ":dev", Inputs: inputs, Release: release}
+	return withRay(image, repository, step, "import ray, ray.dashboard.dashboard, ray.dashboard.agent, torch, mpi4py"), nil
+}
+
+// withRay completes the recipe of an image whose lists are in its inputs and that holds Ray. It runs imports, a line of
+// Python, before it gives the image away.
+func withRay(recipe Recipe, repository string, step Step, imports string) Recipe {
+	recipe.Config, recipe.NeedsRoot = rayConfig, true
 	recipe.Build = func(ctx context.Context, dir string) (v1.Image, error) {
-		root := rootfs.Root{Dir: filepath.Join(dir, "root")}
-		requirements := filepath.Join(repository, "images", "ray", "requirements.txt")
-		if err := installRay(ctx, root, inputs, requirements, step); err != nil {
-			return nil, fmt.Errorf("build image ray: %w", err)
+		root := rootfs.Root{Dir: filepath.Join(dir, "root"), Release: recipe.Release}
+		if err := recipe.install(ctx, root, repository, step); err != nil {
+			return nil, fmt.Errorf("build image %s: %w", recipe.Name, err)
 		}
 		// Packed before the check, so that nothing the check writes gets in.
-		step("ray", "pack")
+		step(recipe.Name, "pack")
 		image, err := assemble(ctx, dir, recipe.Config,
 			archive.Tree{Dir: root.Dir, Exclude: append([]string{"./usr/local/*"}, machineFiles...)},
 			archive.Tree{Dir: root.Dir, Paths: []string{"usr/local"}})
 		if err != nil {
-			return nil, fmt.Errorf("build image ray: %w", err)
+			return nil, fmt.Errorf("build image %s: %w", recipe.Name, err)
 		}
-		step("ray", "check that it starts")
-		if err := checkRay(ctx, root); err != nil {
-			return nil, fmt.Errorf("check image ray: %w", err)
+		step(recipe.Name, "check that it starts")
+		for _, command := range [][]string{{"ray", "--version"}, {"python", "-c", imports}} {
+			if err := root.Run(ctx, rayUser, command...); err != nil {
+				return nil, fmt.Errorf("check image %s: %w", recipe.Name, err)
+			}
 		}
-		step("ray", "write")
+		step(recipe.Name, "write")
 		return image, nil
 	}
-	return recipe, nil
+	return recipe
 }
 
-// installRay makes the root file system. Debian's packages and Python's, which come from different places, are
+// install makes the root file system. Debian's packages and Python's, which come from different places, are
 // installed at the same time.
-func installRay(ctx context.Context, root rootfs.Root, inputs map[string]string, requirements string, step Step) error {
+func (r Recipe) install(ctx context.Context, root rootfs.Root, repository string, step Step) error {
 	target := root.Dir + "-python"
 	installs, installing := errgroup.WithContext(ctx)
-	step("ray", "install Debian's packages, and Python's beside them")
+	step(r.Name, "install Debian's packages, and Python's beside them")
 	installs.Go(func() error {
-		defer step("ray", "Debian's packages done")
-		return root.Bootstrap(installing, list.Entries(inputs["packages.txt"]))
+		defer step(r.Name, "Debian's packages done")
+		return root.Bootstrap(installing, list.Entries(r.Inputs["packages.txt"]), list.Entries(r.Inputs["excluded.txt"])...)
 	})
 	installs.Go(func() error {
-		defer step("ray", "Python's packages done")
-		return rootfs.InstallPython(installing, requirements, target)
+		defer step(r.Name, "Python's packages done")
+		return r.Release.InstallPython(installing, filepath.Join(repository, "images", r.Name, "requirements.txt"), target)
 	})
 	if err := installs.Wait(); err != nil {
 		return err
@@ -82,24 +98,16 @@ func installRay(ctx context.Context, root rootfs.Root, inputs map[string]string,
 	if err := root.AdoptPython(target); err != nil {
 		return err
 	}
-	if err := root.RunScript(ctx, inputs["setup.sh"]); err != nil {
+	if err := root.RunScript(ctx, r.Inputs["setup.sh"]); err != nil {
 		return err
 	}
 	if err := root.Settle(); err != nil {
 		return err
 	}
-	step("ray", "compile Python")
-	if err := root.CompilePython(ctx, "/usr/lib/python3", "/usr/lib/python"+rootfs.PythonVersion, "/"+rootfs.PythonPackages); err != nil {
+	step(r.Name, "compile Python")
+	if err := root.CompilePython(ctx, "/usr/lib/python3", "/usr/lib/python"+r.Release.Python, "/"+r.Release.PythonPackages()); err != nil {
 		return err
 	}
 	// The directories of compiled modules are new.
 	return root.Settle()
-}
-
-// checkRay runs what a head, a worker and Serve need first, as the image's user.
-func checkRay(ctx context.Context, root rootfs.Root) error {
-	if err := root.Run(ctx, rayUser, "ray", "--version"); err != nil {
-		return err
-	}
-	return root.Run(ctx, rayUser, "python", "-c", "import ray, ray.serve, ray.dashboard.dashboard, ray.dashboard.agent")
 }

@@ -41,6 +41,8 @@ type Recipe struct {
 	Config v1.Config
 	// Inputs are the contents, or the hashes, of all that goes into the image, by name.
 	Inputs map[string]string
+	// Release is the Debian release of the root file system.
+	Release rootfs.Release
 	// NeedsRoot says that building takes root and the packages of package deb.
 	NeedsRoot bool
 	// Build makes the image.
@@ -54,7 +56,7 @@ func (r Recipe) Entry() (store.Entry, error) {
 		Suite, Architecture, Ref string
 		Config                   v1.Config
 		Inputs                   map[string]string
-	}{version, rootfs.Suite, runtime.GOARCH, r.Ref, r.Config, r.Inputs})
+	}{version, r.Release.Suite, runtime.GOARCH, r.Ref, r.Config, r.Inputs})
 	if err != nil {
 		return store.Entry{}, fmt.Errorf("hash recipe of image %s: %w", r.Name, err)
 	}

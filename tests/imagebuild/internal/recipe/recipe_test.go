@@ -13,6 +13,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
+	"github.com/heliostat-dev/heliostat/tests/imagebuild/internal/list"
+	"github.com/heliostat-dev/heliostat/tests/imagebuild/internal/rootfs"
 	"github.com/heliostat-dev/heliostat/tests/imagebuild/internal/store"
 )
 
@@ -49,6 +51,23 @@ func TestRedisIsWhatAUserExpects(t *testing.T) {
 	if redis.Ref != "docker.io/library/redis:7" || redis.Config.User != "999" ||
 		!slices.Equal(redis.Config.Entrypoint, []string{"redis-server"}) {
 		t.Errorf("recipe = %q %+v", redis.Ref, redis.Config)
+	}
+}
+
+func TestFrameworks_AreRaysOnEachRelease(t *testing.T) {
+	ray := must[Recipe](t)(Ray(repository, silent))
+	for name, release := range map[string]rootfs.Release{"frameworks": rootfs.Trixie, "frameworks-bookworm": rootfs.Bookworm} {
+		image := must[Recipe](t)(Frameworks(repository, name, release, silent))
+		if image.Ref != "localhost/heliostat/"+name+":dev" || image.Config.User != ray.Config.User || image.Release != release {
+			t.Errorf("recipe of %s = %q %+v %+v", name, image.Ref, image.Config, image.Release)
+		}
+		version := must[string](t)(list.Pinned(image.Inputs["requirements.txt"], "ray"))
+		if !strings.HasSuffix(ray.Ref, ":"+version) {
+			t.Errorf("%s has Ray %s, and the other image is %s", name, version, ray.Ref)
+		}
+		if slices.Contains(list.Entries(image.Inputs["packages.txt"]), "openssh-server") {
+			t.Errorf("%s has an sshd", name)
+		}
 	}
 }
 
@@ -91,6 +110,7 @@ func TestKeyFollowsEverything(t *testing.T) {
 		"user":      func(r *Recipe) { r.Config.User = "2" },
 		"list":      func(r *Recipe) { r.Inputs["packages.txt"] = "b" },
 		"more":      func(r *Recipe) { r.Inputs["setup.sh"] = "" },
+		"release":   func(r *Recipe) { r.Release = rootfs.Trixie },
 		"list name": func(r *Recipe) { r.Inputs = map[string]string{"other.txt": "a"} },
 	}
 	seen := map[string]string{must[store.Entry](t)(base.Entry()).Key: "nothing"}

@@ -30,10 +30,11 @@ func Redis(repository string, step Step) (Recipe, error) {
 			Cmd:          []string{"--protected-mode", "no"},
 		},
 		Inputs:    inputs,
+		Release:   rootfs.Bookworm,
 		NeedsRoot: true,
 	}
 	recipe.Build = func(ctx context.Context, dir string) (v1.Image, error) {
-		root := rootfs.Root{Dir: filepath.Join(dir, "root")}
+		root := rootfs.Root{Dir: filepath.Join(dir, "root"), Release: recipe.Release}
 		if err := installRedis(ctx, root, inputs, step); err != nil {
 			return nil, fmt.Errorf("build image redis: %w", err)
 		}

@@ -22,30 +22,38 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Suite is the Debian release of every image. Its Python is PythonVersion.
-const (
-	Suite         = "bookworm"
-	PythonVersion = "3.11"
+// Release is a Debian release, by its suite, with the version of its Python.
+type Release struct{ Suite, Python string }
+
+// Bookworm is the release of all images but those that need newer packages, which are from Trixie.
+var (
+	Bookworm = Release{Suite: "bookworm", Python: "3.11"}
+	Trixie   = Release{Suite: "trixie", Python: "3.13"}
 )
 
-// PythonPackages is where Debian's Python looks for what did not come from Debian, relative to the root.
-const PythonPackages = "usr/local/lib/python" + PythonVersion + "/dist-packages"
+// PythonPackages is where the release's Python looks for what did not come from Debian, relative to the root.
+func (r Release) PythonPackages() string { return "usr/local/lib/python" + r.Python + "/dist-packages" }
 
 // epoch is the latest time a file may carry: later ones, which are those of the build, become this one.
 var epoch = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// glibc are the C libraries that binary wheels may ask for, newest first: bookworm has 2.36.
+// glibc are the C libraries that binary wheels may ask for, newest first: bookworm has 2.36,
+// trixie 2.41.
 var glibc = []string{"manylinux_2_34", "manylinux_2_28", "manylinux_2_17", "manylinux2014"}
 
 // machine is the name that wheels give to an architecture of Go.
 var machine = map[string]string{"amd64": "x86_64", "arm64": "aarch64"}
 
-// Root is a root file system in a directory.
-type Root struct{ Dir string }
+// Root is a root file system of a Debian release in a directory.
+type Root struct {
+	Dir     string
+	Release Release
+}
 
 // Bootstrap installs a minimal Debian with packages into the root, which must be missing or empty. Manual pages,
-// translations and documents other than licences stay out, as in Debian's own slim images.
-func (r Root) Bootstrap(ctx context.Context, packages []string) error {
+// translations and documents other than licences stay out, as in Debian's own slim images, and so do files whose paths match
+// patterns of dpkg's path-exclude.
+func (r Root) Bootstrap(ctx context.Context, packages []string, excluded ...string) error {
 	args := []string{"--mode=root", "--variant=minbase", "--format=directory", `--aptopt=Acquire::Retries "3"`,
 		// Without this hook, and the package that goes with it, Perl is installed to move /bin to /usr/bin.
 		"--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr", "--include=usr-is-merged"}
@@ -53,20 +61,23 @@ func (r Root) Bootstrap(ctx context.Context, packages []string) error {
 		"path-exclude=/usr/share/doc/*", "path-include=/usr/share/doc/*/copyright"} {
 		args = append(args, "--dpkgopt="+rule)
 	}
+	for _, pattern := range excluded {
+		args = append(args, "--dpkgopt=path-exclude="+pattern)
+	}
 	if len(packages) > 0 {
 		args = append(args, "--include="+strings.Join(packages, ","))
 	}
-	if err := isolated(ctx, "mmdebstrap", append(args, Suite, r.Dir)...); err != nil {
-		return fmt.Errorf("install Debian %s: %w", Suite, err)
+	if err := isolated(ctx, "mmdebstrap", append(args, r.Release.Suite, r.Dir)...); err != nil {
+		return fmt.Errorf("install Debian %s: %w", r.Release.Suite, err)
 	}
 	return nil
 }
 
 // InstallPython installs exactly the packages that the requirements file pins into the directory target, as wheels
-// for Suite's Python, whatever Python this machine has. Console scripts end in target/bin.
-func InstallPython(ctx context.Context, requirements, target string) error {
+// for the release's Python, whatever Python this machine has. Console scripts end in target/bin.
+func (r Release) InstallPython(ctx context.Context, requirements, target string) error {
 	args := []string{"-m", "pip", "install", "--no-input", "--disable-pip-version-check", "--root-user-action=ignore",
-		"--progress-bar=off", "--no-deps", "--no-compile", "--only-binary=:all:", "--python-version=" + PythonVersion}
+		"--progress-bar=off", "--no-deps", "--no-compile", "--only-binary=:all:", "--python-version=" + r.Python}
 	for _, libc := range glibc {
 		args = append(args, "--platform="+libc+"_"+machine[runtime.GOARCH])
 	}
@@ -77,7 +88,7 @@ func InstallPython(ctx context.Context, requirements, target string) error {
 	return nil
 }
 
-// AdoptPython moves what InstallPython made into the root: packages to PythonPackages, console scripts to
+// AdoptPython moves what InstallPython made into the root: packages to the release's PythonPackages, console scripts to
 // /usr/local/bin. The directory target must be on the root's file system and is gone afterwards.
 func (r Root) AdoptPython(target string) error {
 	scripts, err := filepath.Glob(filepath.Join(target, "bin", "*"))
@@ -89,7 +100,7 @@ func (r Root) AdoptPython(target string) error {
 			return fmt.Errorf("move console script: %w", err)
 		}
 	}
-	packages := filepath.Join(r.Dir, PythonPackages)
+	packages := filepath.Join(r.Dir, r.Release.PythonPackages())
 	if err := os.RemoveAll(filepath.Join(target, "bin")); err != nil {
 		return fmt.Errorf("remove directory of console scripts: %w", err)
 	}

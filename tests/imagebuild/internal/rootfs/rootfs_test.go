@@ -57,8 +57,8 @@ func TestSettleKeepsEarlierTimes(t *testing.T) {
 
 func TestAdoptPythonPlacesScriptsAndPackages(t *testing.T) {
 	base := t.TempDir()
-	root := Root{Dir: filepath.Join(base, "root")}
-	for _, dir := range []string{"usr/local/bin", PythonPackages} {
+	root := Root{Dir: filepath.Join(base, "root"), Release: Bookworm}
+	for _, dir := range []string{"usr/local/bin", Bookworm.PythonPackages()} {
 		if err := os.MkdirAll(filepath.Join(root.Dir, dir), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -69,20 +69,20 @@ func TestAdoptPythonPlacesScriptsAndPackages(t *testing.T) {
 	if err := root.AdoptPython(target); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{"usr/local/bin/ray", PythonPackages + "/ray/__init__.py"} {
+	for _, path := range []string{"usr/local/bin/ray", Bookworm.PythonPackages() + "/ray/__init__.py"} {
 		if _, err := os.Stat(filepath.Join(root.Dir, path)); err != nil {
 			t.Error(err)
 		}
 	}
-	if _, err := os.Stat(filepath.Join(root.Dir, PythonPackages, "bin")); !os.IsNotExist(err) {
+	if _, err := os.Stat(filepath.Join(root.Dir, Bookworm.PythonPackages(), "bin")); !os.IsNotExist(err) {
 		t.Errorf("console scripts are among the packages: %v", err)
 	}
 }
 
 func TestAdoptPythonRefusesToReplacePackages(t *testing.T) {
 	base := t.TempDir()
-	root := Root{Dir: filepath.Join(base, "root")}
-	there := filepath.Join(root.Dir, PythonPackages, "numpy", "__init__.py")
+	root := Root{Dir: filepath.Join(base, "root"), Release: Bookworm}
+	there := filepath.Join(root.Dir, Bookworm.PythonPackages(), "numpy", "__init__.py")
 	write(t, there, "")
 	target := filepath.Join(base, "python")
 	write(t, filepath.Join(target, "ray", "__init__.py"), "")
