@@ -48,7 +48,7 @@ case ${LAYER:-}$NAME in
     ;;
   *)
     make build
-    nodes one-ray
+    MORE=frameworks nodes one-ray
     # A rebuilt operator has the same tag, so the pods of a Kubernetes that was kept start again.
     "$KUBECTL" delete pods --namespace heliostat-system --all --wait --ignore-not-found
     specs one "" -ginkgo.focus "$NAME" -ginkgo.v

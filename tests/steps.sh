@@ -75,7 +75,7 @@ step_deps() {
 
 step_build() {
   make web bin/localkube bin/images bin/kueue
-  bin/images build ray operator redis >"$LOGS/images.list" & # most of it waits for a network, while Kubernetes links
+  bin/images build ray operator redis frameworks >"$LOGS/images.list" & # most of it waits for a network, while Kubernetes links
   local images=$!
   bin/localkube build || { kill $images; return 1; }
   make bin/helm bin/gotestsum
@@ -269,12 +269,12 @@ step_localkube() {
   AGAIN=1 gotest localkube tests/localkube ". ./internal/realtest" -count=1 -p 1 -timeout 15m
 }
 
-# nodes NAME OPTIONS...: an instance with two nodes that hold the images of Ray, the operator and Redis, and with both families
-# of addresses, unless an option says otherwise.
+# nodes NAME OPTIONS...: an instance with two nodes that hold the images of Ray, the operator and Redis, and those that MORE
+# names, and with both families of addresses, unless an option says otherwise.
 nodes() {
   local name=$1 images=() tar
   shift
-  bin/images build ray operator redis >"$LOGS/$name.images"
+  bin/images build ray operator redis ${MORE:-} >"$LOGS/$name.images"
   while read -r tar; do images+=(--image "$tar"); done <"$LOGS/$name.images"
   instance "$name" --nodes 2 --gpus 2 --ip-families ipv4,ipv6 "${images[@]}" "$@"
 }
@@ -328,7 +328,7 @@ specs_on_nodes() {
 }
 
 # The lanes are to end at about the same time, so the stores that the operator makes are with the clusters.
-step_e2e_clusters() { specs_on_nodes "!service && (!store || managed-store)"; }
+step_e2e_clusters() { MORE=frameworks specs_on_nodes "!service && (!store || managed-store)"; }
 step_e2e_services() { specs_on_nodes "service || store && !managed-store"; }
 
 # step_e2e_ipv6: what needs no second node, where pods have no other address.

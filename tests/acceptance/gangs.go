@@ -1,4 +1,127 @@
 package main
 
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/onsi/ginkgo/v2/types"
+
+	"github.com/heliostat-dev/heliostat/tests/live"
+)
+
+// Full counts of gangs: make test does five of each.
+const (
+	gangFaultsPlayed = 50
+	gangEndsPlayed   = 100
+	gangsPlaced      = 30
+	gangsOfARound    = 5
+)
+
+// gangFrameworks shows programs of each framework on real Ray.
+var gangFrameworks = scenario{
+	name: live.GangFrameworksLabel,
+	promise: "programs that know neither Ray nor the operator run as gangs: DistributedDataParallel with four ranks on two nodes, one of which is killed, " +
+		"the same by torchrun, mpi4py with eight ranks on Open MPI 5, XGBoost, and a scheduler, servers and workers",
+	play: func(ctx context.Context, state string) (Outcome, error) {
+		return showGangs(ctx, "frameworks", state, live.GangFrameworksLabel, 1, countPlayed)
+	},
+}
+
+// gangsOfDebian12 shows them with former generations of two frameworks.
+var gangsOfDebian12 = scenario{
+	name:    live.GangMPILabel,
+	promise: "mpi4py with eight ranks on Open MPI 4.1 without an sshd, the benchmark that mpi4py ships, and PyTorch 1.13",
+	play: func(ctx context.Context, state string) (Outcome, error) {
+		return showGangs(ctx, "frameworks-bookworm", state, live.GangMPILabel, 1, countPlayed)
+	},
+}
+
+// gangFaults shows what gangs do when processes, places and nodes fail.
+var gangFaults = scenario{
+	name: live.GangFaultsLabel,
+	promise: fmt.Sprintf("%d faults drawn by seed, of processes, agents, drivers, pods and nodes: each time the one that was hit is named, "+
+		"all go on from their checkpoints, and no process begins beside one of another round", gangFaultsPlayed),
+	play: func(ctx context.Context, state string) (Outcome, error) {
+		return showGangs(ctx, "frameworks", state, live.GangFaultsLabel, gangFaultsPlayed/gangsOfARound, func(ran []types.SpecReport) (Outcome, error) {
+			done, err := entries[live.GangFault](ran, live.GangFaultsEntry)
+			if err != nil {
+				return Outcome{}, err
+			}
+			return counted(done, gangFaultsPlayed, "faults, the next round after at most", func(f live.GangFault) float64 { return f.Seconds })
+		})
+	},
+}
+
+// gangEnds shows that gangs leave nothing, however they end.
+var gangEnds = scenario{
+	name: live.GangEndsLabel,
+	promise: fmt.Sprintf("%d gangs whose programs leave daemons, ended by the SIGKILL of driver, supervisor, agent, keeper, guard or raylet, and by stop, suspension, "+
+		"deletion, deadline, and the operator's SIGKILL: no process of theirs anywhere after their grace and 10 s", gangEndsPlayed),
+	play: func(ctx context.Context, state string) (Outcome, error) {
+		return showGangs(ctx, "frameworks", state, live.GangEndsLabel, gangEndsPlayed/gangsOfARound, func(ran []types.SpecReport) (Outcome, error) {
+			done, err := entries[live.GangEnd](ran, live.GangEndsEntry)
+			if err != nil {
+				return Outcome{}, err
+			}
+			return counted(done, gangEndsPlayed, "gangs, the last process gone after at most", func(e live.GangEnd) float64 { return e.Seconds })
+		})
+	},
+}
+
+// gangPlaces shows that gangs do not keep each other from their places.
+var gangPlaces = scenario{
+	name:    live.GangPlacesLabel,
+	promise: fmt.Sprintf("%d gangs of two to four on eight places: none starts in part, and all end", gangsPlaced),
+	play: func(ctx context.Context, state string) (Outcome, error) {
+		return showGangs(ctx, "frameworks", state, live.GangPlacesLabel, gangsPlaced/gangsOfARound, countPlayed)
+	},
+}
+
 // fuzzedReports looks for reports of gangs that break what reads them.
 var fuzzedReports = fuzzed("gang-report-fuzz", "the reader of a gang's report", "ray-operator/launcher")
+
+// showGangs runs specs in full on a local Kubernetes whose nodes hold an image with frameworks, and returns what read makes of
+// their report.
+func showGangs(ctx context.Context, image, state, label string, rounds int, read func([]types.SpecReport) (Outcome, error)) (Outcome, error) {
+	return onNodesWith(ctx, []string{"operator", image}, nil, showSpecs(ctx, state, label, rounds, read))
+}
+
+// counted is the outcome of what specs did at least so often, with the longest that it took.
+func counted[T any](done []T, least int, what string, seconds func(T) float64) (Outcome, error) {
+	if len(done) == 0 {
+		return Outcome{}, errors.New("no spec reported what it did to gangs")
+	}
+	samples, err := json.Marshal(done)
+	longest := seconds(slices.MaxFunc(done, func(a, b T) int { return int(seconds(a) - seconds(b)) }))
+	return Outcome{Measured: fmt.Sprintf("%d %s %.1f s", len(done), what, longest), Kept: len(done) >= least, Samples: samples}, err
+}
+
+func gangFaultsTable(samples json.RawMessage) string {
+	done, err := parse[live.GangFault](samples)
+	if err != nil {
+		return err.Error() + "\n"
+	}
+	var b strings.Builder
+	b.WriteString("Seconds until all processes of the next round have begun.\n\n| fault | named | seconds |\n|---|---|---|\n")
+	for _, f := range done {
+		fmt.Fprintf(&b, "| %s | %s | %.1f |\n", f.Fault, f.Named, f.Seconds)
+	}
+	return b.String()
+}
+
+func gangEndsTable(samples json.RawMessage) string {
+	done, err := parse[live.GangEnd](samples)
+	if err != nil {
+		return err.Error() + "\n"
+	}
+	var b strings.Builder
+	b.WriteString("Seconds until no process of the gang is left.\n\n| way | seconds |\n|---|---|\n")
+	for _, e := range done {
+		fmt.Fprintf(&b, "| %s | %.1f |\n", e.Way, e.Seconds)
+	}
+	return b.String()
+}

@@ -22,8 +22,13 @@ func instance() string { return cmp.Or(os.Getenv("INSTANCE"), "accept") }
 // onNodes plays a scenario on a fresh local Kubernetes with two nodes that hold the
 // images of Ray, the operator and Redis, and devices and address families as in make test. Options are further ones of
 // localkube up, or replace these.
-func onNodes(ctx context.Context, options []string, play func(kubeconfig string) (Outcome, error)) (outcome Outcome, err error) {
-	images, err := exec.CommandContext(ctx, "bin/images", "build", "ray", "operator", "redis").Output()
+func onNodes(ctx context.Context, options []string, play func(kubeconfig string) (Outcome, error)) (Outcome, error) {
+	return onNodesWith(ctx, []string{"ray", "operator", "redis"}, options, play)
+}
+
+// onNodesWith plays a scenario as onNodes does, with other images.
+func onNodesWith(ctx context.Context, names, options []string, play func(kubeconfig string) (Outcome, error)) (outcome Outcome, err error) {
+	images, err := exec.CommandContext(ctx, "bin/images", append([]string{"build"}, names...)...).Output()
 	if err != nil {
 		return Outcome{}, fmt.Errorf("build the images: %w: make build makes the program", err)
 	}

@@ -61,7 +61,7 @@ var areas = map[string][]scenario{
 		decisions, elasticRolls, decisionTime, demand, givenBack, churn, autoscalerTrouble, apiAway, anew, quiet, selected, slice, elasticRolling, neverStart,
 	},
 	"families": {ipv6Alone},
-	"gangs":    {fuzzedReports},
+	"gangs":    {gangFrameworks, gangsOfDebian12, gangFaults, gangEnds, gangPlaces, fuzzedReports},
 	"jobs":     {jobTime, jobCost, headLost, freed, jobStop, jobExamples, submissions, manySubmissions},
 }
 
@@ -81,7 +81,7 @@ var tables = map[string]func(json.RawMessage) string{
 	portalLatency.name:                            portalLatencyTable, portalWatching.name: portalWatchTable, portalMemory.name: portalMemoryTable,
 	portalWatchingHTTP1.name: portalWatchTable, portalMemoryHTTP1.name: portalMemoryTable,
 	kuberayManifests.name: manifestTable, rayClient.name: refusalTable, dashboardRates.name: dashboardRatesTable, dashboardSockets.name: dashboardSocketsTable, dashboardBusy.name: dashboardBusyTable,
-	hostileCallers.name: callersTable,
+	hostileCallers.name: callersTable, gangFaults.name: gangFaultsTable, gangEnds.name: gangEndsTable,
 }
 
 // once plays the scenario, and says when, on what and with which code.
@@ -100,7 +100,7 @@ func (s scenario) once(ctx context.Context, state string) (Outcome, error) {
 		outcome.Table = strings.Split(strings.TrimSuffix(table(outcome.Samples), "\n"), "\n")
 	}
 	outcome.Scenario, outcome.Promise, outcome.Seconds = s.name, s.promise, time.Since(begin).Round(time.Second).Seconds()
-	outcome.Commit, outcome.Code, outcome.Date, outcome.Machine = commit, code, begin.UTC().Format(time.DateOnly), live.DescribeMachine()
+	outcome.Commit, outcome.Code, outcome.Date, outcome.Machine = commit, code, begin.UTC().Format(time.DateOnly), describeMachine()
 	return outcome, nil
 }
 

@@ -1,0 +1,99 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
+	"github.com/heliostat-dev/heliostat/tests/live"
+)
+
+// gangSaves are the specs of programs that take a while to save when they are asked to end.
+func gangSaves(given func() *gangs) {
+	It("save for ten seconds when they are suspended and stopped, go on from there, and leave nothing", func(ctx SpecContext) {
+		g := given()
+		job := g.submit(ctx, "saver", "jobs/gang.yaml", values{"Grace": 30, "Placement": "Spread",
+			"Command": inRounds("python", "/programs/saver.py", "--name", "$(role)-$(index)", "--save-seconds", "10", "--daemon"),
+			"Roles":   `[{name: worker, replicas: 2, processesPerReplica: 2, resources: {CPU: "1"}}]`})
+		job.is(ctx, v1beta1.PhaseRunning)
+		first := g.round(ctx, "saver", 0, 4)
+		job.suspend(ctx, true)
+		g.leavesNothing(ctx, job.is(ctx, v1beta1.PhaseSuspended), time.Second)
+		job.suspend(ctx, false)
+		g.round(ctx, "saver", first.number, 4)
+		job.stop(ctx)
+		g.leavesNothing(ctx, job.is(ctx, v1beta1.PhaseStopped), time.Second)
+		for i := range 4 {
+			log := fmt.Sprintf("saver/worker-%d.log", i)
+			g.resumed(ctx, log, 1)
+			Expect(g.log(ctx, log)).To(HaveExactElements(HavePrefix("start "), HavePrefix("ended "), HavePrefix("start "), HavePrefix("ended ")), "what worker/%d did", i)
+		}
+		g.apart(ctx, "saver")
+	}, SpecTimeout(limit))
+}
+
+// gangFrameworks are the specs of frameworks whose processes find each other in other ways than PyTorch's.
+func gangFrameworks(given func() *gangs) {
+	It("run MPI, XGBoost, and a scheduler, servers and workers", func(ctx SpecContext) {
+		g := given()
+		g.sums(ctx)
+		boost := g.submit(ctx, "boost", "jobs/gang.yaml", values{"Framework": "XGBoost", "Placement": "Spread",
+			"Command": `[python, /programs/boost.py]`, "Roles": `[{name: worker, replicas: 2, resources: {CPU: "1"}}]`})
+		servers := g.submit(ctx, "servers", "jobs/gang.yaml", values{"Command": `[python, /programs/paramserver.py]`, "Roles": `
+    - name: scheduler
+      replicas: 1
+      resources: {CPU: "0.5"}
+      successPolicy: Ignore
+      command: [python, /programs/paramserver.py, --role, scheduler, --scheduler, "$(scheduler.0.host):$(scheduler.0.port)", --workers, $(worker.count)]
+    - name: server
+      replicas: 1
+      processesPerReplica: 2
+      resources: {CPU: "0.5"}
+      successPolicy: Ignore
+      command: [python, /programs/paramserver.py, --role, server, --servers, $(server.addresses), --index, $(index)]
+    - name: worker
+      replicas: 1
+      processesPerReplica: 2
+      resources: {CPU: "0.5"}
+      command: [python, /programs/paramserver.py, --role, worker, --scheduler, "$(scheduler.0.host):$(scheduler.0.port)", --servers, $(server.addresses)]`})
+		models := g.printed(ctx, boost.is(ctx, v1beta1.PhaseSucceeded), regexp.MustCompile(`rank \d of 2: model (\w+)`))
+		Expect(models).To(HaveLen(2))
+		Expect(models[0]).To(Equal(models[1]), "the model of both ranks")
+		fitted := servers.is(ctx, v1beta1.PhaseSucceeded)
+		Expect(g.printed(ctx, fitted, regexp.MustCompile(`(worker \d: slope 3\.\d, offset 1\.\d)`))).NotTo(BeEmpty(), "what workers fitted")
+		g.leavesNothing(ctx, fitted, time.Second)
+	}, Label(live.GangFrameworksLabel), SpecTimeout(2*limit))
+}
+
+// sums has eight ranks on two nodes sum their numbers by MPI.
+func (g *gangs) sums(ctx context.Context) {
+	GinkgoHelper()
+	job := g.submit(ctx, "sums", "jobs/gang.yaml", values{"Framework": "MPI", "Placement": "StrictSpread",
+		"Command": `[mpirun, python3, /programs/allreduce.py]`, "Roles": `[{name: worker, replicas: 2, processesPerReplica: 4, resources: {CPU: "4"}}]`})
+	ended := job.is(ctx, v1beta1.PhaseSucceeded)
+	hosts := g.printed(ctx, ended, regexp.MustCompile(`rank \d of 8 on (\S+): sum 36`))
+	Expect(hosts).To(HaveLen(8), "ranks with the sum")
+	slices.Sort(hosts)
+	Expect(slices.Compact(hosts)).To(HaveLen(2), "places of the ranks")
+	g.leavesNothing(ctx, ended, time.Second)
+}
+
+// The other generation of Open MPI, and of PyTorch.
+var _ = Describe("gangs on Debian 12", Label(live.AcceptLabel, live.GangMPILabel, localkubeLabel), func() {
+	It("run Open MPI 4.1, PyTorch 1.13, and the benchmark that mpi4py ships", func(ctx SpecContext) {
+		g := withGangs(ctx, values{"Image": "frameworks-bookworm"})
+		g.sums(ctx)
+		ring := g.submit(ctx, "ring", "jobs/gang.yaml", values{"Framework": "MPI", "Placement": "StrictSpread",
+			"Command": `[mpirun, python3, -m, mpi4py.bench, ringtest]`, "Roles": `[{name: worker, replicas: 2, processesPerReplica: 2, resources: {CPU: "2"}}]`})
+		Expect(last(ring.is(ctx, v1beta1.PhaseSucceeded)).LastLines).To(ContainElement(ContainSubstring("4 processes")))
+		ddp := g.submit(ctx, "ddp", "jobs/gang.yaml", values{"Framework": "PyTorch", "Placement": "Spread",
+			"Command": inRounds("python", "/programs/ddp.py"), "Roles": `[{name: worker, replicas: 4, resources: {CPU: "1"}}]`})
+		g.loss(ctx, ddp.is(ctx, v1beta1.PhaseSucceeded))
+	}, SpecTimeout(3*limit))
+})

@@ -1,0 +1,92 @@
+package live
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Labels of the specs of gangs that make accept plays in full, and the names of the entries that it reads.
+const (
+	GangFaultsLabel, GangFaultsEntry = "gang-faults", "faults of gangs"
+	GangEndsLabel, GangEndsEntry     = "gang-ends", "ways in which gangs end"
+	GangPlacesLabel                  = "gang-places"
+	GangFrameworksLabel              = "gang-frameworks"
+	GangMPILabel                     = "gang-mpi"
+)
+
+// GangFault is a fault that was done to a gang, and what came of it.
+type GangFault struct {
+	Fault string `json:"fault"`
+	// Named is the process or replica that the status names.
+	Named string `json:"named"`
+	// Seconds is from the fault until all processes of the next round have begun.
+	Seconds float64 `json:"seconds"`
+}
+
+// GangEnd is a way in which a gang was ended, and how long after that its last process was gone.
+type GangEnd struct {
+	Way     string  `json:"way"`
+	Seconds float64 `json:"seconds"`
+}
+
+// GangProcess is a process on this machine that belongs to a gang: of a program, or what started it.
+type GangProcess struct {
+	ID      int
+	Command string
+}
+
+func (p GangProcess) String() string { return fmt.Sprintf("%d %s", p.ID, p.Command) }
+
+// GangProcesses lists the processes of a job's gang on all nodes of a local Kubernetes on this machine, those of programs and
+// what starts and ends them, by what their environment says. It works as root.
+func GangProcesses(job types.UID) ([]GangProcess, error) {
+	return processesWith("environ", func(environment string) bool {
+		for _, variable := range []string{"HELIOSTAT_GANG", "HELIOSTAT_KEEPER"} {
+			if strings.Contains("\x00"+environment, "\x00"+variable+"="+string(job)+"/") {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// CommandsIn lists the processes in a pod of a local Kubernetes on this machine whose command line begins with a word, or
+// has it as an argument. It works as root.
+func CommandsIn(pod types.UID, word string) ([]GangProcess, error) {
+	all, err := processesWith("cgroup", func(groups string) bool { return strings.Contains(groups, string(pod)) })
+	return slices.DeleteFunc(all, func(process GangProcess) bool {
+		return !strings.HasPrefix(process.Command, word) && !strings.Contains(process.Command+" ", " "+word+" ")
+	}), err
+}
+
+// processesWith lists the processes one of whose files in /proc matches. One that ends meanwhile is left out.
+func processesWith(file string, matches func(string) bool) ([]GangProcess, error) {
+	paths, err := filepath.Glob("/proc/[0-9]*/" + file)
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	var found []GangProcess
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil || !matches(string(text)) {
+			continue
+		}
+		directory := filepath.Dir(path)
+		id, err := strconv.Atoi(filepath.Base(directory))
+		if err != nil {
+			return nil, fmt.Errorf("list processes: %w", err)
+		}
+		command, err := os.ReadFile(filepath.Join(directory, "cmdline"))
+		if err == nil && len(command) > 0 {
+			found = append(found, GangProcess{id, string(bytes.ReplaceAll(bytes.TrimRight(command, "\x00"), []byte{0}, []byte{' '}))})
+		}
+	}
+	return found, nil
+}
