@@ -201,7 +201,7 @@ const (
 	supervisorProcess = "ray::JobSupervisor"
 	guardProcess      = "gang-guard"
 	keeperProcess     = "gang-keeper"
-	rayletProcess     = "/usr/local/lib/python3.13/dist-packages/ray/core/src/ray/raylet/raylet"
+	rayletProcess     = "raylet"
 )
 
 // component sends a signal to the processes of one kind in a pod, of which it waits for one, and returns their numbers.

@@ -39,6 +39,7 @@ type GangEnd struct {
 // GangProcess is a process on this machine that belongs to a gang: of a program, or what started it.
 type GangProcess struct {
 	ID      int
+	Name    string
 	Command string
 }
 
@@ -57,12 +58,12 @@ func GangProcesses(job types.UID) ([]GangProcess, error) {
 	})
 }
 
-// CommandsIn lists the processes in a pod of a local Kubernetes on this machine whose command line begins with a word, or
-// has it as an argument. It works as root.
+// CommandsIn lists the processes in a pod of a local Kubernetes on this machine that have a word as their name or as an
+// argument, or whose command line begins with it. It works as root.
 func CommandsIn(pod types.UID, word string) ([]GangProcess, error) {
 	all, err := processesWith("cgroup", func(groups string) bool { return strings.Contains(groups, string(pod)) })
 	return slices.DeleteFunc(all, func(process GangProcess) bool {
-		return !strings.HasPrefix(process.Command, word) && !strings.Contains(process.Command+" ", " "+word+" ")
+		return process.Name != word && !strings.HasPrefix(process.Command, word) && !strings.Contains(process.Command+" ", " "+word+" ")
 	}), err
 }
 
@@ -83,9 +84,11 @@ func processesWith(file string, matches func(string) bool) ([]GangProcess, error
 		if err != nil {
 			return nil, fmt.Errorf("list processes: %w", err)
 		}
-		command, err := os.ReadFile(filepath.Join(directory, "cmdline"))
-		if err == nil && len(command) > 0 {
-			found = append(found, GangProcess{id, string(bytes.ReplaceAll(bytes.TrimRight(command, "\x00"), []byte{0}, []byte{' '}))})
+		name, err := os.ReadFile(filepath.Join(directory, "comm"))
+		command, commandErr := os.ReadFile(filepath.Join(directory, "cmdline"))
+		if err == nil && commandErr == nil && len(command) > 0 {
+			line := bytes.ReplaceAll(bytes.TrimRight(command, "\x00"), []byte{0}, []byte{' '})
+			found = append(found, GangProcess{id, strings.TrimSpace(string(name)), string(line)})
 		}
 	}
 	return found, nil
