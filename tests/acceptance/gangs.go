@@ -81,6 +81,17 @@ var gangPlaces = scenario{
 	},
 }
 
+// gangClusters shows what gangs do on clusters that change.
+var gangClusters = scenario{
+	name: live.GangClustersLabel,
+	promise: "two gangs that each lost a place end both; a gang of eight starts among gangs of two in the order of creation; a head with a control store is replaced " +
+		"and no process ends; a gang is one demand of the autoscaler; a preempted one goes on from its checkpoint on another cluster; " +
+		"one that saves for 40 s saves on each of seven ways to end",
+	play: func(ctx context.Context, state string) (Outcome, error) {
+		return showGangs(ctx, "frameworks", state, live.GangClustersLabel, 1, countPlayed)
+	},
+}
+
 // fuzzedReports looks for reports of gangs that break what reads them.
 var fuzzedReports = fuzzed("gang-report-fuzz", "the reader of a gang's report", "ray-operator/launcher")
 

@@ -95,15 +95,21 @@ type gangs struct {
 // withGangs makes a fresh namespace with programs of frameworks and the cluster, and waits until it is Ready.
 func withGangs(ctx context.Context, v values) *gangs {
 	GinkgoHelper()
+	g := withPrograms(ctx)
+	g.cluster.apply(ctx, "clusters/gangs.yaml", v)
+	g.cluster.ready(ctx)
+	return g
+}
+
+// withPrograms makes a fresh namespace with programs of frameworks, and no cluster.
+func withPrograms(ctx context.Context) *gangs {
+	GinkgoHelper()
 	o := opened(ctx)
 	programs, err := frameworks.Programs()
 	Expect(err).NotTo(HaveOccurred())
 	programs["round.sh"] = rendered("programs/round.sh", nil)
 	Expect(kubernetes.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: "programs"}, Data: programs})).To(Succeed())
-	g := &gangs{o, &env{o.named("gangs")}}
-	g.cluster.apply(ctx, "clusters/gangs.yaml", v)
-	g.cluster.ready(ctx)
-	return g
+	return &gangs{o, &env{o.named("gangs")}}
 }
 
 // inRounds is a command whose processes note when they begin, and which processes of other rounds run then.

@@ -19,6 +19,7 @@ const (
 	GangPlacesLabel                  = "gang-places"
 	GangFrameworksLabel              = "gang-frameworks"
 	GangMPILabel                     = "gang-mpi"
+	GangClustersLabel                = "gang-clusters"
 )
 
 // GangFault is a fault that was done to a gang, and what came of it.
