@@ -57,15 +57,21 @@ var _ = Describe("gangs", Ordered, ContinueOnFailure, Label(localkubeLabel), fun
 
 	It("give places on one node devices of their own, and have phases that kubectl shows", func(ctx SpecContext) {
 		job := g.submit(ctx, "devices", "jobs/gang.yaml", values{"Framework": "PyTorch", "Placement": "StrictPack",
-			"Command": `[sh, -c, 'echo "devices $CUDA_VISIBLE_DEVICES for $PET_NPROC_PER_NODE"; sleep 5']`,
+			"Command": `[sh, -c, 'echo "devices $CUDA_VISIBLE_DEVICES for $PET_NPROC_PER_NODE"; until [ -e /ledger/seen ]; do sleep 0.1; done']`,
 			"Roles":   `[{name: worker, replicas: 2, processesPerReplica: 2, start: PerReplica, resources: {CPU: "1", GPU: "2"}}]`})
-		crowd := g.submit(ctx, "crowd", "jobs/gang.yaml", values{"Command": `["true"]`, "Roles": `[{name: worker, replicas: 2, resources: {GPU: "4"}}]`})
 		Expect(job.is(ctx, v1beta1.PhaseRunning).Status.Gang.Ready).To(BeEquivalentTo(2))
-		gathering := crowd.says(ctx, reason.GangGathering.Code)
-		Expect(live.SaysOf(gathering)).To(ContainSubstring("of 2 × {GPU: 4}"))
+		crowd := g.submit(ctx, "crowd", "jobs/gang.yaml", values{"Command": `["true"]`, "Roles": `[{name: worker, replicas: 2, resources: {GPU: "4"}}]`})
+		crowd.says(ctx, reason.GangGathering.Code)
+		eventually(ctx, "what crowd waits for", func(ctx context.Context) error {
+			if said := live.SaysOf(crowd.now(ctx)); !strings.Contains(said, "1 of 2 × {GPU: 4} missing") {
+				return errors.New(said)
+			}
+			return nil
+		})
 		Expect(g.kubectl(ctx, "get", "cjob")).To(And(MatchRegexp(`(?m)^crowd .*\bGathering\b`), MatchRegexp(`(?m)^devices .*\bRunning\b`)))
-		seen := job.is(ctx, v1beta1.PhaseSucceeded)
-		Expect(g.printed(ctx, seen, regexp.MustCompile(`devices (\S+ for \d)`))).To(ConsistOf("0,1 for 2", "2,3 for 2"))
+		exec(ctx, &g.clerk, "touch", "/ledger/seen")
+		ended := job.is(ctx, v1beta1.PhaseSucceeded)
+		Expect(g.printed(ctx, ended, regexp.MustCompile(`devices (\S+ for \d)`))).To(ConsistOf("0,1 for 2", "2,3 for 2"))
 		crowd.is(ctx, v1beta1.PhaseSucceeded)
 	}, SpecTimeout(limit))
 
