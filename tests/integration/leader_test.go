@@ -12,9 +12,12 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -216,3 +219,27 @@ func podsMade(t *testing.T, since live.Mark, namespace string) int {
 }
 
 func rounded(d time.Duration) time.Duration { return d.Round(10 * time.Millisecond) }
+
+// after waits for a moment that is itself what is tested.
+func after(t *testing.T, pause time.Duration) {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), pause)
+	defer stop()
+	<-ctx.Done()
+}
+
+// same checks that a cluster has come to the end it would have come to undisturbed.
+func same(t *testing.T, name types.NamespacedName, workers int) {
+	t.Helper()
+	cluster := ready(t, name)
+	heads, others := podsOf(t, name, v1beta1.RoleHead), podsOf(t, name, v1beta1.RoleWorker)
+	if len(heads) != 1 || len(others) != workers || cluster.Status.Epoch != 1 {
+		t.Errorf("%s has %d heads and %d workers in epoch %d, want 1, %d and 1", name, len(heads), len(others), cluster.Status.Epoch, workers)
+	}
+	for _, list := range []client.ObjectList{&corev1.ServiceList{}, &corev1.SecretList{}} {
+		must(t, shared.List(t.Context(), list, client.InNamespace(name.Namespace), client.MatchingLabels{v1beta1.LabelCluster: name.Name}))
+		if n := meta.LenList(list); n != 1 {
+			t.Errorf("%s has %d of %T, want 1", name, n, list)
+		}
+	}
+}
