@@ -166,16 +166,7 @@ func takes(pod *corev1.Pod, cluster *v1beta1.ComputeCluster, service string) boo
 	}
 	isOver := pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 	return !isOver && pod.Namespace == cluster.Namespace && naming.IsOwned(pod, cluster.UID) &&
-		pod.Labels[naming.ServeLabel(service)] == v1beta1.ServeOn && isReady(pod)
-}
-
-func isReady(pod *corev1.Pod) bool {
-	for i := range pod.Status.Conditions {
-		if pod.Status.Conditions[i].Type == corev1.PodReady {
-			return pod.Status.Conditions[i].Status == corev1.ConditionTrue
-		}
-	}
-	return false
+		pod.Labels[naming.ServeLabel(service)] == v1beta1.ServeOn && heads.IsReady(pod)
 }
 
 // podIP returns the address of a pod, unless it is one that is never a pod's.

@@ -102,7 +102,7 @@ func (w *Way) Refused() *Unavailable { return unauthorized(w.cluster.Name, "it r
 
 // Starting returns why a head may not answer yet, and nil where its pod is ready.
 func (w *Way) Starting() *Unavailable {
-	if isReady(w.pod) {
+	if IsReady(w.pod) {
 		return nil
 	}
 	return starting(w.cluster, w.pod)
@@ -121,7 +121,7 @@ func (w *Way) Explain(err error) error {
 	case headclient.Unauthenticated:
 		return unauthorized(w.cluster.Name, headclient.CauseOf(err))
 	case headclient.Unavailable, headclient.Timeout, headclient.Protocol:
-		if !isReady(w.pod) {
+		if !IsReady(w.pod) {
 			return starting(w.cluster, w.pod)
 		}
 		return silent(w.cluster.Name, headclient.CauseOf(err))

@@ -51,8 +51,8 @@ func runsRay(pod *corev1.Pod) bool {
 	return false
 }
 
-// isReady reports whether a pod is ready, as the kubelet says.
-func isReady(pod *corev1.Pod) bool {
+// IsReady reports whether a pod is ready, as the kubelet says.
+func IsReady(pod *corev1.Pod) bool {
 	for i := range pod.Status.Conditions {
 		if pod.Status.Conditions[i].Type == corev1.PodReady {
 			return pod.Status.Conditions[i].Status == corev1.ConditionTrue
