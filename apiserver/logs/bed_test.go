@@ -181,6 +181,16 @@ func (b *bed) submission(ctx context.Context, id string, options Options) *told 
 	return r
 }
 
+// follow submits one of Ray's own jobs, and begins to follow it when it runs.
+func (b *bed) follow(ctx context.Context, id, entrypoint string) *told {
+	b.t.Helper()
+	b.submit(id, entrypoint)
+	pass(2 * time.Second)
+	r := b.submission(ctx, id, Options{Follow: true})
+	pass(2 * time.Second)
+	return r
+}
+
 // job begins to read an attempt of job train.
 func (b *bed) job(ctx context.Context, attempt int32, options Options) *told {
 	r := &told{done: make(chan struct{})}

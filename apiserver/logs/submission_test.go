@@ -154,18 +154,12 @@ func TestReadSubmission_WhatCannotBegin(t *testing.T) {
 
 func TestReadSubmission_ThatIsGone(t *testing.T) {
 	run(t, func(t *testing.T, b *bed) {
-		b.submit("a", "echo first; sleep 10; exit 2")
-		pass(2 * time.Second)
-		r := b.submission(t.Context(), "a", Options{Follow: true})
-		pass(2 * time.Second)
+		r := b.follow(t.Context(), "a", "echo first; sleep 10; exit 2")
 		b.fake.RemoveOutput("a")
 		if end := r.ends(t, Failed, "EntrypointFailed"); r.codes() != "OutputGone" || *end.ExitCode != 2 {
 			t.Errorf("it ends with %+v after %s", end, r.codes())
 		}
-		b.submit("b", "echo first; hang")
-		pass(2 * time.Second)
-		r = b.submission(t.Context(), "b", Options{Follow: true})
-		pass(2 * time.Second)
+		r = b.follow(t.Context(), "b", "echo first; hang")
 		b.fake.EmptyOutput("b")
 		r.ends(t, Broken, "OutputGone")
 	})
@@ -174,10 +168,7 @@ func TestReadSubmission_ThatIsGone(t *testing.T) {
 // TestReadSubmission_LosesItsHead: without a control store a new head knows nothing of the job.
 func TestReadSubmission_LosesItsHead(t *testing.T) {
 	run(t, func(t *testing.T, b *bed) {
-		b.submit("a", "echo first; hang")
-		pass(2 * time.Second)
-		r := b.submission(t.Context(), "a", Options{Follow: true})
-		pass(2 * time.Second)
+		r := b.follow(t.Context(), "a", "echo first; hang")
 		b.RemovePod(headstest.Head(b.cluster, 1, "").Name)
 		b.network.Lead(firstIP+":8265", nil)
 		b.network.Break()
@@ -192,10 +183,7 @@ func TestReadSubmission_LosesItsHead(t *testing.T) {
 func TestReadSubmission_GoesOnWithTheNextHead(t *testing.T) {
 	withStore := func(c *v1beta1.ComputeCluster) { c.Spec.ControlStore = &v1beta1.ControlStore{} }
 	runWith(t, 64<<20, withStore, func(t *testing.T, b *bed) {
-		b.submit("a", "seq 5000; sleep 30; seq 5000; sleep 30; echo last")
-		pass(2 * time.Second)
-		r := b.submission(t.Context(), "a", Options{Follow: true})
-		pass(2 * time.Second)
+		r := b.follow(t.Context(), "a", "seq 5000; sleep 30; seq 5000; sleep 30; echo last")
 		b.RemovePod(headstest.Head(b.cluster, 1, "").Name)
 		b.network.Lead(firstIP+":8265", nil)
 		b.network.Break()
@@ -213,10 +201,7 @@ func TestReadSubmission_GoesOnWithTheNextHead(t *testing.T) {
 
 func TestReadSubmission_WaitsForAHeadThatIsSilent(t *testing.T) {
 	run(t, func(t *testing.T, b *bed) {
-		b.submit("a", "echo first; sleep 30; echo last")
-		pass(2 * time.Second)
-		r := b.submission(t.Context(), "a", Options{Follow: true})
-		pass(2 * time.Second)
+		r := b.follow(t.Context(), "a", "echo first; sleep 30; echo last")
 		b.fake.Behave(fakehead.Away)
 		pass(10 * time.Second)
 		if r.codes() != "HeadUnreachable" {
@@ -309,10 +294,7 @@ func TestReadSubmission_EndsWithItsCaller(t *testing.T) {
 
 func TestReadSubmission_EndsWithTheServer(t *testing.T) {
 	run(t, func(t *testing.T, b *bed) {
-		b.submit("a", "echo first; hang")
-		pass(2 * time.Second)
-		r := b.submission(t.Context(), "a", Options{Follow: true})
-		pass(2 * time.Second)
+		r := b.follow(t.Context(), "a", "echo first; hang")
 		if err := b.logs.Close(); err != nil {
 			t.Error(err)
 		}
@@ -343,10 +325,7 @@ func TestReadSubmission_WithoutADisk(t *testing.T) {
 
 func TestReadSubmission_WithoutTheAPIServer(t *testing.T) {
 	run(t, func(t *testing.T, b *bed) {
-		b.submit("a", "echo first; sleep 30; echo last")
-		pass(2 * time.Second)
-		r := b.submission(t.Context(), "a", Options{Follow: true})
-		pass(2 * time.Second)
+		r := b.follow(t.Context(), "a", "echo first; sleep 30; echo last")
 		down := errors.New("the API server is away")
 		b.Fail(down)
 		pass(5 * time.Second)

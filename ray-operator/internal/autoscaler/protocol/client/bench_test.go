@@ -104,6 +104,16 @@ func (b *bench) sidecar(address string) *protocoltest.Sidecar {
 	return s
 }
 
+// connected makes an autoscaler that has decided, and waits a second for its stream.
+func (b *bench) connected(t *testing.T) *protocoltest.Sidecar {
+	t.Helper()
+	sidecar := b.sidecar("a:1")
+	say(t, sidecar, decided(3))
+	b.Want(cluster, target(1))
+	polltest.Pass(time.Second)
+	return sidecar
+}
+
 // cut lets nothing through any more on the connections that there are, either way.
 func (b *bench) cut() {
 	b.mu.Lock()

@@ -77,10 +77,7 @@ func TestWakesOnlyForNews(t *testing.T) {
 // TestWhatIsNews: each part of a decision may be what a reconcile waits for.
 func TestWhatIsNews(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
-		sidecar := b.sidecar("a:1")
-		say(t, sidecar, decided(3))
-		b.Want(cluster, target(1))
-		polltest.Pass(time.Second)
+		sidecar := b.connected(t)
 		b.wakes()
 		for name, change := range map[string]protocol.Decision{
 			"another target": decided(4),
@@ -147,10 +144,7 @@ func TestAnotherAutoscaler(t *testing.T) {
 
 func TestStreamThatBreaks(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
-		sidecar := b.sidecar("a:1")
-		say(t, sidecar, decided(3))
-		b.Want(cluster, target(1))
-		polltest.Pass(time.Second)
+		sidecar := b.connected(t)
 		b.wakes()
 		sidecar.Close()
 		polltest.Pass(100 * time.Millisecond)
@@ -173,10 +167,7 @@ func TestStreamThatBreaks(t *testing.T) {
 // another.
 func TestStreamComesBack(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
-		sidecar := b.sidecar("a:1")
-		say(t, sidecar, decided(3))
-		b.Want(cluster, target(1))
-		polltest.Pass(time.Second)
+		sidecar := b.connected(t)
 		sidecar.Close()
 		polltest.Pass(time.Minute)
 		b.wakes()
@@ -198,10 +189,7 @@ func TestStreamComesBack(t *testing.T) {
 
 func TestAnotherOperatorTookOver(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
-		sidecar := b.sidecar("a:1")
-		say(t, sidecar, decided(3))
-		b.Want(cluster, target(1))
-		polltest.Pass(time.Second)
+		sidecar := b.connected(t)
 		sidecar.Cut(status.Error(codes.Aborted, "another operator has taken over"))
 		polltest.Pass(10 * time.Millisecond)
 		b.failed(headclient.Refused, 3)
@@ -243,10 +231,7 @@ func TestLine_NeedsAPermit(t *testing.T) {
 // TestSnapshotsThatCannotBe are not sent, and not those of before either.
 func TestSnapshotsThatCannotBe(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
-		sidecar := b.sidecar("a:1")
-		say(t, sidecar, decided(3))
-		b.Want(cluster, target(1))
-		polltest.Pass(time.Second)
+		sidecar := b.connected(t)
 		b.Want(cluster, target(-1))
 		polltest.Pass(10 * time.Millisecond)
 		b.failed(headclient.Invalid, 3)

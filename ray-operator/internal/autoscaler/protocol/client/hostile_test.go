@@ -45,10 +45,7 @@ func TestDecisionsThatCannotBe(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(t *testing.T, b *bench) {
-				sidecar := b.sidecar("a:1")
-				say(t, sidecar, decided(3))
-				b.Want(cluster, target(1))
-				polltest.Pass(time.Second)
+				sidecar := b.connected(t)
 				sidecar.SayRaw(frame)
 				polltest.Pass(500 * time.Millisecond)
 				b.failed(headclient.Protocol, 3)
