@@ -236,9 +236,6 @@ func (s *Server) Address() string {
 	return "redis://" + s.HostPort()
 }
 
-// Dir is the directory of its files.
-func (s *Server) Dir() string { return s.dir }
-
 // Try does a command with all permissions.
 func (s *Server) Try(args ...any) (any, error) {
 	reply, err := s.client.Do(context.Background(), args...).Result()
