@@ -112,20 +112,27 @@ func guarded(err error) bool {
 // nor from changing what is not its spec.
 func TestAClusterFromBeforeARuleCanBeSuspendedAndDeleted(t *testing.T) {
 	t.Parallel()
-	namespace := newNamespace(t)
-	old := newCluster(namespace, "old", 0)
+	old := newCluster(newNamespace(t), "old", 0)
 	old.Spec.WorkerGroups[0].RayStartParams = badOption
 	beforeARule(t, "computeclusters", old)
+	outlivesARule(t, old, func() {
+		old.Spec.UpgradeStrategy = &v1beta1.ClusterUpgradeStrategy{Type: v1beta1.ClusterUpgradeRecreate}
+	}, func() { old.Spec.Suspend = new(true) })
+}
 
-	seen := old.DeepCopy()
-	old.Labels = map[string]string{"team": "a"}
-	must(t, shared.Patch(t.Context(), old, client.MergeFrom(seen)))
-	seen = old.DeepCopy()
-	old.Spec.Suspend = new(true)
-	must(t, shared.Patch(t.Context(), old, client.MergeFrom(seen)))
-	seen = old.DeepCopy()
-	old.Spec.UpgradeStrategy = &v1beta1.ClusterUpgradeStrategy{Type: v1beta1.ClusterUpgradeRecreate}
-	if err := shared.Patch(t.Context(), old.DeepCopy(), client.MergeFrom(seen)); !apierrors.IsInvalid(err) {
+// outlivesARule checks that an object which a newer rule refuses takes a label and other edits, and can be deleted. An edit that
+// leaves its spec bad is refused.
+func outlivesARule(t *testing.T, old client.Object, bad func(), edits ...func()) {
+	t.Helper()
+	patch := func(edit func()) error {
+		seen := old.DeepCopyObject().(client.Object)
+		edit()
+		return shared.Patch(t.Context(), old.DeepCopyObject().(client.Object), client.MergeFrom(seen))
+	}
+	for _, edit := range append(edits, func() { old.SetLabels(map[string]string{"team": "a"}) }) {
+		must(t, patch(edit))
+	}
+	if err := patch(bad); !apierrors.IsInvalid(err) {
 		t.Errorf("an edit of a bad spec that leaves it bad is answered with %v, want it refused", err)
 	}
 	must(t, shared.Delete(t.Context(), old))

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,22 +33,8 @@ func TestAJobFromBeforeARuleCanBeSuspendedAndDeleted(t *testing.T) {
 	old := newJob(newNamespace(t), "old")
 	old.Spec.ClusterTemplate.Spec.WorkerGroups[0].RayStartParams = badOption
 	beforeARule(t, "clusterjobs", old)
-
-	for _, edit := range []func(){
-		func() { old.Labels = map[string]string{"team": "a"} },
-		func() { old.Spec.Suspend = new(true) },
-		func() { old.Spec.Suspend = new(false) },
-	} {
-		seen := old.DeepCopy()
-		edit()
-		must(t, shared.Patch(t.Context(), old, client.MergeFrom(seen)))
-	}
-	seen := old.DeepCopy()
-	old.Spec.Retry = &v1beta1.Retry{Limit: 1}
-	if err := shared.Patch(t.Context(), old.DeepCopy(), client.MergeFrom(seen)); !apierrors.IsInvalid(err) {
-		t.Errorf("an edit of a bad spec that leaves it bad is answered with %v, want it refused", err)
-	}
-	must(t, shared.Delete(t.Context(), old))
+	outlivesARule(t, old, func() { old.Spec.Retry = &v1beta1.Retry{Limit: 1} },
+		func() { old.Spec.Suspend = new(true) }, func() { old.Spec.Suspend = new(false) })
 }
 
 // TestHugeJobsAreRefused: what is far too large or deep is refused in the words of the rule,

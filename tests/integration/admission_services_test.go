@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -36,22 +35,8 @@ func TestAServiceFromBeforeARuleCanBeSuspendedAndDeleted(t *testing.T) {
 	old := servedIn(newNamespace(t), "old")
 	old.Spec.ServeConfig.Raw = []byte(`{"applications":[]}`)
 	beforeARule(t, "clusterservices", old)
-
-	for _, edit := range []func(){
-		func() { old.Labels = map[string]string{"team": "a"} },
-		func() { old.Spec.Suspend = new(false) },
-		func() { old.Spec.Suspend = new(true) },
-	} {
-		seen := old.DeepCopy()
-		edit()
-		must(t, shared.Patch(t.Context(), old, client.MergeFrom(seen)))
-	}
-	seen := old.DeepCopy()
-	old.Spec.HealthPath = "/"
-	if err := shared.Patch(t.Context(), old.DeepCopy(), client.MergeFrom(seen)); !apierrors.IsInvalid(err) {
-		t.Errorf("an edit of a bad spec that leaves it bad is answered with %v, want it refused", err)
-	}
-	must(t, shared.Delete(t.Context(), old))
+	outlivesARule(t, old, func() { old.Spec.HealthPath = "/" },
+		func() { old.Spec.Suspend = new(false) }, func() { old.Spec.Suspend = new(true) })
 }
 
 // TestARefusalNamesThePlaceInAServeConfig: the application, the deployment and the field, as in

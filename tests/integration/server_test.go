@@ -358,27 +358,38 @@ func TestServer_ConfinesEvents(t *testing.T) {
 func TestServer_EndsAWatchWithItsRight(t *testing.T) {
 	t.Parallel()
 	p, namespace := startServer(t), newNamespace(t)
-	path := "/apis/heliostat.dev/v1beta1/namespaces/" + namespace + "/computeclusters?watch=true"
+	tokens := map[string]string{}
+	for _, name := range []string{"bound", "deleted", staying} {
+		tokens[name] = account(t, namespace, name, "view")
+	}
+	endWatches(t, p, namespace, tokens, map[string]string{"bound": `"code":403`, "deleted": `"code":401`})
+}
+
+// staying is whose right and account stay when endWatches takes those of others.
+const staying = "left"
+
+// endWatches opens a watch of a namespace for each token, deletes the binding bound and the account deleted, and checks the words
+// with which watches end. The one of who is staying goes on.
+func endWatches(t *testing.T, p *portal, namespace string, tokens, ends map[string]string) {
+	t.Helper()
+	path := "/apis/heliostat.dev/v1beta1/namespaces/" + namespace + "/computeclusters"
 	ended := map[string]chan string{}
-	for _, name := range []string{"bound", "deleted", "left"} {
-		token, end := account(t, namespace, name, "view"), make(chan string, 1)
-		ended[name] = end
+	for name, token := range tokens {
+		over := make(chan string, 1)
+		ended[name] = over
 		eventually(t, "the right of "+name, func(ctx context.Context) error {
-			_, err := p.reads(ctx, token, strings.TrimSuffix(path, "?watch=true"))
+			_, err := p.reads(ctx, token, path)
 			return err
 		})
 		go func() {
-			text, err := p.reads(t.Context(), token, path)
-			end <- fmt.Sprint(string(text), err)
+			text, err := p.reads(t.Context(), token, path+"?watch=true")
+			over <- fmt.Sprint(string(text), err)
 		}()
 	}
-	eventually(t, "all watches to be open", func(context.Context) error { return p.hasStreams(t.Context(), len(ended)) })
-	at := metav1.ObjectMeta{Namespace: namespace}
-	at.Name = "bound"
-	must(t, shared.Delete(t.Context(), &rbacv1.RoleBinding{ObjectMeta: at}))
-	at.Name = "deleted"
-	must(t, shared.Delete(t.Context(), &corev1.ServiceAccount{ObjectMeta: at}))
-	for name, want := range map[string]string{"bound": `"code":403`, "deleted": `"code":401`} {
+	eventually(t, "all watches to be open", func(ctx context.Context) error { return p.hasStreams(ctx, len(ended)) })
+	must(t, shared.Delete(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "bound"}}))
+	must(t, shared.Delete(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "deleted"}}))
+	for name, want := range ends {
 		select {
 		case text := <-ended[name]:
 			if !strings.HasPrefix(text, `{"object":`) || !strings.Contains(text, want) || !strings.Contains(text, `"type":"ERROR"`) || !strings.HasSuffix(text, "<nil>") {
@@ -389,7 +400,7 @@ func TestServer_EndsAWatchWithItsRight(t *testing.T) {
 		}
 	}
 	select {
-	case text := <-ended["left"]:
+	case text := <-ended[staying]:
 		t.Errorf("a watch whose right is there ends with %s", text)
 	default:
 	}
