@@ -100,7 +100,7 @@ func (s scenario) once(ctx context.Context, state string) (Outcome, error) {
 		outcome.Table = strings.Split(strings.TrimSuffix(table(outcome.Samples), "\n"), "\n")
 	}
 	outcome.Scenario, outcome.Promise, outcome.Seconds = s.name, s.promise, time.Since(begin).Round(time.Second).Seconds()
-	outcome.Commit, outcome.Code, outcome.Date, outcome.Machine = commit, code, begin.UTC().Format(time.DateOnly), describeMachine()
+	outcome.Commit, outcome.Code, outcome.Date, outcome.Machine = commit, code, begin.UTC().Format(time.DateOnly), live.DescribeMachine()
 	return outcome, nil
 }
 
