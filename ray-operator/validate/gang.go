@@ -14,8 +14,12 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
-// maxGang is how much text a gang may have. Its description goes to each of its places.
-const maxGang = 256 << 10
+const (
+	// maxGang is how much text a gang may have. Its description goes to each of its places.
+	maxGang = 256 << 10
+	// mostReferences is how many references of a gang the API server can look at, as the cost of an expression has a limit.
+	mostReferences = 1000
+)
 
 // gangVariables are the variables that each process of a gang finds, rankVariables those that it finds beside them but with MPI,
 // where ranks inherit the environment of one command, and frameworkVariables those of a framework. A user's value for one
@@ -162,28 +166,50 @@ func (r *run) isKnown(text string) bool {
 	})
 }
 
-// unknownReferences returns those in a program that nothing stands for.
-func (r *run) unknownReferences(p *program) []string {
-	texts := slices.Clone(p.command)
-	for i := range p.env {
-		texts = append(texts, p.env[i].Value)
+// placesOfReferences returns the command and the variables of the job, and the programs of the roles of its gang.
+func (r *run) placesOfReferences() []program {
+	if r.spec.Gang == nil {
+		return nil
 	}
-	var unknown []string
-	for _, text := range texts {
-		if !strings.Contains(text, "$(") {
-			continue
+	ofJob := []program{{path: specPath.Child("command"), command: r.spec.Command}, {path: specPath.Child("env"), env: r.spec.Env}}
+	return append(ofJob, r.programs()[1:]...)
+}
+
+// texts returns those of a program that may have references.
+func (p *program) texts() []string {
+	all := slices.Clone(p.command)
+	for i := range p.env {
+		all = append(all, p.env[i].Value)
+	}
+	return slices.DeleteFunc(all, func(text string) bool { return !strings.Contains(text, "$(") })
+}
+
+// references returns how many references a gang has, with texts that only look like one.
+func (r *run) references() int {
+	count := 0
+	for _, p := range r.placesOfReferences() {
+		for _, text := range p.texts() {
+			count += strings.Count(text, "$(")
 		}
+	}
+	return count
+}
+
+// unknownReference returns the first one in a program that nothing stands for.
+func (r *run) unknownReference(p *program) (string, bool) {
+	for _, text := range p.texts() {
 		for _, found := range reference.FindAllString(strings.ReplaceAll(text, "$$(", " "), -1) {
 			if !r.isKnown(found) {
-				unknown = append(unknown, found)
+				return found, true
 			}
 		}
 	}
-	return unknown
+	return "", false
 }
 
 // gangPolicyVariables are those that expressions about gangs name: the roles, what the job and its roles run, which variables are
-// the launcher's, which of these the user sets where, and which references are unknown where.
+// the launcher's, which of these the user sets where, which texts may have references, how many they have, and which of them
+// are unknown where.
 func gangPolicyVariables() []Variable {
 	var frameworks []string
 	for _, framework := range slices.Sorted(maps.Keys(frameworkVariables)) {
@@ -199,12 +225,14 @@ func gangPolicyVariables() []Variable {
 			"{'at': dyn('runtimeEnv.env_vars'), 'names': dyn(variables.vars)}] + " +
 			"variables.roles.map(r, {'at': dyn('gang.roles'), 'names': dyn(r.?env.orValue([]).map(e, e.name))}))" +
 			".map(p, {'at': dyn(p.at), 'names': dyn(variables.taken.filter(n, n in p.names))}).filter(p, size(p.names) > 0)"},
-		{Name: "unknown", Expression: "size(variables.roles) == 0 ? [] : ([{'at': dyn('command'), 'texts': dyn(variables.job.?command.orValue([]))}, " +
+		{Name: "texts", Expression: "size(variables.roles) == 0 ? [] : ([{'at': dyn('command'), 'texts': dyn(variables.job.?command.orValue([]))}, " +
 			"{'at': dyn('env'), 'texts': dyn(variables.job.?env.orValue([]).map(e, e.?value.orValue('')))}] + " +
 			"variables.roles.map(r, {'at': dyn('gang.roles'), 'texts': dyn(r.?command.orValue([]) + r.?env.orValue([]).map(e, e.?value.orValue('')))}))" +
-			".map(p, {'at': dyn(p.at), 'names': dyn(p.texts.filter(t, t.contains('$('))" +
-			".map(t, t.replace('$$(', ' ').findAll('" + reference.String() + "').filter(m, !(" + isKnownReference + ")).join(' ')).filter(t, t != ''))})" +
-			".filter(p, size(p.names) > 0)"},
+			".map(p, {'at': p.at, 'texts': dyn(p.texts.filter(t, t.contains('$(')))})"},
+		{Name: "references", Expression: "variables.texts.map(p, p.texts.map(t, size(t.split('$(')) - 1).sum()).sum()"},
+		{Name: "unknown", Expression: fmt.Sprintf("variables.references > %d ? [] : variables.texts.map(p, {'at': p.at, 'names': dyn(p.texts.map(t, "+
+			"t.replace('$$(', ' ').findAll('%s').filter(m, !(%s))).filter(l, size(l) > 0))}).filter(p, size(p.names) > 0)",
+			mostReferences, reference, isKnownReference)},
 	}
 }
 
@@ -229,16 +257,26 @@ var gangRules = []Rule{
 		Refused: "a reference must be $(ROLE.INDEX.host), $(ROLE.INDEX.port), $(ROLE.addresses) or $(ROLE.count), of a role of the gang and a process that it has in every round",
 		Remedy:  "correct it, or write $$( for the text itself",
 		Holds:   "size(variables.unknown) == 0",
-		At:      "'spec.' + variables.unknown[0].at", Which: "variables.unknown[0].names.join(' ')",
+		At:      "'spec.' + variables.unknown[0].at", Which: "variables.unknown[0].names[0][0]",
 		job: func(r *run, bad report) {
-			if r.spec.Gang == nil {
+			if r.references() > mostReferences {
 				return
 			}
-			places := []program{{path: specPath.Child("command"), command: r.spec.Command}, {path: specPath.Child("env"), env: r.spec.Env}}
-			for _, p := range append(places, r.programs()[1:]...) {
-				if unknown := r.unknownReferences(&p); len(unknown) > 0 {
-					bad.which(p.path, joined(unknown, " "))
+			for _, p := range r.placesOfReferences() {
+				if unknown, is := r.unknownReference(&p); is {
+					bad.which(p.path, unknown)
 				}
+			}
+		},
+	},
+	{
+		ID: "gang-references", Field: "spec.command, spec.env, spec.gang.roles[*].command, spec.gang.roles[*].env", By: Policy,
+		Refused: "commands and variables of a gang must have $( at most 1000 times in all",
+		Remedy:  "use $(ROLE.addresses) for many processes, or put long parts into a file",
+		Holds:   fmt.Sprintf("variables.references <= %d", mostReferences),
+		job: func(r *run, bad report) {
+			if count := r.references(); count > mostReferences {
+				bad.at(rolesPath, count)
 			}
 		},
 	},

@@ -103,7 +103,7 @@ const (
 // +heliostat:rule=gang-mpi-command
 // +kubebuilder:validation:XValidation:rule="self.framework != 'MPI' || self.roles.all(r, !has(r.successPolicy))",message="with MPI, the command alone decides on success; leave successPolicy out",fieldPath=".roles"
 // +heliostat:rule=gang-mpi-success
-// +kubebuilder:validation:XValidation:rule="self.framework == 'MPI' || self.roles.exists(r, has(r.successPolicy) ? r.successPolicy != 'Ignore' : !(self.framework == 'TensorFlow' && r.name == 'ps') && !(self.framework in ['TensorFlow', 'XGBoost'] && r.name == 'worker' && self.roles.exists(o, o.name in ['chief', 'master'])))",message="the success of a gang must depend on at least one role; set successPolicy All or First in one of them",fieldPath=".roles"
+// +kubebuilder:validation:XValidation:rule="self.framework == 'MPI' || self.roles.exists(r, has(r.successPolicy) ? r.successPolicy != 'Ignore' : r.name != 'ps' && !(self.framework in ['TensorFlow', 'XGBoost'] && r.name == 'worker' && self.roles.exists(o, o.name in ['chief', 'master'])))",message="the success of a gang must depend on at least one role; set successPolicy All or First in one of them",fieldPath=".roles"
 // +heliostat:rule=gang-success
 // +kubebuilder:validation:XValidation:rule="self.framework in ['PyTorch', 'Generic'] || self.roles.all(r, r.start == 'PerProcess')",message="start PerReplica must be used with PyTorch and Generic only; leave start out",fieldPath=".roles"
 // +heliostat:rule=gang-start

@@ -141,6 +141,19 @@ func large(n, bytes int) []role {
 	return all
 }
 
+// referring are roles with as much text and as many references as there may be, each to the last role.
+func referring(n int) []role {
+	all := large(n, 32765)
+	for i := range all {
+		text := strings.Repeat("$("+all[n-1].Name+".0.host)", mostReferences/n)
+		all[i].Command = []string{text + long(32765-len(text))}
+	}
+	return all
+}
+
+// mostReferences is how many references a gang may have.
+const mostReferences = 1000
+
 // gangPlaceRows are about what places of a gang take, where they lie, and what processes find.
 var gangPlaceRows = []jobRow{
 	{Name: "fractions for a role", Edit: inRole(reserves("CPU", "500m", "GPU", "250m", "memory", "1536Mi", "licence", "1500m", "reader", "0"))},
@@ -178,6 +191,9 @@ var gangPlaceRows = []jobRow{
 	{Name: "a reference to a process too many", Rule: "gang-reference", Edit: inRole(times(4), eachWith(2), runs("a", "$(worker.8.host)"))},
 	{Name: "a reference to a process that may not be there", Rule: "gang-reference", Edit: inRole(times(4), atLeast(2), withEnv(variable("A", "$(worker.2.host)")))},
 	{Name: "a reference to a start too many", Rule: "gang-reference", Edit: inRole(times(2), eachWith(4), perReplica, runs("a", "$(worker.2.port)"))},
+	{Name: "1000 references", Edit: inRole(runs("a", strings.Repeat("$(worker.0.host)", 999)), withEnv(variable("A", "$$(")))},
+	{Name: "1001 references", Rule: "gang-references", Edit: inRole(runs("a", strings.Repeat("$(worker.0.host)", 1000)), withEnv(variable("A", "$$(")))},
+	{Name: "as many references as there may be, in much text", Edit: gangOf(v1beta1.FrameworkGeneric, referring(8)...)},
 	{Name: "a line is the shell's", Edit: both(line("echo $(no.such)"), inRole())},
 	// The last good one, so that inputs with odd values have all fields of a gang.
 	{Name: "a full gang", Edit: both(command("train", "$(worker.addresses)"), inGang(func(g *gangSpec) {
