@@ -30,7 +30,7 @@ WAITING_BYTES = 2 << 20
 # Output that comes in small pieces goes to the driver in larger ones: so much of it at once, or so long after the first.
 EAGER_BYTES = 1 << 20
 PIECE_BYTES = 256 << 10
-GATHER_SECONDS = 0.05
+GATHER_SECONDS = 0.2
 # How long a guard may take to answer, and to end what it guards after the grace.
 GUARD_SECONDS = 10.0
 OVERDUE_SECONDS = 3.0
@@ -74,6 +74,8 @@ class Process:
         """Read what the guard sent. It raises EOFError when the guard is gone."""
         try:
             data = self.channel.recv(64 << 10)
+        except BlockingIOError:
+            return []
         except ConnectionError:
             data = b""
         if not data:
@@ -124,11 +126,12 @@ class Agent:
         self.sent: Dict[int, float] = {}  # when beats were sent that are not answered
         self.lease_end: Optional[float] = None
         self.is_closed = False
+        self.failure: Optional[BaseException] = None
 
         self.new: "queue.SimpleQueue[Process]" = queue.SimpleQueue()
         self.wake_reader, self.wake_writer = socket.socketpair()
         self.wake_writer.setblocking(False)
-        threading.Thread(target=self._watch, name="gang-watch", daemon=True).start()
+        threading.Thread(target=self._run, name="gang-watch", daemon=True).start()
 
     def describe(self) -> Dict[str, Any]:
         """Return where the place is: node_id, ip, host, pod, loopback, interface, gpus, python, pid."""
@@ -177,7 +180,7 @@ class Agent:
                     orders.append(self._order(round, program))
                     answers.append(None)
                 except host.NotFoundError as error:
-                    answers.append(_not_found(program, error))
+                    answers.append({"kind": "NotFound", "message": str(error)})
             if any(answers):
                 self._end_relay_of(programs)
                 return answers
@@ -230,11 +233,13 @@ class Agent:
             self._answer(answered)
             self.changed.notify_all()  # a call that is still open makes way
             until = time.monotonic() + self.beat
-            while turn == self.turn and not (self.is_closed and not self.processes):
+            while turn == self.turn and self.failure is None and not (self.is_closed and not self.processes):
                 missing = min(until, self._output_due()) - time.monotonic()
                 if self.has_changed or missing <= 0:
                     break
                 self.changed.wait(missing)
+            if self.failure is not None:
+                raise RuntimeError(f"watch processes: {self.failure!r}")
             if turn != self.turn:  # its reply would take what the next one waits for
                 return self._reply(0, [], [], [])
             was_full, self.has_changed = self.buffer.is_full(), False
@@ -451,7 +456,7 @@ class Agent:
         if ended is None or process.is_reported or (process.stream is not None and process.streamed < ended["bytes"]):
             return
         process.is_reported = True
-        has_no_memory = ended["signal"] == signal.SIGKILL and not ended["cause"] and host.memory_kills() > process.kills
+        has_no_memory = ended["signal"] == signal.SIGKILL and ended["cause"] in ("", "guard") and host.memory_kills() > process.kills
         message = {"lease": f"the driver answered no beat for {self.lease:.0f} s", "guard": "its guard was killed"}.get(ended["cause"], "")
         event = {name: ended[name] for name in ("code", "signal", "time", "lines")}
         event.update(process=process.name, round=process.round, oom=has_no_memory)
@@ -466,30 +471,44 @@ class Agent:
 
     # What follows runs in a thread of its own.
 
+    def _run(self) -> None:
+        """Watch, and have exchange fail where that fails: a place that reports nothing is lost."""
+        try:
+            self._watch()
+        except BaseException as error:
+            with self.changed:
+                self.failure = error
+                for process in self.processes:
+                    process.channel.close()  # its guard takes that for the end of the agent
+                self.changed.notify_all()
+            raise
+        finally:
+            self.wake_reader.close()
+            self.wake_writer.close()
+
     def _watch(self) -> None:
         """Take what guards send, and the output of processes, until all is over."""
-        selector = selectors.DefaultSelector()
-        selector.register(self.wake_reader, selectors.EVENT_READ)
-        while True:
-            ready = selector.select(self._longest_wait())
-            with self.changed:
-                while not self.new.empty():
-                    self._register(self.new.get(), selector)
-                for key, _ in ready:
-                    if key.data is None:
-                        self.wake_reader.recv(4096)
-                    elif key.fileobj is key.data.channel:
-                        self._read_channel(key.data, selector)
-                    else:
-                        self._read_stream(key.data, selector)
-                self._choose_streams(selector)
-                self._forget()
-                if self.is_closed and not self.processes:
-                    break
-            self._end_overdue()
-        selector.close()
-        self.wake_reader.close()
-        self.wake_writer.close()
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.wake_reader, selectors.EVENT_READ)
+            while not (self.is_closed and not self.processes):
+                ready = selector.select(self._longest_wait())
+                with self.changed:
+                    self._take(ready, selector)
+                self._end_overdue()
+
+    def _take(self, ready: List[Any], selector: selectors.BaseSelector) -> None:
+        """Read what is ready, and choose what is waited for next."""
+        while not self.new.empty():
+            self._register(self.new.get(), selector)
+        for key, _ in ready:
+            if key.data is None:
+                self.wake_reader.recv(4096)
+            elif key.fileobj is key.data.channel:
+                self._read_channel(key.data, selector)
+            else:
+                self._read_stream(key.data, selector)
+        self._choose_streams(selector)
+        self._forget()
 
     def _longest_wait(self) -> Optional[float]:
         with self.changed:
@@ -586,10 +605,6 @@ class Agent:
                     sweep.end_at_once(processes[pid])
 
 
-def _not_found(program: Dict[str, Any], why: Any) -> Dict[str, str]:
-    return {"kind": "NotFound", "message": f"{program['name']}: {why}"}
-
-
 def _await_start(process: Process) -> Optional[Dict[str, str]]:
     """Wait until a guard has started its program, and return what failed."""
     lines: List[Dict[str, Any]] = []
@@ -605,7 +620,6 @@ def _await_start(process: Process) -> Optional[Dict[str, str]]:
         process.channel.close()
         if process.stream is not None:
             os.close(process.stream)
-        where = f"{first['path']} in pod {host.pod()}" if first["path"] else f"in pod {host.pod()}"
-        return {"kind": "NotFound", "message": f"{process.name} cannot start: {first['failed']}: {where}"}
+        return {"kind": "NotFound", "message": f"start {first['path'] or process.name}: {first['failed']}"}
     process.guard = first["guard"]
     return None

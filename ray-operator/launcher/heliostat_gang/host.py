@@ -110,16 +110,16 @@ def initial_environment() -> Dict[str, str]:
 def find_program(name: str, env: Mapping[str, str], cwd: str) -> str:
     """Return the path of a program as execvp finds it. It raises NotFoundError where that, or its interpreter, is not there."""
     if not os.path.isdir(cwd):
-        raise NotFoundError(f"working directory {cwd} is not in pod {pod()}; correct working_dir or add it to the image")
+        raise NotFoundError(f"working directory {cwd} is not in the image; correct working_dir or add it to the image")
     path = _which(name, env, cwd)
     if path is None:
         where = "" if "/" in name else f"; its PATH is {_path(env)}"
         remedy = "add it to the image or to the runtime environment"
-        raise NotFoundError(f"program {name} is not in pod {pod()}, or not executable; {remedy}{where}")
+        raise NotFoundError(f"program {name} is not in the image, or not executable; {remedy}{where}")
     missing = _missing_interpreter(path, env, cwd)
     if missing:
         remedy = "add it to the image or correct the first line of the program"
-        raise NotFoundError(f"program {path} needs {missing}, which is not in pod {pod()}; {remedy}")
+        raise NotFoundError(f"program {path} needs {missing}, which is not in the image; {remedy}")
     return path
 
 

@@ -61,7 +61,12 @@ class Keeper:
         if not descriptors:
             self.is_agent_there = False
             return
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError as error:  # there are too many processes
+            print(f"fork a guard: {error}", file=sys.stderr)
+            os.close(descriptors[0])
+            return
         if pid == 0:
             status = 1
             try:

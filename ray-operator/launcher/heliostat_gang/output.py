@@ -12,7 +12,7 @@ from typing import List, Optional, Tuple
 
 LAST_LINES = 20
 LAST_BYTES = 32 << 10
-LINE_CHARACTERS = 1000
+LINE_CHARACTERS = 400
 PIPE_BYTES = 256 << 10
 F_SETPIPE_SZ = 1031  # fcntl has it from Python 3.10 on some platforms only
 

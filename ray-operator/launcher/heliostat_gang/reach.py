@@ -66,8 +66,7 @@ def reach(host: str, port: int, uid: str, seconds: float) -> Optional[str]:
         except OSError as error:
             why = error.strerror or str(error)
         time.sleep(max(0.0, min(_TRY_SECONDS, until - time.monotonic())))
-    remedy = f"allow traffic between pods of the cluster on ports {ports.FIRST} to {ports.LAST}"
-    return f"{host} port {port} is not reached: {why}; {remedy}"
+    return f"{why}; allow traffic between pods of the cluster on ports {ports.FIRST} to {ports.LAST}"
 
 
 def _reset_at_end(connection: socket.socket) -> None:

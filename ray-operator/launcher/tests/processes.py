@@ -102,6 +102,10 @@ class Case(unittest.TestCase):
             lines = subprocess.run(["ps", "-o", "pid,ppid,stat,args", "-p", ",".join(map(str, self.left()))], capture_output=True)
             self.fail(f"left behind: {lines.stdout.decode()}")
 
+    def assert_programs_end(self):
+        """Fail unless all programs of this test end, and their guards. A keeper stays as long as its agent."""
+        wait_for(lambda: {name_of(pid) for pid in self.left()} <= {"", sweep.KEEPER_NAME}, "all programs end")
+
     def shell(self, name, text, **more):
         """Return a program of shell code."""
         return {"name": name, "argv": ["sh", "-c", text.replace("{mark}", self.mark), self.mark], "env": {}, **more}

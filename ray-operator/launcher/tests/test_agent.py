@@ -30,7 +30,7 @@ class TestStart(Case):
         made = self.agent()
         made.start(1, [self.shell("w/0", "seq 1 50; printf '%02000d' 7 >&2; exit 1")])
         events, _ = collect(made)
-        self.assertEqual(events[0]["lines"], [str(number) for number in range(32, 51)] + ["0" * 1000])
+        self.assertEqual(events[0]["lines"], [str(number) for number in range(32, 51)] + ["0" * 400])
         self.assertEqual(len(self.log("w/0").splitlines()), 51)
 
     def test_gives_the_environment_of_the_place(self):
@@ -63,12 +63,12 @@ class TestStart(Case):
             path.write_text(text)
             path.chmod(0o600 if name == "right" else 0o700)
         cases = {
-            "no-such-program": "program no-such-program is not in pod",
-            "./missing": "program ./missing is not in pod",
-            "./right": "program ./right is not in pod",
-            "./interpreter": "needs /no/such/shell, which is not in pod",
-            "./env": "needs no-such-shell, which is not in pod",
-            "./format": "w/1 cannot start: Exec format error",
+            "no-such-program": "program no-such-program is not in the image, or not executable",
+            "./missing": "program ./missing is not in the image",
+            "./right": "program ./right is not in the image",
+            "./interpreter": "needs /no/such/shell, which is not in the image",
+            "./env": "needs no-such-shell, which is not in the image",
+            "./format": "/format: Exec format error",
         }
         made = self.agent()
         for number, (name, message) in enumerate(cases.items(), 1):
@@ -169,6 +169,15 @@ class TestExchange(Case):
         second = made.exchange(first["beat"])
         self.assertEqual((first["beat"], second["beat"], second["events"], second["running"]), (1, 2, [], 0))
         self.assertGreaterEqual(second["sent"], first["sent"] + 0.2)
+
+    def test_fails_when_nothing_is_watched_any_more(self):
+        """A place that would report nothing is lost."""
+        made = self.agent()
+        with mock.patch.object(made, "_forget", side_effect=ValueError("broken")), mock.patch.object(threading, "excepthook"):
+            made.start(1, [self.shell("w/0", "exec sleep {mark}")])
+            with self.assertRaisesRegex(RuntimeError, "watch processes: ValueError"):
+                collect(made)
+        self.assert_programs_end()
 
     def test_a_newer_call_ends_an_older_one(self):
         """The older one takes nothing with it."""
