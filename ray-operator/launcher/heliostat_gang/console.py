@@ -39,7 +39,8 @@ class Console:
             self._put(_OUT, data)
             return
         data = self._partial.pop(process, b"") + data
-        whole, _, rest = data.rpartition(b"\n")
+        end = data.rfind(b"\n") + 1
+        whole, rest = data[:end], data[end:]
         if len(rest) > LONGEST_LINE:
             whole, rest = data, b""
         if rest:
