@@ -16,6 +16,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -41,7 +42,8 @@ var _ = Describe("gangs", Ordered, ContinueOnFailure, Label(localkubeLabel), fun
 		second := g.round(ctx, "ddp", first.number, 4)
 		restart := job.restarted(ctx, 1)
 		Expect(restart.Replica).To(Equal("worker/3"))
-		Expect(restart.Message).To(And(ContainSubstring("SIGKILL"), ContainSubstring(victim.pod)))
+		Expect(restart.Message).To(ContainSubstring("SIGKILL"))
+		job.told(ctx, reason.GangRestarted.Code, "worker/3", victim.pod)
 		Expect(victim.pod).NotTo(Equal(first.process("worker/0").pod), "the ranks are on two nodes")
 		ended := job.is(ctx, v1beta1.PhaseSucceeded)
 		g.resumed(ctx, "ddp/log", 1)
@@ -83,6 +85,21 @@ var _ = Describe("gangs", Ordered, ContinueOnFailure, Label(localkubeLabel), fun
 		Expect(said.Status.Phase).To(Equal(v1beta1.PhasePending))
 		Expect(live.SaysOf(said)).To(And(ContainSubstring("GPU: 5"), ContainSubstring("group gpu")))
 		job.remove(ctx)
+	}, SpecTimeout(limit))
+
+	It("that fail name the process that was first, its pod, and its own last lines", func(ctx SpecContext) {
+		job := g.submit(ctx, "fails", "jobs/gang.yaml", values{"Placement": "Spread",
+			"Command": `[sh, -c, 'echo "words of $ROLE_INDEX"; [ $ROLE_INDEX = 0 ] || exit 3; exec sleep 1000']`,
+			"Roles":   `[{name: worker, replicas: 2, resources: {CPU: "1"}}]`})
+		missing := g.submit(ctx, "missing", "jobs/gang.yaml", values{"Command": `[mpirum, a.out]`, "Roles": `[{name: worker, resources: {CPU: "1"}}]`})
+		failed := job.is(ctx, v1beta1.PhaseFailed)
+		Expect(reasonOf(failed)).To(Equal(reason.ProcessFailed.Code), live.SaysOf(failed))
+		Expect(live.SaysOf(failed)).To(MatchRegexp("worker/1 on pod gangs-gpu-.* exit code 3"))
+		Expect(last(failed).ExitCode).To(HaveValue(BeEquivalentTo(3)))
+		Expect(last(failed).LastLines).To(And(ContainElement("words of 1"), Not(ContainElement(ContainSubstring("words of 0")))))
+		g.leavesNothing(ctx, failed, time.Second)
+		unknown := missing.is(ctx, v1beta1.PhaseFailed)
+		Expect(live.SaysOf(unknown)).To(And(ContainSubstring("mpirum"), ContainSubstring("gangs-gpu-")))
 	}, SpecTimeout(limit))
 
 	gangSaves(func() *gangs { return g })
@@ -268,6 +285,29 @@ func (t task) restarted(ctx context.Context, times int32) v1beta1.GangRestart {
 		return nil
 	})
 	return restart
+}
+
+// told waits until an event of the job with a reason has all of some words.
+func (t task) told(ctx context.Context, why string, words ...string) {
+	GinkgoHelper()
+	eventually(ctx, fmt.Sprintf("an event %s of %s with %q", why, t.Name, words), func(ctx context.Context) error {
+		var events corev1.EventList
+		if err := kubernetes.List(ctx, &events, client.InNamespace(t.Namespace)); err != nil {
+			return err
+		}
+		var said []string
+		for i := range events.Items {
+			event := &events.Items[i]
+			if event.InvolvedObject.Name != t.Name || event.Reason != why {
+				continue
+			}
+			if !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(event.Message, word) }) {
+				return nil
+			}
+			said = append(said, event.Message)
+		}
+		return fmt.Errorf("there are %q", said)
+	})
 }
 
 // printed are the first groups of an expression in the output of a job that has ended.
