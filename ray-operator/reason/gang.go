@@ -27,7 +27,7 @@ var (
 // Progress of a gang.
 var (
 	GangQueued = Reason{
-		"GangQueued", Progress, "An older gang gathers its places on this cluster, and what is free does not hold both.",
+		"GangQueued", Progress, "An older gang gathers its places on this cluster, which at its largest does not hold both beside the gangs that run.",
 		"the gang of ClusterJob %s gathers first on ComputeCluster %s; position %d in the queue", "", nil,
 	}
 	GangGathering = Reason{

@@ -187,6 +187,7 @@ func watchAttempt(p *planner) {
 	case phase != v1beta1.PhaseSubmitting && p.isGang():
 		p.setPhase(phase, explainGang(p.view, phase))
 		p.wakeIn(untilUnreported(p.view))
+		p.wakeIn(untilLossSeen(p.view))
 		p.Events = append(p.Events, gangEvents(p.view, phase)...)
 	case phase == v1beta1.PhaseRunning:
 		p.setPhase(phase, reason.JobRunning.Of(p.record.Attempt, p.clusterName()))

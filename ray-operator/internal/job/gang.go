@@ -48,7 +48,7 @@ func describeGang(job *v1beta1.ClusterJob, record Record) launcher.Description {
 		MinReplicasAfterSeconds: ptr.Deref(gang.MinReplicasAfterSeconds, defaultMoreAfter),
 		MaxRestarts:             gang.MaxRestarts, LossesLeft: lossesLeft(spec.Retry, record), Env: plainVariables(spec.Env),
 	}
-	if record.Attempt > 1 { // the first wait of the first attempt has startDeadlineSeconds
+	if record.Ran > 0 { // before, startDeadlineSeconds bounds the wait
 		d.FirstGatherSeconds = d.GatherSeconds
 	}
 	if spec.Retry != nil && spec.Retry.OnExitCodes != nil {

@@ -63,6 +63,30 @@ func judgeGang(v view, f result) result {
 	return f
 }
 
+const (
+	// seenWithin is how long after the end of a gang the operator looks for the worker that it lost: Kubernetes takes most of a
+	// minute to find that a node does not answer. lookForLoss is how often it looks.
+	seenWithin  = time.Minute
+	lookForLoss = 5 * time.Second
+)
+
+// untilLossSeen returns for how long the end of a gang is not judged yet: it was lost, and the operator has not seen how.
+func untilLossSeen(v view) time.Duration {
+	job, report := v.seen.Answer.Job, v.report()
+	isLost := v.isGang() && job.Status.Over() && job.ExitCode != nil && *job.ExitCode == signalLost
+	if !isLost || v.seen.PlaceLost || v.record.Ending != "" || v.job.DeletionTimestamp != nil {
+		return 0
+	}
+	if report != nil && report.Last != nil && report.Last.Kind != launcher.Lost {
+		return 0
+	}
+	left := job.End.Add(seenWithin).Sub(v.now)
+	if left > seenWithin { // the clock of the head is another
+		return 0
+	}
+	return min(max(left, 0), lookForLoss)
+}
+
 // lossesInPlace returns how many losses a gang's restarts have used up within its attempt: no more than there were.
 func lossesInPlace(v view) int32 {
 	report := v.report()
@@ -75,7 +99,10 @@ func lossesInPlace(v view) int32 {
 // seeLostPlaces looks for what the launcher of a bound gang says with its end: a worker that is gone.
 func (r *Reconciler) seeLostPlaces(ctx context.Context, job *v1beta1.ClusterJob, seen *Seen) error {
 	end := seen.Answer.Job
-	if job.Spec.Gang == nil || seen.Cluster == nil || end.ExitCode == nil || *end.ExitCode != signalLost {
+	if job.Spec.Gang == nil || end.ExitCode == nil || *end.ExitCode != signalLost {
+		return nil
+	}
+	if seen.PlaceLost = seen.Cluster == nil; seen.PlaceLost {
 		return nil
 	}
 	var pods corev1.PodList
@@ -129,7 +156,11 @@ func (l *lossSearch) add(pod *corev1.Pod, isLost bool) {
 	l.workers++
 	isEnding := pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 	isSuccessor := pod.CreationTimestamp.After(l.since.Add(-replacedWithin))
-	if len(l.named) == 0 || slices.Contains(l.named, pod.Name) {
+	name := pod.Name
+	if pod.Spec.HostNetwork { // its host's name is what a program finds there
+		name = pod.Spec.NodeName
+	}
+	if len(l.named) == 0 || slices.Contains(l.named, name) {
 		l.found = l.found || isLost || isEnding || isSuccessor
 	}
 }

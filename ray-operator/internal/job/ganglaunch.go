@@ -39,23 +39,34 @@ func packGang(job *v1beta1.ClusterJob, record Record) (*jobs.Package, error) {
 	return &jobs.Package{Name: name, Archive: archive}, nil
 }
 
-// withModule returns the py_modules of a runtime environment with a package behind them.
-func withModule(given json.RawMessage, name string) (json.RawMessage, error) {
+// gangVariables returns the variables of a gang's driver, none for a plain job's.
+func gangVariables(spec *v1beta1.ClusterJobSpec) map[string]string {
+	if spec.Gang == nil {
+		return nil
+	}
+	return map[string]string{variableStopWait: wholeSeconds(graceOf(spec) + driverSlack)}
+}
+
+// addModule puts a package behind the py_modules of a runtime environment; nil is none.
+func addModule(environment map[string]json.RawMessage, launched *jobs.Package) error {
+	if launched == nil {
+		return nil
+	}
 	var modules []json.RawMessage
-	if given != nil {
+	if given := environment["py_modules"]; given != nil {
 		if err := json.Unmarshal(given, &modules); err != nil {
-			return nil, fmt.Errorf("read spec.runtimeEnv.py_modules: %w", err)
+			return fmt.Errorf("read spec.runtimeEnv.py_modules: %w", err)
 		}
 	}
-	module, err := json.Marshal("gcs://" + name)
+	module, err := json.Marshal("gcs://" + launched.Name)
 	if err != nil {
-		return nil, fmt.Errorf("print the launcher's address: %w", err)
+		return fmt.Errorf("print the launcher's address: %w", err)
 	}
-	text, err := json.Marshal(append(modules, module))
+	environment["py_modules"], err = json.Marshal(append(modules, module))
 	if err != nil {
-		return nil, fmt.Errorf("print py_modules: %w", err)
+		return fmt.Errorf("print py_modules: %w", err)
 	}
-	return text, nil
+	return nil
 }
 
 // firstWithSelectors is the minor version of the first Ray 2 that places drivers by labels.

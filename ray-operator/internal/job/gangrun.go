@@ -128,7 +128,7 @@ func explainGroups(gang *v1beta1.Gang, cluster *v1beta1.ComputeCluster) string {
 	if len(parts) == 0 {
 		return ""
 	}
-	return ": " + strings.Join(parts, ", ")
+	return "; " + strings.Join(parts, ", ")
 }
 
 // groupsOf returns the worker groups of a cluster, none where it is not there.

@@ -161,27 +161,33 @@ type queued struct {
 	waiting []*queueEntry
 	// holders have a place.
 	holders []types.UID
-	// gangs are those that wait for a place or for those of their processes, in the order of their creation.
-	gangs []*queueEntry
+	// gangs are those that wait for a place or for those of their processes, in the order of their creation; working are those
+	// whose processes run.
+	gangs, working []*queueEntry
+	// room is what the cluster can have.
+	room func() room
 }
 
 // sortWaiting sorts the jobs of a cluster that have not ended. A gang that the cluster can never hold is in no queue.
 func (w *WaitingJobs) sortWaiting(jobs []v1beta1.ClusterJob, cluster *v1beta1.ComputeCluster, now time.Time) queued {
-	var all queued
-	holdable := sync.OnceValue(func() room { return roomOf(cluster) })
+	all := queued{room: sync.OnceValue(func() room { return roomOf(cluster) })}
 	isJudged := isJudgeable(cluster, false)
 	for i := range jobs {
 		s := w.readEntry(&jobs[i])
 		switch {
 		case s.isHolding(now):
 			all.holders = append(all.holders, s.uid)
-		case !s.isWaiting(now), isJudged && s.gang != nil && holdable().lacks(s.gang) != "":
+		case !s.isWaiting(now), isJudged && s.gang != nil && all.room().lacks(s.gang) != "":
 			continue
 		default:
 			all.waiting = append(all.waiting, s)
 		}
-		if s.gang != nil && (s.gathers || !s.isHolding(now)) {
+		switch {
+		case s.gang == nil:
+		case s.gathers, !s.isHolding(now):
 			all.gangs = append(all.gangs, s)
+		default:
+			all.working = append(all.working, s)
 		}
 	}
 	slices.SortFunc(all.waiting, (*queueEntry).compare)
@@ -195,17 +201,27 @@ func (q queued) placeOf(job types.UID) int {
 }
 
 // gangBefore returns the job whose gang gathers before that of a job that waits, and the place of that among the gangs that wait,
-// from 1; nothing where it is the first.
+// from 1; nothing where it is the first, or the cluster can hold it beside all gangs that run or come before it.
 func (q queued) gangBefore(job types.UID) (string, int) {
 	at := slices.IndexFunc(q.gangs, func(s *queueEntry) bool { return s.uid == job })
 	if at < 1 {
 		return "", 0
 	}
+	var together []*v1beta1.Gang
 	place := 1
-	for _, s := range q.gangs[:at] {
-		if !s.gathers {
+	for i, s := range q.gangs {
+		if i <= at || s.gathers {
+			together = append(together, s.gang)
+		}
+		if i < at && !s.gathers {
 			place++
 		}
+	}
+	for _, s := range q.working {
+		together = append(together, s.gang)
+	}
+	if q.room().holdsTogether(together) {
+		return "", 0
 	}
 	return q.gangs[0].name.Name, place
 }

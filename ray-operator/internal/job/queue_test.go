@@ -15,6 +15,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
 // TestNeverMoreThanMost: in whatever order jobs ask for places, and whenever the cache shows who has one,
@@ -252,4 +253,55 @@ func limited() *v1beta1.ComputeCluster {
 	cluster := demo()
 	cluster.Spec.MaxConcurrentJobs = number(1)
 	return cluster
+}
+
+// TestGangQueue: gangs gather in the order of their creation; plain jobs, and gangs that run or wait for a time, stand in no way.
+func TestGangQueue(t *testing.T) {
+	at := func(name string, seconds int64, edits ...edit) v1beta1.ClusterJob {
+		job := train(append([]edit{gang}, edits...)...)
+		job.Name, job.UID, job.CreationTimestamp = name, types.UID(name), metav1.Unix(ago(seconds), 0)
+		return *job
+	}
+	holds := func(phase string, edits ...func(*Record)) edit {
+		return func(j *v1beta1.ClusterJob) {
+			j.UID = types.UID(j.Name)
+			recorded(bound(edits...))(j)
+			j.Status.Attempt, j.Status.Phase = 1, phase
+		}
+	}
+	named := func(name string, seconds int64, phase string, edits ...func(*Record)) v1beta1.ClusterJob {
+		job := at(name, seconds)
+		holds(phase, edits...)(&job)
+		return job
+	}
+	jobs := []v1beta1.ClusterJob{
+		named("runs", 900, v1beta1.PhaseRunning), named("is-stopped", 800, v1beta1.PhaseGathering, ending(reason.Stopped, 5)),
+		named("gathers", 500, v1beta1.PhaseGathering), at("suspended", 700, suspend),
+		at("too-large", 650, func(j *v1beta1.ClusterJob) { j.Spec.Gang.Roles[0].Resources = cpus("64") }),
+		at("first", 600), at("second", 400), at("third", 300), at("plain", 1000, func(j *v1beta1.ClusterJob) { j.Spec.Gang = nil }),
+	}
+	queued := new(WaitingJobs).sortWaiting(jobs, demo(), now)
+	for name, want := range map[types.UID]struct {
+		before string
+		place  int
+	}{"first": {"", 0}, "second": {"first", 2}, "third": {"first", 3}, "plain": {"", 0}, "too-large": {"", 0}} {
+		if before, place := queued.gangBefore(name); before != want.before || place != want.place {
+			t.Errorf("%s waits for %q at place %d, want %q at %d", name, before, place, want.before, want.place)
+		}
+	}
+	larger := demo()
+	larger.Spec.WorkerGroups[0].Replicas = number(5) // those that run, gather or are stopped, and two more
+	queued = new(WaitingJobs).sortWaiting(jobs, larger, now)
+	for name, want := range map[types.UID]string{"first": "", "second": "", "third": "first"} {
+		if before, _ := queued.gangBefore(name); before != want {
+			t.Errorf("where there is room for more, %s waits for %q, want %q", name, before, want)
+		}
+	}
+	if next := new(WaitingJobs).Next(jobs, demo(), now); len(next) != 3 {
+		t.Errorf("woken are %v", next)
+	}
+	plan := decide(train(gang), seen(newRecord(), func(s *Seen) { s.Position = Position{Gang: "first", GangPlace: 2} }))
+	if have := gist(plan); have != "Pending GangQueued ask" || plan.Wake == 0 {
+		t.Errorf("behind another gang: %s, again after %s", have, plan.Wake)
+	}
 }

@@ -94,6 +94,9 @@ func judgeAttempt(v view) (result, bool) {
 		if !answer.Tailed && v.seen.Head != nil {
 			return result{}, false // its last lines are on their way
 		}
+		if untilLossSeen(v) > 0 {
+			return result{}, false
+		}
 		return judgeEnded(v, answer.Job), true
 	case v.hasSession() && answer.Foreign: // somebody else submitted it under its name
 		return result{Finding: reason.SubmissionForeign.Of(v.submissionID()), log: v1beta1.LogComplete}, true

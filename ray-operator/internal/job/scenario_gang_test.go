@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -76,11 +77,11 @@ func oneGang(edit func(*v1beta1.ClusterJob), each ...testkit.Process) func(*test
 func TestGang(t *testing.T) {
 	play(t,
 		testkit.Scenario{Name: "runs-and-ends", Run: func(w *testkit.World) {
-			withWorkers(w, launched(time.Minute))
+			withWorkers(w, launched(3*time.Minute, func(p *testkit.Process) { p.Reports = []testkit.Report{says(1, gathers), says(50, runs)} }))
 			w.Create(edited(testkit.Job("train"), gang))
-			w.During(6 * time.Second)
+			w.During(25 * time.Second)
 			w.ExpectJob("train", "Gathering", "Ready=False GangGathering", "1")
-			w.During(20 * time.Second)
+			w.During(60 * time.Second)
 			w.ExpectJob("train", "Running", "Ready=False JobRunning", "1")
 			w.Settle()
 			w.ExpectJob("train", "Succeeded", "1 JobSucceeded(0) Complete")
@@ -194,6 +195,22 @@ func TestGangLosses(t *testing.T) {
 			w.Settle()
 			w.ExpectJob("train", "Succeeded", "1 GangLost Complete", "2 JobSucceeded(0) Complete")
 		}},
+		testkit.Scenario{Name: "its-node-is-found-silent-later", Run: func(w *testkit.World) {
+			w.Kubelet.Node = func(pod *corev1.Pod) string {
+				return map[bool]string{true: "old", false: "node-1"}[pod.Labels[v1beta1.LabelRole] == v1beta1.RoleWorker]
+			}
+			withWorkers(w)
+			w.Answer("old")
+			w.After(10 * time.Minute)
+			programs(w, losesPlace(w.Workers("demo", "cpu")[1].Name), launched(20*time.Second))
+			w.Create(edited(testkit.Job("train"), gang, retries(v1beta1.Retry{InfrastructureLimit: number(1)})))
+			w.During(50 * time.Second)
+			w.ExpectJob("train", "Running", "1")
+			w.Kubelet.Node = nil
+			w.Silence("old")
+			w.After(3 * time.Minute)
+			w.ExpectJob("train", "Succeeded", "1 GangLost Complete", "2 JobSucceeded(0) Complete")
+		}},
 		testkit.Scenario{Name: "a-report-that-lies", Run: func(w *testkit.World) {
 			withWorkers(w)
 			w.Answer("node-1")
@@ -249,6 +266,15 @@ func TestGangPlaces(t *testing.T) {
 			w.ExpectJob("train", "Succeeded", "1 GangLost Complete", "2 JobSucceeded(0) Complete")
 		}},
 		testkit.Scenario{Name: "two-gangs-gather-in-turn", Run: gatherInTurn},
+		testkit.Scenario{Name: "two-gangs-gather-where-both-fit", Run: func(w *testkit.World) {
+			withWorkers(w, gathering(forever))
+			w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups[0].Replicas = number(4) })
+			w.Create(edited(testkit.Job("train"), gang))
+			w.Create(edited(testkit.Job("younger"), gang))
+			w.During(30 * time.Second)
+			w.ExpectJob("train", "Gathering")
+			w.ExpectJob("younger", "Gathering")
+		}},
 	)
 }
 
@@ -256,14 +282,14 @@ func TestGangPlaces(t *testing.T) {
 func gatherInTurn(w *testkit.World) {
 	withWorkers(w, launched(5*time.Minute, func(p *testkit.Process) { p.Reports = []testkit.Report{says(1, gathers), says(60, runs)} }))
 	w.Create(edited(testkit.Job("train"), gang))
-	w.During(5 * time.Second)
+	w.During(15 * time.Second)
 	w.Create(edited(testkit.Job("younger"), gang))
 	w.Create(testkit.Job("plain"))
-	w.During(30 * time.Second)
+	w.During(20 * time.Second)
 	w.ExpectJob("train", "Gathering")
 	w.ExpectJob("younger", "Pending", "Ready=False GangQueued")
 	w.Ran("plain", 1)
-	w.During(50 * time.Second)
+	w.During(60 * time.Second)
 	w.ExpectJob("train", "Running")
 	w.ExpectJob("younger", "Gathering")
 	w.Settle()

@@ -143,18 +143,14 @@ func runtimeEnv(job *v1beta1.ClusterJob, attempt int32, launched *jobs.Package) 
 	if at := job.Annotations[v1beta1.AnnotationScheduledAt]; at != "" {
 		variables[v1beta1.EnvScheduledAt] = at
 	}
-	if job.Spec.Gang != nil {
-		variables[variableStopWait] = wholeSeconds(graceOf(&job.Spec) + driverSlack)
-	}
+	maps.Copy(variables, gangVariables(&job.Spec))
 	text, err := json.Marshal(variables)
 	if err != nil {
 		return nil, fmt.Errorf("print the variables: %w", err)
 	}
 	environment["env_vars"] = text
-	if launched != nil {
-		if environment["py_modules"], err = withModule(environment["py_modules"], launched.Name); err != nil {
-			return nil, err
-		}
+	if err := addModule(environment, launched); err != nil {
+		return nil, err
 	}
 	if text, err = json.Marshal(environment); err != nil {
 		return nil, fmt.Errorf("print the runtime environment: %w", err)

@@ -81,3 +81,17 @@ func TestStranded_NeedsToKnowTheNode(t *testing.T) {
 		t.Errorf("%v, %v", found, err)
 	}
 }
+
+// TestIsOnLostNode: a node that may not be read is not known to be lost.
+func TestIsOnLostNode(t *testing.T) {
+	nodes := fake.NewClientBuilder().WithObjects(nodeNamed("well", corev1.ConditionTrue), nodeNamed("silent", corev1.ConditionUnknown)).Build()
+	for name, want := range map[string]bool{"well": false, "silent": true, "gone": true, "": false} {
+		pod := &corev1.Pod{Spec: corev1.PodSpec{NodeName: name}}
+		if is, err := reconcile.IsOnLostNode(t.Context(), nodes, pod); is != want || err != nil {
+			t.Errorf("on the node %q it is lost: %t, %v, want %t", name, is, err, want)
+		}
+		if is, err := reconcile.IsOnLostNode(t.Context(), nil, pod); is || err != nil {
+			t.Errorf("on the node %q, which may not be read, it is lost: %t, %v", name, is, err)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package pod
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -41,6 +42,14 @@ func (s NodeShape) Most(resource string) float64 {
 	return amount
 }
 
+// Known returns how much a node surely has of each resource.
+func (s NodeShape) Known() map[string]float64 {
+	if s.isOpen {
+		return map[string]float64{}
+	}
+	return maps.Clone(s.amounts)
+}
+
 // foundByRay are resources that Ray finds out of a machine by itself where it is not told of them.
 var foundByRay = []string{amountCPU, amountMemory, naming.ResourceGPU, naming.ResourceTPU, "neuron_cores", "HPU", "NPU", "RBLN", "FURIOSA", "MetaX"}
 
@@ -53,10 +62,19 @@ func isFoundByRay(resource string) bool {
 const labelPrefix = "ray.io/"
 
 // CanMatch reports whether a node may have the labels that a selector asks for.
-func (s NodeShape) CanMatch(selector map[string]string) bool {
+func (s NodeShape) CanMatch(selector map[string]string) bool { return s.matches(selector, true) }
+
+// Matches reports whether a node surely has the labels that a selector asks for.
+func (s NodeShape) Matches(selector map[string]string) bool { return s.matches(selector, false) }
+
+// matches judges a selector, where labels that only the machine tells are right or wrong.
+func (s NodeShape) matches(selector map[string]string, unknown bool) bool {
 	for label, wanted := range selector {
 		value, isKnown := s.labels[label]
 		if !isKnown && strings.HasPrefix(label, labelPrefix) {
+			if !unknown {
+				return false
+			}
 			continue
 		}
 		if !matchesLabel(value, isKnown, wanted) {
