@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
-from . import capacity, contracts, mpi, report, rounds
+from . import capacity, contracts, groups, mpi, report, rounds
 from .console import Console
 
 # How often the rounds look at the time while something is under way, and while processes just run.
@@ -173,7 +173,7 @@ class Driver:
             self.lose(place, failure)
             return
         self.places[place] = found
-        self.rounds.ready(place, rounds.Facts(found["node_id"], found.get("pod") or found["host"], found["ip"]), now())
+        self.rounds.ready(place, groups.Facts(found["node_id"], found.get("pod") or found["host"], found["ip"]), now())
         self.exchange(place, 0)
 
     def take_exchange(self, place: int, reply: Optional[Dict[str, Any]], failure: Optional[Failure]) -> None:
@@ -453,7 +453,9 @@ class Driver:
 def describe(cause: rounds.Cause) -> str:
     """Return a cause in a line."""
     where = f" on {cause.pod}" if cause.pod else ""
-    return f"{cause.process or 'a place'}{where}: {cause.message}" if cause.process or cause.pod else cause.message
+    if not cause.process or cause.message.startswith(cause.process):  # the message names it
+        return f"{cause.message}{where}"
+    return f"{cause.process}{where}: {cause.message}"
 
 
 def now() -> float:

@@ -201,7 +201,7 @@ class Hand:
             return self.refusal
         for bundle in self._bundles():
             if bundle.failures >= AGENT_FAILURES:
-                return f"the agent of a replica of {bundle.role} has not started, {bundle.failures} times in a row: {bundle.message}"
+                return f"the agent of a {bundle.role} has not started, {bundle.failures} times in a row: {bundle.message}"
         return ""
 
     def unplaced(self) -> List[str]:

@@ -74,7 +74,9 @@ class Cluster:
             self._is_gathering = is_gathering
             self._commands.put(_ignore)
 
-    def ask(self, group: int, bundles: Sequence[Mapping[str, Any]], selectors: Sequence[Mapping[str, str]], avoid: Sequence[str]) -> None:
+    def ask(
+        self, group: int, bundles: Sequence[Mapping[str, Any]], selectors: Sequence[Mapping[str, str]], avoid: Sequence[str]
+    ) -> None:
         """Create a placement group."""
         labels = [_selector(selector, avoid) for selector in selectors]
         strategy = STRATEGIES[self._gang["placement"]]
@@ -150,7 +152,8 @@ class Cluster:
         def find() -> None:
             for found in ray.nodes():
                 if found["NodeID"] == node:
-                    threading.Thread(target=look, args=(found["NodeManagerAddress"], found["NodeManagerPort"]), daemon=True).start()
+                    address = found["NodeManagerAddress"], found["NodeManagerPort"]
+                    threading.Thread(target=look, args=address, daemon=True).start()
 
         def look(host: str, port: int) -> None:
             try:

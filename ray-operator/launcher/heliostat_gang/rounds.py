@@ -11,12 +11,7 @@ import signal
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from . import contracts
-from .groups import Ask, Close, Facts, Hand, Open, Probe, Release, Replica
-
-__all__ = [
-    "Ask", "Cause", "Close", "Facts", "Finish", "Kill", "Launch", "Open", "Prepare", "Probe", "Release", "Replica", "Rounds", "Seat",
-    "Stop",
-]
+from .groups import Close, Facts, Hand, Probe, Replica
 
 # A guard ends its program this long after its agent sent the newest beat that was answered, plus the grace.
 LEASE_SECONDS = 20.0
@@ -291,7 +286,8 @@ class Rounds:
 
     def blockers(self) -> List[str]:
         """Return the processes of the round that run."""
-        return [name for seat in self._seats if seat.place in self.hand.places for name in sorted(self.hand.places[seat.place].running)]
+        places = [self.hand.places[seat.place] for seat in self._seats if seat.place in self.hand.places]
+        return [name for place in places for name in sorted(place.running)]
 
     # Places.
 

@@ -7,7 +7,7 @@ up, no more restarts than allowed, and an end for every gang.
 import heapq
 import random
 
-from heliostat_gang import contracts, rounds
+from heliostat_gang import contracts, groups, rounds
 
 QUIET = 250.0  # after this time nothing fails, and nodes are there
 HORIZON = 6000.0
@@ -236,7 +236,7 @@ class World:
         elif not place.is_closed:
             place.is_ready = True
             place.answered = self.now
-            self.rounds.ready(number, rounds.Facts(place.node, f"pod-{place.node}", place.node), self.now)
+            self.rounds.ready(number, groups.Facts(place.node, f"pod-{place.node}", place.node), self.now)
             self.at(5, self.beat, number)
 
     def beat(self, number):

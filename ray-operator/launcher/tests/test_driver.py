@@ -218,10 +218,10 @@ class Programs(Case):
         self.assertEqual(self.out.read(), bytes(range(256)) * 4000)
 
     def test_a_failure_restarts_all_and_then_ends_with_its_code(self):
-        code = "import os,sys,time; print('round', os.environ['HELIOSTAT_ROUND'], flush=True)\n" \
-               "sys.exit(7) if os.environ['RANK'] == '1' else time.sleep(60)"
-        self.assertEqual(self.run_gang(code, maxRestarts=1), (7, 0))
-        self.assertEqual(self.read(self.out), "round 100001\nround 100002\n")
+        code = "import os,sys,time; rank = os.environ['RANK']\n" \
+               "print('round', os.environ['HELIOSTAT_ROUND']) if rank == '1' else time.sleep(60)\nsys.exit(7)"
+        self.assertEqual(self.run_gang(code, maxRestarts=1, output="All"), (7, 0))
+        self.assertEqual(self.read(self.out), "[worker/1] round 100001\n[worker/1] round 100002\n")
 
     def test_a_stop_lets_programs_save(self):
         code = "import signal,sys,time; signal.signal(15, lambda *_: (print('saved'), sys.exit(0))); print('up', flush=True); time.sleep(60)"
