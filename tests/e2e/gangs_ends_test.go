@@ -26,7 +26,6 @@ var ways = []struct {
 	{"driver killed", nil, onHead(driverProcess)},
 	{"supervisor killed", nil, onHead(supervisorProcess)},
 	{"agent killed", nil, onWorker(agentProcess)},
-	{"keeper killed", nil, onWorker(keeperProcess)},
 	{"guard killed", nil, onWorker(guardProcess)},
 	{"raylet killed", nil, onWorker(rayletProcess)},
 	{"stopped", nil, func(ctx context.Context, _ *gangs, job task, _ round) { job.stop(ctx) }},

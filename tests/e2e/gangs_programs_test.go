@@ -40,35 +40,39 @@ func gangSaves(given func() *gangs) {
 
 // gangFrameworks are the specs of frameworks whose processes find each other in other ways than PyTorch's.
 func gangFrameworks(given func() *gangs) {
-	It("run MPI, XGBoost, and a scheduler, servers and workers", func(ctx SpecContext) {
+	It("sum the numbers of eight ranks on two nodes by MPI, without an sshd", func(ctx SpecContext) {
+		given().sums(ctx)
+	}, Label(live.GangFrameworksLabel), SpecTimeout(limit))
+
+	It("train one model with XGBoost, whose tracker is in rank 0", func(ctx SpecContext) {
 		g := given()
-		g.sums(ctx)
-		boost := g.submit(ctx, "boost", "jobs/gang.yaml", values{"Framework": "XGBoost", "Placement": "Spread",
+		job := g.submit(ctx, "boost", "jobs/gang.yaml", values{"Framework": "XGBoost", "Placement": "Spread",
 			"Command": `[python, /programs/boost.py]`, "Roles": `[{name: worker, replicas: 2, resources: {CPU: "1"}}]`})
-		servers := g.submit(ctx, "servers", "jobs/gang.yaml", values{"Command": `[python, /programs/paramserver.py]`, "Roles": `
+		models := g.printed(ctx, job.is(ctx, v1beta1.PhaseSucceeded), regexp.MustCompile(`rank \d of 2: model (\w+)`))
+		Expect(models).To(HaveLen(2))
+		Expect(models[0]).To(Equal(models[1]), "the model of both ranks")
+	}, Label(live.GangFrameworksLabel), SpecTimeout(limit))
+
+	It("find each other by their arguments: a scheduler, servers and workers", func(ctx SpecContext) {
+		g := given()
+		job := g.submit(ctx, "servers", "jobs/gang.yaml", values{"Command": `[python, /programs/paramserver.py]`, "Roles": `
     - name: scheduler
-      replicas: 1
       resources: {CPU: "0.5"}
       successPolicy: Ignore
       command: [python, /programs/paramserver.py, --role, scheduler, --scheduler, "$(scheduler.0.host):$(scheduler.0.port)", --workers, $(worker.count)]
     - name: server
-      replicas: 1
       processesPerReplica: 2
       resources: {CPU: "0.5"}
       successPolicy: Ignore
       command: [python, /programs/paramserver.py, --role, server, --servers, $(server.addresses), --index, $(index)]
     - name: worker
-      replicas: 1
       processesPerReplica: 2
       resources: {CPU: "0.5"}
       command: [python, /programs/paramserver.py, --role, worker, --scheduler, "$(scheduler.0.host):$(scheduler.0.port)", --servers, $(server.addresses)]`})
-		models := g.printed(ctx, boost.is(ctx, v1beta1.PhaseSucceeded), regexp.MustCompile(`rank \d of 2: model (\w+)`))
-		Expect(models).To(HaveLen(2))
-		Expect(models[0]).To(Equal(models[1]), "the model of both ranks")
-		fitted := servers.is(ctx, v1beta1.PhaseSucceeded)
-		Expect(g.printed(ctx, fitted, regexp.MustCompile(`(worker \d: slope 3\.\d, offset 1\.\d)`))).NotTo(BeEmpty(), "what workers fitted")
-		g.leavesNothing(ctx, fitted, time.Second)
-	}, Label(live.GangFrameworksLabel), SpecTimeout(2*limit))
+		ended := job.is(ctx, v1beta1.PhaseSucceeded)
+		Expect(g.printed(ctx, ended, regexp.MustCompile(`(worker \d): slope 3\.\d, offset 1\.\d`))).To(ConsistOf("worker 0", "worker 1"))
+		g.leavesNothing(ctx, ended, time.Second)
+	}, Label(live.GangFrameworksLabel), SpecTimeout(limit))
 }
 
 // sums has eight ranks on two nodes sum their numbers by MPI.

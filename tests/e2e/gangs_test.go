@@ -245,18 +245,24 @@ func (g *gangs) apart(ctx context.Context, job string) {
 	Expect(exec(ctx, &g.clerk, "sh", "-c", "cat /ledger/"+job+"/overlaps 2>/dev/null || true")).To(BeEmpty(), "processes of two rounds ran at once")
 }
 
-// leavesNothing waits until no process of a job's gang is on any node, and reports after how long.
+// leavesNothing waits until no process of a job's programs is on any node, and returns after how long. What started them must
+// be gone too, but it may wait until a lost place cannot have any left.
 func (g *gangs) leavesNothing(ctx context.Context, job *v1beta1.ClusterJob, within time.Duration) time.Duration {
 	GinkgoHelper()
 	begin := time.Now()
-	Expect(live.Until(ctx, within, "the processes of "+job.Name+" to be gone", func(context.Context) error {
-		left, err := live.GangProcesses(job.UID)
-		if err == nil && len(left) > 0 {
-			err = fmt.Errorf("there are %v", left)
+	left := func(variable string) func(context.Context) error {
+		return func(context.Context) error {
+			left, err := live.GangProcesses(job.UID, variable)
+			if err == nil && len(left) > 0 {
+				err = fmt.Errorf("there are %v", left)
+			}
+			return err
 		}
-		return err
-	})).To(Succeed())
-	return time.Since(begin)
+	}
+	Expect(live.Until(ctx, within, "the processes of "+job.Name+" to be gone", left(live.OfPrograms))).To(Succeed())
+	took := time.Since(begin)
+	eventually(ctx, "what started the processes of "+job.Name+" to be gone", left(live.OfKeepers))
+	return took
 }
 
 // kubectl runs kubectl in the namespace.
@@ -267,6 +273,22 @@ func (g *gangs) kubectl(ctx context.Context, args ...string) string {
 	out, err := osexec.CommandContext(ctx, program, append([]string{"--namespace", g.namespace}, args...)...).CombinedOutput()
 	Expect(err).NotTo(HaveOccurred(), string(out))
 	return string(out)
+}
+
+// reported waits until the status has the gang's report that all its places are there.
+func (t task) reported(ctx context.Context) *v1beta1.ClusterJob {
+	GinkgoHelper()
+	var job *v1beta1.ClusterJob
+	eventually(ctx, "the status of "+t.Name+" to have its gang", func(ctx context.Context) (err error) {
+		if job, err = kubernetes.FindJob(ctx, t.NamespacedName); err != nil {
+			return err
+		}
+		if job.Status.Phase != v1beta1.PhaseRunning || job.Status.Gang == nil || job.Status.Gang.Ready < job.Status.Gang.Replicas {
+			return errors.New(live.SaysOf(job))
+		}
+		return nil
+	})
+	return job
 }
 
 // restarted waits until the status counts as many restarts, and gives the last one.

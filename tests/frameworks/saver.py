@@ -39,7 +39,7 @@ def start_daemon():
 def take_memory():
     taken = []
     while True:
-        taken.append(os.urandom(4096) * 1024)
+        taken.append(os.urandom(4096) * 2048)
         time.sleep(0.05)
 
 

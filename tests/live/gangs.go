@@ -46,16 +46,17 @@ type GangProcess struct {
 
 func (p GangProcess) String() string { return fmt.Sprintf("%d %s", p.ID, p.Command) }
 
-// GangProcesses lists the processes of a job's gang on all nodes of a local Kubernetes on this machine, those of programs and
-// what starts and ends them, by what their environment says. It works as root.
-func GangProcesses(job types.UID) ([]GangProcess, error) {
+// Variables by which processes of a gang are found: those of its programs, and of what starts and ends these.
+const (
+	OfPrograms = "HELIOSTAT_GANG"
+	OfKeepers  = "HELIOSTAT_KEEPER"
+)
+
+// GangProcesses lists the processes of a job's gang on all nodes of a local Kubernetes on this machine that have a variable. It
+// works as root.
+func GangProcesses(job types.UID, variable string) ([]GangProcess, error) {
 	return processesWith("environ", func(environment string) bool {
-		for _, variable := range []string{"HELIOSTAT_GANG", "HELIOSTAT_KEEPER"} {
-			if strings.Contains("\x00"+environment, "\x00"+variable+"="+string(job)+"/") {
-				return true
-			}
-		}
-		return false
+		return strings.Contains("\x00"+environment, "\x00"+variable+"="+string(job)+"/")
 	})
 }
 
