@@ -196,6 +196,12 @@ func userStories() map[string]story {
 	over.Status.EndTime = new(at(9))
 	retried := jobOf("train", unready(reason.Retrying.Of(1, "DriverLost", "10:00")))
 	retried.Status.Attempts = []v1beta1.JobAttempt{{Number: 1, Reason: "DriverLost", Message: reason.DriverLost.Of("its node died").Text}}
+	gathering := jobOf("train", unready(reason.GangGathering.Of(1, "demo", "1 of 4 × {GPU: 1} missing")))
+	gathering.Status.Gang = &v1beta1.GangStatus{LastRestart: &v1beta1.GangRestart{Replica: "worker/3", Reason: "Lost", Message: "pod a is gone"}}
+	failed := gathering.DeepCopy()
+	failed.Status.Conditions = []metav1.Condition{
+		unready(reason.ProcessFailed.Of("worker/3", "a", 3, "x")), {Type: v1beta1.ConditionFailed, Status: metav1.ConditionTrue},
+	}
 	service := serviceOf("serve", isReady(reason.UpgradePreparing.Of("2", "demo", "x")))
 	service.Status.Active = &v1beta1.ServiceVersion{ClusterName: "former"}
 	service.Status.Candidate = &v1beta1.ServiceVersion{ClusterName: "demo"}
@@ -230,6 +236,15 @@ func userStories() map[string]story {
 				"ClusterJob team/train DriverLost: Ray lost the driver: its node died " +
 					"(Set retry to retry after such a loss)",
 			},
+		},
+		"a gang that starts again says what ended first": {
+			in(gathering), []string{
+				"ClusterJob team/train GangGathering: attempt 1 waits for its places on ComputeCluster demo: 1 of 4 × {GPU: 1} missing ()",
+				"ClusterJob team/train GangRestarted: worker/3 ended first, and all processes start again: pod a is gone ()",
+			},
+		},
+		"a gang that is over starts no more": {
+			in(failed), []string{"ClusterJob team/train ProcessFailed: worker/3 on pod a failed first, with exit code 3: x (Check its last lines in status.attempts)"},
 		},
 	}
 }

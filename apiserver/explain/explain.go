@@ -9,6 +9,8 @@
 package explain
 
 import (
+	"cmp"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -84,6 +86,7 @@ func Explain(in Input) []Cause {
 	case *v1beta1.ClusterJob:
 		c.add(about.headline())
 		c.addAttempt(object)
+		c.addRestart(object)
 		c.addNotes(about)
 	default:
 		c.add(about.headline())
@@ -182,6 +185,21 @@ func (c *chain) addAttempt(job *v1beta1.ClusterJob) {
 		ended = last.EndTime.Time
 	}
 	c.add(about.cause(last.Reason, last.Message, ended))
+}
+
+// addRestart adds why the last round of a gang ended, while the gang starts again or runs.
+func (c *chain) addRestart(job *v1beta1.ClusterJob) {
+	if isOver(job) || job.Status.Gang == nil || job.Status.Gang.LastRestart == nil {
+		return
+	}
+	about, _ := subjectOf(job)
+	last := job.Status.Gang.LastRestart
+	var ended time.Time
+	if last.RestartTime != nil {
+		ended = last.RestartTime.Time
+	}
+	what := cmp.Or(last.Replica, "the round")
+	c.add(about.cause(reason.GangRestarted.Code, fmt.Sprintf("%s ended first, and all processes start again: %s", what, last.Message), ended))
 }
 
 // isWarning reports whether a person has to act on a code, or at least wants to know. A code that the catalogue does

@@ -30,7 +30,11 @@ func wayOfJob(job *v1beta1.ClusterJob, in explain.Input) way {
 	if job.Spec.ClusterRef != nil {
 		w.steps = []step{{name: Cluster, until: answered}, {name: Queued, until: submitted}}
 	}
-	w.steps = append(w.steps, step{name: Submitted, until: started}, step{name: Running})
+	if job.Spec.Gang == nil {
+		w.steps = append(w.steps, step{name: Submitted, until: started}, step{name: Running})
+	} else { // nobody keeps when Ray ran the driver, only when the first process started
+		w.steps = append(w.steps, step{name: Submitted}, step{name: Gathered, until: started}, step{name: Running})
+	}
 
 	at := position(job)
 	if w.isOver = isOver(job); w.isOver {
@@ -52,7 +56,7 @@ func attemptsOf(job *v1beta1.ClusterJob) (attempt, former *v1beta1.JobAttempt) {
 		return nil, nil
 	}
 	last := &all[len(all)-1]
-	isAt := isOver(job) || job.Status.Phase == v1beta1.PhaseRunning || job.Status.Phase == v1beta1.PhaseSubmitting
+	isAt := isOver(job) || slices.Contains([]string{v1beta1.PhaseSubmitting, v1beta1.PhaseGathering, v1beta1.PhaseRunning}, job.Status.Phase)
 	if last.EndTime != nil && !isAt { // the next one is waited for
 		return nil, last
 	}
@@ -86,11 +90,13 @@ func isOver(job *v1beta1.ClusterJob) bool {
 
 // position is the place of the step that a job is at.
 func position(job *v1beta1.ClusterJob) int {
-	inLine := explain.Headline(job).Code == reason.JobQueued.Code
+	inLine := slices.Contains([]string{reason.JobQueued.Code, reason.GangQueued.Code, reason.GangTooLarge.Code}, explain.Headline(job).Code)
 	name := Queued
 	switch job.Status.Phase {
 	case v1beta1.PhaseRunning:
 		name = Running
+	case v1beta1.PhaseGathering:
+		name = Gathered
 	case v1beta1.PhaseSubmitting:
 		name = Submitted
 	case v1beta1.PhaseProvisioning:
@@ -106,10 +112,14 @@ func position(job *v1beta1.ClusterJob) int {
 
 // names are those of the steps of a job.
 func names(job *v1beta1.ClusterJob) []string {
+	all := []string{Queued, Cluster, Submitted}
 	if job.Spec.ClusterRef != nil {
-		return []string{Cluster, Queued, Submitted, Running}
+		all = []string{Cluster, Queued, Submitted}
 	}
-	return []string{Queued, Cluster, Submitted, Running}
+	if job.Spec.Gang != nil {
+		all = append(all, Gathered)
+	}
+	return append(all, Running)
 }
 
 // reached is the place of the step that a job was at when it came to its end.
@@ -118,6 +128,8 @@ func reached(job *v1beta1.ClusterJob, attempt *v1beta1.JobAttempt, hasHead bool)
 	switch {
 	case job.Status.Phase == v1beta1.PhaseSucceeded, attempt != nil && attempt.StartTime != nil:
 		name = Running
+	case attempt != nil && attempt.SubmitTime != nil && job.Spec.Gang != nil && attempt.Reason == reason.GangLost.Code:
+		name = Gathered
 	case attempt != nil && attempt.SubmitTime != nil:
 		name = Submitted
 	case job.Spec.ClusterRef != nil && !hasHead, job.Spec.ClusterRef == nil && job.Status.OwnCluster > 0:

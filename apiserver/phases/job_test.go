@@ -28,6 +28,12 @@ func ended(phase string, isShared bool, attempts ...v1beta1.JobAttempt) *v1beta1
 	return job
 }
 
+// gang makes a job a gang.
+func gang(job *v1beta1.ClusterJob) *v1beta1.ClusterJob {
+	job.Spec.Gang = &v1beta1.Gang{}
+	return job
+}
+
 // saying is a job with one more condition.
 func saying(job *v1beta1.ClusterJob, condition metav1.Condition) *v1beta1.ClusterJob {
 	job.Status.Conditions = append(job.Status.Conditions, condition)
@@ -65,6 +71,31 @@ var jobPhases = map[string]struct {
 	"submitted": {
 		jobOf(v1beta1.PhaseSubmitting, false, attempt(1, 7, 0, 0)), own,
 		"Queued Done 0-1, Cluster Done 1-7, Submitted Current 7-? (" + words + "), Running Pending",
+	},
+	"gathers": {
+		gang(jobOf(v1beta1.PhaseGathering, true, attempt(1, 7, 0, 0))), shared,
+		"Cluster Done 0-6, Queued Done 6-7, Submitted Done 7-?, Gathered Current ?-? (" + words + "), Running Pending",
+	},
+	"gathers again after a place was lost": {
+		gang(jobOf(v1beta1.PhaseGathering, true, attempt(1, 7, 8, 0))), shared,
+		"Cluster Done 0-6, Queued Done 6-7, Submitted Done 7-?, Gathered Current ?-? (" + words + "), Running Pending",
+	},
+	"runs as a gang": {
+		gang(jobOf(v1beta1.PhaseRunning, true, attempt(1, 7, 8, 0))), shared,
+		"Cluster Done 0-6, Queued Done 6-7, Submitted Done 7-?, Gathered Done ?-8, Running Current 8-? (" + words + ")",
+	},
+	"waits behind an older gang": {
+		gang(but(jobOf(v1beta1.PhasePending, true), func(job *v1beta1.ClusterJob) {
+			job.Status.Conditions = []metav1.Condition{waiting(reason.GangQueued.Of("first", "demo", 1))}
+		})), shared,
+		"Cluster Done 0-6, Queued Current 6-? (the gang of ClusterJob first gathers first on ComputeCluster demo; position 1 in the queue), " +
+			"Submitted Pending, Gathered Pending, Running Pending",
+	},
+	"did not find its places": {
+		gang(but(ended(v1beta1.PhaseFailed, true, attempt(1, 7, 0, 20)), func(job *v1beta1.ClusterJob) {
+			job.Status.Attempts[0].Reason = reason.GangLost.Code
+		})), shared,
+		"Cluster Done 0-6, Queued Done 6-7, Submitted Done 7-?, Gathered Failed ?-20 (" + words + "), Ended Done 20-?",
 	},
 	"runs": {
 		jobOf(v1beta1.PhaseRunning, true, attempt(1, 7, 8, 0)), shared,

@@ -36,6 +36,7 @@ const (
 	Queued    = "Queued"
 	Cluster   = "Cluster"
 	Submitted = "Submitted"
+	Gathered  = "Gathered"
 	Running   = "Running"
 	Ended     = "Ended"
 

@@ -117,10 +117,14 @@ func trimCluster(one *v1beta1.ComputeCluster) {
 
 func trimJob(one *v1beta1.ClusterJob) {
 	status := &one.Status
+	isGang := one.Spec.Gang != nil
 	one.Spec = v1beta1.ClusterJobSpec{ClusterRef: one.Spec.ClusterRef, ManagedBy: one.Spec.ManagedBy}
+	if isGang {
+		one.Spec.Gang = &v1beta1.Gang{} // it is only read whether there is one
+	}
 	one.Status = v1beta1.ClusterJobStatus{
 		Phase: status.Phase, Conditions: status.Conditions, ClusterName: status.ClusterName, OwnCluster: status.OwnCluster,
-		Attempt: status.Attempt, Attempts: status.Attempts, EndTime: status.EndTime,
+		Attempt: status.Attempt, Attempts: status.Attempts, Gang: status.Gang, EndTime: status.EndTime,
 	}
 }
 

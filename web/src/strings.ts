@@ -131,6 +131,7 @@ export const detail = {
     cluster: "Cluster",
     rayVersion: "Ray version",
     idleSince: "Idle since",
+    gang: "Gang",
     schedule: "Schedule",
     last: "Last job for",
     next: "Next job",
@@ -138,6 +139,8 @@ export const detail = {
     entrypoint: "Entrypoint",
     url: "Address",
   },
+  gang: (gang: {ready?: number; replicas?: number; restarts?: number}) =>
+    `${gang.ready ?? 0} of ${gang.replicas ?? 0} replicas ready, ${gang.restarts ?? 0} restarts`,
   dashboard: "Ray dashboard",
   open: "Open the service",
   helps: "What helps:",

@@ -196,6 +196,7 @@ function Facts({line, answer}: {line: Line; answer: GetObjectResponse}) {
     [titles.rayVersion, spec?.rayVersion && <Text>{String(spec.rayVersion)}</Text>],
     [titles.gpus, line.gpus || ""],
     [titles.idleSince, line.idleSince && <Age time={line.idleSince} />],
+    [titles.gang, status?.gang && <Text>{strings.detail.gang(status.gang)}</Text>],
     [
       titles.entrypoint,
       spec?.entrypoint && (
