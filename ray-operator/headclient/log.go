@@ -116,24 +116,12 @@ func (j *Jobs) end(d driver, out *behind) error {
 // find reports whether the file of an output is there. A file that is not is now and then
 // given as if it were empty.
 func (j *Jobs) find(ctx context.Context, d driver) error {
-	answer, err := j.ask(ctx, question{
-		act: d.act, method: http.MethodGet, path: "/api/v0/logs", query: url.Values{"node_id": {d.node.String()}, "glob": {d.file()}},
-	})
+	files, err := j.files(ctx, d.node, d.file())
 	if err != nil {
 		return err
 	}
-	var said struct {
-		Data struct {
-			Files map[string][]string `json:"result"`
-		} `json:"data"`
-	}
-	if err := decode(answer.body, &said); err != nil || said.Data.Files == nil {
-		return j.fail(Protocol, d.act, errors.New("the answer is not the JSON that Ray gives"))
-	}
-	for _, files := range said.Data.Files {
-		if slices.Contains(files, d.file()) {
-			return nil
-		}
+	if slices.Contains(files, d.file()) {
+		return nil
 	}
 	return j.fail(Gone, d.act, errNoFile)
 }

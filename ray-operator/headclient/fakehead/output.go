@@ -3,6 +3,8 @@ package fakehead
 import (
 	"fmt"
 	"net/http"
+	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -103,18 +105,54 @@ func (w *web) logs(j *job) reply {
 // hasFile reports whether the file is there that a driver writes to.
 func (j *job) hasFile() bool { return j.node != nil && !j.removed }
 
-// files are those of a node that have a name, of which only the outputs of jobs are known.
+// files are those of a node that match a glob, of which only the outputs of jobs and the logs of replicas and processes are known.
 func (w *web) files(request *http.Request) reply {
-	if missing := w.agentOf(request.FormValue("node_id")); missing != "" {
+	node, glob := request.FormValue("node_id"), request.FormValue("glob")
+	if missing := w.agentOf(node); missing != "" {
 		return reply{http.StatusInternalServerError, missing}
 	}
-	found := map[string][]string{}
+	var found []string
 	for _, j := range w.head.known {
-		if name := "job-driver-" + j.ID + ".log"; j.hasFile() && j.node.String() == request.FormValue("node_id") && name == request.FormValue("glob") {
-			found["internal"] = []string{name}
+		if j.hasFile() && j.node.String() == node {
+			found = append(found, "job-driver-"+j.ID+".log")
 		}
 	}
-	return reply{http.StatusOK, map[string]any{"result": true, "msg": "", "data": map[string]any{"result": found}}}
+	for key := range w.head.logs {
+		if key.node == node {
+			found = append(found, key.file)
+		}
+	}
+	found = slices.DeleteFunc(found, func(name string) bool {
+		matches, err := path.Match(glob, name)
+		return !matches || err != nil
+	})
+	groups := map[string][]string{}
+	if len(found) > 0 {
+		groups["internal"] = found
+	}
+	return reply{http.StatusOK, map[string]any{"result": true, "msg": "", "data": map[string]any{"result": groups}}}
+}
+
+// SetLog writes a file into the log directory of the Ray node of an instance, in place of one that is there.
+func (h *Head) SetLog(instance, name string, lines ...string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, one := range h.nodes {
+		if one.Instance == instance {
+			h.logs[logKey{one.id.String(), name}] = lines
+		}
+	}
+}
+
+// listNodes is what the state API lists of nodes, where only those that live are asked for.
+func (w *web) listNodes(*http.Request) reply {
+	all := []map[string]string{}
+	for _, one := range w.head.hosts() {
+		if !one.dead {
+			all = append(all, map[string]string{"node_id": one.id.String(), "state": "ALIVE"})
+		}
+	}
+	return reply{http.StatusOK, map[string]any{"result": true, "msg": "", "data": map[string]any{"result": map[string]any{"total": len(all), "result": all}}}}
 }
 
 // usualLines is how many lines Ray gives of a file where nobody says how many.

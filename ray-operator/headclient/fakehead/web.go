@@ -48,6 +48,7 @@ func newWeb(h *Head, listener net.Listener) *web {
 		"DELETE /api/jobs/{id}":        w.about(w.commanded(w.forget)),
 		"GET /api/jobs/{id}/logs":      w.about(w.logs),
 		"GET /api/v0/logs":             w.files,
+		"GET /api/v0/nodes":            w.listNodes,
 		"GET /api/packages/gcs/{name}": w.hasPackage,
 		"PUT /api/packages/gcs/{name}": w.upload,
 		"GET /api/v0/logs/file":        w.file,

@@ -19,6 +19,7 @@ func logCases() []Case {
 		{"an output of nothing has Ray's lines alone, or is emptied, or removed", nothing},
 		{"a job that waits has no output, and is followed to its end", waitsSilently},
 		{"a large output is its file", large},
+		{"the logs of all nodes are found by a glob", found},
 		{"an output that grows is followed, and again from where it was left", grows},
 	}
 }
@@ -42,6 +43,26 @@ func logged(t testing.TB, jobs *headclient.Jobs, id string, offset int64) []byte
 		t.Fatalf("from %d it is %d bytes, said to be %d: %v", offset, said.Len(), n, err)
 	}
 	return said.Bytes()
+}
+
+func found(t testing.TB, head Head) {
+	if strings.HasPrefix(head.Version, "2.52.") {
+		return // its dashboard cannot list files where there is a token
+	}
+	jobs := converse(t, head)
+	id := submit(t, jobs, headclient.Submission{Entrypoint: "echo a"})
+	over(t, head, id)
+	logs, silent, err := jobs.FindLogs(t.Context(), "job-driver-"+id+"*.log*")
+	if err != nil || len(silent) > 0 || len(logs) != 1 || logs[0].File != "job-driver-"+id+".log" {
+		t.Fatalf("it finds %v, and of %v nothing: %v", logs, silent, err)
+	}
+	var whole bytes.Buffer
+	if _, err := jobs.LogFile(t.Context(), logs[0], 0, &whole); err != nil || !bytes.Equal(whole.Bytes(), file(t, head, id)) {
+		t.Errorf("it reads %q: %v", whole.String(), err)
+	}
+	if none, _, err := jobs.FindLogs(t.Context(), "job-driver-"+id+"-worker-0-r*.log*"); err != nil || len(none) > 0 {
+		t.Errorf("of no process it finds %v: %v", none, err)
+	}
 }
 
 func plain(t testing.TB, head Head) {
