@@ -57,6 +57,19 @@ func Given(flags *pflag.FlagSet) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return !flags.Changed(name) })
 }
 
+// Fit gives each of some replicas a worker of its own, as far as no flag says something else.
+func (s *Shape) Fit(flags *pflag.FlagSet, replicas int32, cpus, gpus string) {
+	if !flags.Changed("workers") {
+		s.workers = replicas
+	}
+	if s.cpu == "" {
+		s.cpu = cpus
+	}
+	if s.gpu == "" {
+		s.gpu = gpus
+	}
+}
+
 // Build returns the cluster that the flags describe.
 func (s *Shape) Build(namespace, name string, hasWorkers bool) (*v1beta1.ComputeCluster, error) {
 	cluster := &v1beta1.ComputeCluster{

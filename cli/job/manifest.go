@@ -36,6 +36,7 @@ type wish struct {
 	selector   string
 	metadata   string
 	workingDir string
+	gang       gangWish
 }
 
 func (w *wish) add(flags *pflag.FlagSet) {
@@ -44,6 +45,7 @@ func (w *wish) add(flags *pflag.FlagSet) {
 	flags.StringVar(&w.cluster, "cluster", "", "run on this cluster; default: on one of its own, which other flags shape")
 	w.shape.Add(flags)
 	flags.Lookup("idle").Hidden = true // it is there to be refused with a reason
+	w.gang.add(flags)
 	flags.StringArrayVar(&w.env, "env", nil, "variable of the program, as NAME=VALUE; can be given more than once")
 	flags.Int32Var(&w.retries, "retries", 0, "how often a failed attempt is tried again")
 	flags.StringVar(&w.runtimeEnv, "runtime-env-json", "", "Ray's runtime environment as JSON, such as {\"pip\": [\"x\"]}")
@@ -84,6 +86,9 @@ func (w *wish) build(
 	if err := setCommand(job, command); err != nil {
 		return nil, err
 	}
+	if err := w.setGang(job, flags); err != nil {
+		return nil, err
+	}
 	if err := w.setCluster(job, flags); err != nil {
 		return nil, err
 	}
@@ -121,6 +126,9 @@ func (w *wish) setCluster(job *v1beta1.ClusterJob, flags *pflag.FlagSet) error {
 	}
 	if flags.Changed("idle") {
 		return outcome.Errorf(outcome.Usage, "--idle is for clusters that stay; the cluster of a job goes when the job ends")
+	}
+	if w.gang.framework != "" {
+		w.shape.Fit(flags, w.gang.replicas, w.gang.cpus, w.gang.gpus)
 	}
 	made, err := w.shape.Build(job.Namespace, job.Name, flags.Changed("workers"))
 	if err != nil {

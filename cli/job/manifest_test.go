@@ -46,6 +46,14 @@ func TestBuild_MakesValidJobs(t *testing.T) {
 		"what the driver takes": {"--cluster dev --entrypoint-num-cpus 0.5 --entrypoint-num-gpus 1", "", []string{"ls"}, []string{`"CPU":"500m"`, `"GPU":"1"`}},
 		"what else the driver takes": {`--cluster dev --entrypoint-memory 1000000000 --entrypoint-resources {"TPU":4,"a":0.25}`, "", []string{"ls"}, []string{
 			`"TPU":"4"`, `"a":"250m"`, `"memory":"1G"`}},
+		"a gang": {"--cluster dev --gang PyTorch --replicas 4 --gpus 1 --cpus 2500m --processes 2 --max-restarts 3", "", []string{"python", "train.py"}, []string{
+			`"gang":{"framework":"PyTorch","maxRestarts":3,"roles":[{"name":"worker","replicas":4,"processesPerReplica":2,"resources":{"CPU":"2500m","GPU":"1"}}]}`}},
+		"a gang of one CPU each": {"--cluster dev --gang mpi", "", []string{"mpirun", "a"}, []string{`"framework":"MPI"`, `"resources":{"CPU":"1"}`}},
+		"torchrun once a replica": {"--cluster dev --gang pytorch --processes 8 --gpus 8", "", []string{"/opt/bin/torchrun", "a.py"}, []string{
+			`"processesPerReplica":8,"start":"PerReplica","resources":{"GPU":"8"}`}},
+		"torchrun in a line for a shell":         {"--cluster dev --gang generic", "", []string{"torchrun a.py > b"}, []string{`"start":"PerReplica"`}},
+		"a gang's own cluster has room for it":   {"--gang jax --replicas 3 --gpus 2 --cpus 4", "", []string{"ls"}, []string{`"replicas":3,"size":{"cpu":"4","nvidia.com/gpu":"2"}`}},
+		"a gang's own cluster as flags shape it": {"--gang jax --replicas 4 --gpus 2 --workers 2 --gpu 4", "", []string{"ls"}, []string{`"replicas":2,"size":{"nvidia.com/gpu":"4"}`}},
 		"what Ray gets as it is": {`--cluster dev --runtime-env-json {"pip":["x"]} --metadata-json {"a":"b"}`, "", []string{"ls"}, []string{
 			`"runtimeEnv":{"pip":["x"]}`, `"metadata":{"a":"b"}`}},
 		"an environment in a file": {`--cluster dev --runtime-env testdata/environment.yaml --entrypoint-label-selector {"a":"b"}`, "", []string{"ls"}, []string{
@@ -102,6 +110,11 @@ func TestBuild_RefusesWhatItCannotUnderstand(t *testing.T) {
 		"an unknown field":            {"", head + "spec: {clusterReff: {}}\n"},
 		"a manifest of elsewhere":     {"", head + "metadata: {namespace: b}\n"},
 		"a manifest that is no YAML":  {"", "{"},
+		"an unknown framework":        {"--gang torch", ""},
+		"replicas of no gang":         {"--replicas 2", ""},
+		"a gang of none":              {"--gang mpi --replicas 0", ""},
+		"a gang of no CPU":            {"--gang mpi --cpus 0", ""},
+		"a gang of many GPUs":         {"--gang mpi --gpus many", ""},
 		"a shape that cannot be read": {"--cpu much", ""},
 	} {
 		if _, err := built(t, c.flags, c.manifest, "ls"); outcome.Code(err) != outcome.Usage {

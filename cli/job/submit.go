@@ -39,6 +39,9 @@ func submit(c *console.Console) *cobra.Command {
 heliostat up do and which goes when the job ends, or on one that is there (--cluster). One word after -- is a line for a
 shell; several are a program with its arguments, which no shell reads.
 
+With --gang the command is a program that knows nothing of Ray, such as one for torchrun or mpirun. Each replica runs it once a
+process; all start together, end together, and start again together. A cluster of the job's own gets a worker for each.
+
 --working-dir packs a directory: what .gitignore and .rayignore there do not exclude, and no .git, .venv, venv or
 __pycache__. For a cluster of the job's own up to 1 MiB goes into a ConfigMap that goes with the job. To a cluster that is
 there up to 100 MiB are uploaded, and renewed while this command runs.
@@ -48,6 +51,7 @@ it. Exit code: 0 succeeded; 1 failed; 3 stopped; 5 refused.`,
 		Example: `  heliostat job submit --cluster dev -- python train.py --epochs 3
   heliostat job submit --workers 4 --gpu 1 --retries 2 --env EPOCHS=3 -- 'python train.py > /tmp/log'
   heliostat job submit --cluster dev --working-dir . -- python train.py
+  heliostat job submit --cluster dev --gang pytorch --replicas 4 --gpus 1 --max-restarts 3 -- python train.py
   heliostat job submit --preset training --option script=train.py
   heliostat job submit -f nightly.yaml --name tonight --detach`,
 		RunE: func(cmd *cobra.Command, args []string) error {

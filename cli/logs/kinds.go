@@ -22,7 +22,7 @@ func Commands(c *console.Console) []*cobra.Command { return []*cobra.Command{ofA
 
 // flagsOf are the flags that a kind alone has.
 var flagsOf = map[string][]string{
-	kube.Job.Word: {"attempt"}, kube.Cluster.Word: {"group", "pod"}, kube.Service.Word: {"deployment"},
+	kube.Job.Word: {"attempt", "process", "round"}, kube.Cluster.Word: {"group", "pod"}, kube.Service.Word: {"deployment"},
 }
 
 // throughServer are the flags of the server, which reads no logs of pods.
@@ -32,6 +32,7 @@ var throughServer = []string{"server", "server-ca"}
 type asked struct {
 	isFollowed bool
 	attempt    int32
+	process    process
 	choice     podChoice
 	deployment string
 }
@@ -39,6 +40,7 @@ type asked struct {
 func (a *asked) add(flags *pflag.FlagSet) {
 	flags.BoolVarP(&a.isFollowed, "follow", "f", false, "go on with what comes")
 	flags.Int32Var(&a.attempt, "attempt", 0, "of a job: number of the attempt; default: the current one, and with -f those that follow")
+	a.process.add(flags, "of a gang: ")
 	flags.StringVar(&a.choice.group, "group", "", "of a cluster: the pods of this worker group, in place of the head's")
 	flags.StringVar(&a.choice.pod, "pod", "", "of a cluster: this pod, in place of the head's")
 	flags.StringVar(&a.deployment, "deployment", "", "of a service: the replicas of this deployment, as NAME or APPLICATION/NAME")
@@ -54,7 +56,7 @@ func (a *asked) print(ctx context.Context, clusters away.Clusters, found verbs.O
 		of := replicaOutput{clusters: clusters, service: found, deployment: a.deployment, isFollowed: a.isFollowed}
 		return of.print(ctx)
 	}
-	return (&Output{Clusters: clusters, IsFollowed: a.isFollowed, Attempt: a.attempt}).Print(ctx, found)
+	return a.process.print(ctx, &Output{Clusters: clusters, IsFollowed: a.isFollowed, Attempt: a.attempt}, found)
 }
 
 func ofAnyKind(c *console.Console) *cobra.Command {
@@ -64,13 +66,15 @@ func ofAnyKind(c *console.Console) *cobra.Command {
 		Long: `Print what has been written, and with -f what comes.
 
 Of a job: the output of its program, attempt by attempt, until it has ended. Where the cluster is gone, the last lines of the
-job's status. Of a cluster: the log of Ray's container in the head's pod, or in those of a worker group (--group) or in one
+job's status. Of one process of a gang (--process): its own log, from the Ray node where it ran, while that is there. Of a
+cluster: the log of Ray's container in the head's pod, or in those of a worker group (--group) or in one
 pod (--pod). Of a service: the logs of the replicas of all deployments or of one (--deployment), on each of its clusters.
 
 A connection that is lost is made again for 5 minutes, and each line comes once. Jobs and services are reached by a
 port-forward of the head's pod with the cluster's token, which the role "edit" permits; for pods "view" is enough. With
 --server jobs and services are read through the server, for which "view" is enough too.`,
 		Example: `  heliostat logs job/train -f
+  heliostat logs job/train --process worker/3 --round 2
   heliostat logs cluster/dev --group gpu -f
   heliostat logs service/translate --deployment Model`,
 		Args: console.Arguments(1, 1, "KIND/NAME"), ValidArgsFunction: object.Complete(c),

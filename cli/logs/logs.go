@@ -29,12 +29,12 @@ import (
 
 // Command returns the command that prints the output of a job, by one of its names.
 func Command(c *console.Console, use string) *cobra.Command {
-	o := &Output{Clusters: away.Clusters{Console: c}}
+	o, of := &Output{Clusters: away.Clusters{Console: c}}, process{}
 	command := &cobra.Command{
 		Use: use, Short: "Print the output of a job, and follow it with -f",
 		Long: `Print what the program of a job has written, attempt by attempt. With -f it goes on until the job has ended. A connection
 that is lost is made again for 5 minutes, and the output goes on where it was. Where the cluster is gone, the last lines of
-the job's status are printed.
+the job's status are printed. With --process it prints the log of one process of a gang.
 
 It reaches the head by a port-forward of its pod with the cluster's token, which the role "edit" permits, or through the
 server (--server), for which "view" is enough.`,
@@ -52,13 +52,14 @@ server (--server), for which "view" is enough.`,
 			if err != nil {
 				return err
 			}
-			return o.Print(cmd.Context(), found)
+			return of.print(cmd.Context(), o, found)
 		},
 	}
 	c.AddServer(command.Flags())
 	command.Flags().BoolVarP(&o.IsFollowed, "follow", "f", false, "go on until the job has ended")
 	command.Flags().Int32Var(&o.Attempt, "attempt", 0, "number of the attempt; default: the current one, and with -f those "+
 		"that follow")
+	of.add(command.Flags(), "")
 	return command
 }
 

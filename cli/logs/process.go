@@ -1,0 +1,300 @@
+package logs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/heliostat-dev/heliostat/apiserver/spelling"
+	"github.com/heliostat-dev/heliostat/apiserver/verbs"
+	"github.com/heliostat-dev/heliostat/cli/away"
+	"github.com/heliostat-dev/heliostat/cli/console"
+	"github.com/heliostat-dev/heliostat/cli/kube"
+	"github.com/heliostat-dev/heliostat/cli/outcome"
+	"github.com/heliostat-dev/heliostat/cli/overview"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+)
+
+// process is the process of a gang that a user asks for; the zero value is none.
+type process struct {
+	name  string
+	round int32
+}
+
+func (p *process) add(flags *pflag.FlagSet, of string) {
+	flags.StringVar(&p.name, "process", "", of+"the log of this process, as ROLE/NUMBER such as worker/3")
+	flags.Int32Var(&p.round, "round", 0, of+"number of the round; default: the newest one of the attempt, and with -f those that follow")
+}
+
+// print prints the log of the process, or where none is asked for, the output of the job.
+func (p *process) print(ctx context.Context, o *Output, found verbs.Object) error {
+	if p.name == "" {
+		if p.round != 0 {
+			return outcome.Errorf(outcome.Usage, "--round is of one process; give --process ROLE/NUMBER too")
+		}
+		return o.Print(ctx, found)
+	}
+	job, is := found.(*v1beta1.ClusterJob)
+	if !is {
+		return outcome.Errorf(outcome.Usage, "%s has no processes of a gang; leave out --process", kube.TargetOf(found))
+	}
+	if err := p.check(job); err != nil {
+		return err
+	}
+	of := processOutput{output: o, process: *p, job: job}
+	return of.print(ctx)
+}
+
+// check refuses a process that the gang of a job does not have.
+func (p *process) check(job *v1beta1.ClusterJob) error {
+	role, number, _ := strings.Cut(p.name, "/")
+	index, err := strconv.ParseUint(number, 10, 16)
+	switch {
+	case err != nil || number != strconv.FormatUint(index, 10):
+		return outcome.Errorf(outcome.Usage, "--process %q names no process; write ROLE/NUMBER, such as worker/3", p.name)
+	case p.round < 0:
+		return outcome.Errorf(outcome.Usage, "--round must not be negative; give 1 or more")
+	case job.Spec.Gang == nil:
+		return outcome.Errorf(outcome.Usage, "job/%s is no gang, and has one output; leave out --process", job.Name)
+	}
+	var names []string
+	for _, one := range job.Spec.Gang.Roles {
+		names = append(names, one.Name)
+	}
+	at := slices.Index(names, role)
+	if at < 0 {
+		return outcome.Errorf(outcome.Usage, "the gang of job/%s has no role %q; %s", job.Name, role, spelling.Remedy(role, names))
+	}
+	of := job.Spec.Gang.Roles[at]
+	count := uint64(max(1, of.Replicas)) //nolint:gosec // it is positive
+	if of.Start != v1beta1.StartPerReplica {
+		count *= uint64(max(1, of.ProcessesPerReplica)) //nolint:gosec // it is positive
+	}
+	if index >= count {
+		return outcome.Errorf(outcome.Usage, "the gang of job/%s has %d processes of role %s; give %s/0 to %s/%d", job.Name, count, role, role, role, count-1)
+	}
+	return nil
+}
+
+// processOutput is the log of one process of a gang, round by round.
+type processOutput struct {
+	output  *Output
+	process process
+	job     *v1beta1.ClusterJob
+
+	heads   away.Heads
+	attempt v1beta1.JobAttempt
+	// round is the one that is printed, 0 before there is one, and printed how much of its file was.
+	round   int32
+	printed int64
+	// silent is how many Ray nodes did not answer at the last look.
+	silent int
+}
+
+// rotated ends the name of the older half of a log.
+const rotated = ".1"
+
+// print prints the log, and where it is followed, what comes until the attempt has ended.
+func (o *processOutput) print(ctx context.Context) error {
+	c := o.output.Clusters.Console
+	if o.output.Attempt < 0 {
+		return outcome.Errorf(outcome.Usage, "--attempt must not be negative; give 1 or more")
+	}
+	var err error
+	if o.heads, err = o.output.Clusters.Find(); err != nil {
+		return err
+	}
+	target := kube.TargetOf(o.job)
+	head := patience{console: c, who: "the head", what: target.String(), again: console.Again(o.job.Namespace, "logs %s -f --process %s", target, o.process.name)}
+	for {
+		isLast, err := o.refresh(ctx)
+		if err == nil {
+			err = o.look(ctx)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return detached(o.job, "--process", o.process.name)
+		case err == nil && (isLast || !o.output.IsFollowed):
+			return o.end()
+		case err == nil:
+			head.silence.Broken()
+			err = pause(ctx, c, max(console.Look, headclient.Reread(o.printed)))
+		case o.output.IsFollowed && !isLast && away.IsPassing(err):
+			err = head.rest(ctx, err)
+		}
+		if err != nil && ctx.Err() == nil {
+			return kube.Because(err)
+		}
+	}
+}
+
+// refresh reads the job and its attempt again, and reports whether nothing follows in its log.
+func (o *processOutput) refresh(ctx context.Context) (isLast bool, err error) {
+	job, err := o.output.read(ctx, o.job)
+	if err != nil {
+		return false, err
+	}
+	if o.attempt.SubmissionID != "" {
+		found := find(job, o.attempt.Number)
+		if found == nil || found.SubmissionID != o.attempt.SubmissionID {
+			return true, nil
+		}
+		o.attempt = *found
+		return found.EndTime != nil, nil
+	}
+	step := next(job, 0, o.output.Attempt)
+	switch {
+	case step.attempt != nil:
+		o.attempt = *step.attempt
+		return o.attempt.EndTime != nil, o.checkClear(ctx)
+	case step.isEnd || !o.output.IsFollowed:
+		return true, outcome.Errorf(outcome.Failed, "job/%s has no log of %s: it is %s", job.Name, o.process.name, overview.Phase(job))
+	}
+	return false, nil
+}
+
+// checkClear refuses a cluster whose Ray nodes nobody can ask for files.
+func (o *processOutput) checkClear(ctx context.Context) error {
+	found, err := o.output.Clusters.Objects.Read(ctx, kube.Target{Kind: kube.Cluster, Name: o.attempt.ClusterName})
+	if err != nil {
+		return err
+	}
+	cluster, is := found.(*v1beta1.ComputeCluster)
+	if is && cluster.Spec.Network != nil && cluster.Spec.Network.Encryption == v1beta1.Enabled {
+		return outcome.Errorf(outcome.Refused, "ComputeCluster %s encrypts its traffic, and there is no way to the logs of single processes then; "+
+			"read what the driver streamed with %s, and set gang.output to All in a new job to have all processes there",
+			cluster.Name, console.Again(o.job.Namespace, "logs %s", kube.TargetOf(o.job)))
+	}
+	return nil
+}
+
+// look prints what is new in the rounds of the process.
+func (o *processOutput) look(ctx context.Context) error {
+	if o.attempt.SubmissionID == "" {
+		return nil
+	}
+	stem := fmt.Sprintf("job-driver-%s-%s-r", o.attempt.SubmissionID, strings.ReplaceAll(o.process.name, "/", "-"))
+	return o.heads.ReadFiles(ctx, o.attempt, stem+"*.log*", func(found []headclient.Log, silent int, read away.ReadFile) error {
+		o.silent = silent
+		rounds := sortRounds(stem, found)
+		for i := range rounds {
+			if !o.isWanted(rounds[i].number, i == len(rounds)-1) {
+				continue
+			}
+			if err := o.printRound(ctx, &rounds[i], read); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// isWanted reports whether to print a round, the newest or an older one.
+func (o *processOutput) isWanted(number int32, isNewest bool) bool {
+	switch {
+	case o.process.round > 0:
+		return number == o.process.round
+	case o.round == 0:
+		return isNewest
+	default:
+		return number >= o.round
+	}
+}
+
+// printRound prints what is new in the log of a round. Its older half comes first, where there is one.
+func (o *processOutput) printRound(ctx context.Context, of *roundLog, read away.ReadFile) error {
+	if of.number != o.round {
+		if o.round > 0 {
+			o.output.Clusters.Console.Note("round %d of %s", of.number, o.process.name)
+		}
+		o.round, o.printed = of.number, 0
+		if of.older.File != "" {
+			if err := o.copy(ctx, of.older, read); err != nil {
+				return err
+			}
+			o.printed = 0
+		}
+	}
+	err := o.copy(ctx, of.log, read)
+	if errors.Is(err, away.ErrLogShorter) { // it was rotated since the last look
+		older := of.log
+		older.File += rotated
+		if err = o.copy(ctx, older, read); err == nil {
+			o.printed = 0
+			err = o.copy(ctx, of.log, read)
+		}
+	}
+	if errors.Is(err, away.ErrLogGone) && o.output.IsFollowed { // with its node, and another round may follow
+		return nil
+	}
+	return err
+}
+
+// copy prints what follows in a file after what was printed of it.
+func (o *processOutput) copy(ctx context.Context, file headclient.Log, read away.ReadFile) error {
+	out := &counter{out: o.output.Clusters.Console.Out}
+	err := read(ctx, file, o.printed, out)
+	o.printed += out.count
+	if out.err != nil {
+		return outcome.Errorf(outcome.Failed, "print the log: %w", out.err)
+	}
+	return err
+}
+
+// end says why there was no log, where there was none.
+func (o *processOutput) end() error {
+	if o.round > 0 {
+		return nil
+	}
+	what := o.process.name
+	if o.process.round > 0 {
+		what = fmt.Sprintf("round %d of %s", o.process.round, what)
+	}
+	why := "it did not start, or its Ray node is gone with the log"
+	if o.silent > 0 {
+		why = fmt.Sprintf("%d Ray nodes do not answer", o.silent)
+	}
+	return outcome.Errorf(outcome.Failed, "ComputeCluster %s has no log of %s of attempt %d: %s; see %s", o.attempt.ClusterName, what, o.attempt.Number, why,
+		console.Again(o.job.Namespace, "why job/%s", o.job.Name))
+}
+
+// roundLog is the log of a round. Older is its older half, if there is one.
+type roundLog struct {
+	number     int32
+	log, older headclient.Log
+}
+
+// roundFile matches what follows in the name of a log after its stem.
+var roundFile = regexp.MustCompile(`^([1-9][0-9]{0,4})\.log(\.1)?$`)
+
+// sortRounds returns the rounds whose logs are among files, the oldest first.
+func sortRounds(stem string, files []headclient.Log) []roundLog {
+	var rounds []roundLog
+	for _, file := range files {
+		parts := roundFile.FindStringSubmatch(strings.TrimPrefix(file.File, stem))
+		if !strings.HasPrefix(file.File, stem) || parts == nil {
+			continue
+		}
+		number, err := strconv.ParseInt(parts[1], 10, 32)
+		if err != nil { // it has at most five digits
+			continue
+		}
+		at := slices.IndexFunc(rounds, func(one roundLog) bool { return one.number == int32(number) })
+		if at < 0 {
+			at = len(rounds)
+			rounds = append(rounds, roundLog{number: int32(number), log: headclient.Log{Node: file.Node, File: strings.TrimSuffix(file.File, rotated)}})
+		}
+		if parts[2] != "" {
+			rounds[at].older = file
+		}
+	}
+	slices.SortFunc(rounds, func(a, b roundLog) int { return int(a.number - b.number) })
+	return rounds
+}
