@@ -26,7 +26,7 @@ func (j *Jobs) FindLogs(ctx context.Context, glob string) (found []Log, silent [
 	for _, node := range nodes {
 		files, err := j.files(ctx, node, glob)
 		switch {
-		case errors.Is(err, errNoNode), errors.Is(err, errSilent):
+		case errors.Is(err, errNoNode), errors.Is(err, errSilent), KindOf(err) == Protocol: // others may have what is sought
 			silent = append(silent, node.String())
 		case err != nil:
 			return nil, nil, err

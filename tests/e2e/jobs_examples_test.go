@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"syscall"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -52,6 +53,29 @@ var _ = Describe("an example", func() {
 		Expect(last(ended).LastLines).To(ContainElement(fmt.Sprintf("trained in attempt %d", ended.Status.Attempt)))
 		Expect(epochs(last(ended).LastLines)).To(BeNumerically("<=", 30-5), "it went on from a checkpoint")
 	}, SpecTimeout(3*limit))
+
+	It("trains on in four processes when one of them is killed", Label(live.GangFrameworksLabel, live.AcceptLabel, localkubeLabel), func(ctx SpecContext) {
+		o := example(ctx, "gang", map[string]func(*unstructured.Unstructured){
+			"ClusterJob": func(object *unstructured.Unstructured) {
+				Expect(unstructured.SetNestedField(object.Object, "localhost/heliostat/frameworks:dev", "spec", "clusterTemplate", "spec", "image")).To(Succeed())
+			},
+			"PersistentVolumeClaim": func(object *unstructured.Unstructured) {
+				Expect(unstructured.SetNestedField(object.Object, "shared", "spec", "storageClassName")).To(Succeed())
+			},
+		})
+		job := o.job("gang")
+		attempt := job.runs(ctx, 1)
+		worker := (&env{o.named(attempt.ClusterName)}).group(ctx, "cpu")[0]
+		exec(ctx, &worker, "sh", "-c", "until [ -e /checkpoints/gang.pt ]; do sleep 0.1; done")
+		processes, err := live.CommandsIn(worker.UID, "/code/train.py")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(syscall.Kill(processes[0].ID, syscall.SIGKILL)).To(Succeed())
+		ended := job.is(ctx, v1beta1.PhaseSucceeded)
+		Expect(ended.Status.Attempt).To(BeEquivalentTo(1))
+		Expect(ended.Status.Gang.Restarts).To(BeEquivalentTo(1))
+		Expect(last(ended).LastLines).To(ContainElement(HavePrefix("epoch 30: ")))
+		Expect(epochs(last(ended).LastLines)).To(BeNumerically("<", 30), "it went on from a checkpoint")
+	}, SpecTimeout(2*limit))
 
 	It("runs a Ray Data pipeline", Label(live.JobExamplesLabel, live.AcceptLabel), func(ctx SpecContext) {
 		o := example(ctx, "data", nil)
