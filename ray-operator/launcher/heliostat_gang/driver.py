@@ -111,7 +111,7 @@ class Driver:
                 self.exchange(place, beat)
         for action in self.rounds.step(moment):
             getattr(self, type(action).__name__.lower())(*action)
-        if self.rounds.last is not self.noted and self.result is None:
+        if self.rounds.last is not self.noted and self.rounds.phase != rounds.ENDED:
             self.noted = self.rounds.last
             self.console.note(f"restarts after {describe(self.noted)}" if self.noted else "")
         self.cluster.gather(self.rounds.phase in (rounds.GATHERING, rounds.PREPARING))

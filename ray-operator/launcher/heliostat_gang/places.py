@@ -263,7 +263,9 @@ def _outcome(done: Any) -> tuple:
         return done.result(), None
     text = " ".join(str(getattr(error, "cause", None) or error).split())
     is_memory = isinstance(error, OutOfMemoryError) or (isinstance(error, RayActorError) and "running low on memory" in text)
-    if isinstance(error, RayActorError) and not is_memory:
+    if is_memory:  # behind the figures are the object store's, and a list of all workers
+        text = text.partition(" Object store memory usage")[0]
+    elif isinstance(error, RayActorError):
         text = _shorten(text)
     return None, Failure(text, is_memory)
 
