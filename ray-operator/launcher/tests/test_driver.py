@@ -171,9 +171,10 @@ class Calls(Case):
         self.assertEqual({name: report["last"][name] for name in ("kind", "process", "pod", "node", "code", "lines")}, {
             "kind": "Exit", "process": "worker/1", "pod": "pod-3", "node": "10.0.0.3", "code": 139, "lines": ["step 9", "Segmentation fault"],
         })
-        self.assertTrue(self.read(self.err).startswith(
-            "gang: round 1 starts in 2 places\ngang: worker/1: step 9\ngang: worker/1: Segmentation fault\ngang: worker/1 on pod-3: ended by SIGSEGV\n"
-        ))
+        self.assertEqual(self.read(self.err).splitlines(), [
+            "gang: round 1 starts in 2 places", "gang: worker/1: step 9", "gang: worker/1: Segmentation fault",
+            "gang: worker/1 on pod-3: ended by SIGSEGV",
+        ])
 
     def test_out_of_memory_has_the_figures_of_ray(self):
         self.start()
