@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/onsi/ginkgo/v2/types"
 
@@ -94,6 +95,19 @@ var gangClusters = scenario{
 
 // fuzzedReports looks for reports of gangs that break what reads them.
 var fuzzedReports = fuzzed("gang-report-fuzz", "the reader of a gang's report", "ray-operator/launcher")
+
+// gangHistories plays histories of rounds, and a gang of the largest size with agents that are no processes.
+var gangHistories = scenario{
+	name: "gang-histories",
+	promise: "in 100,000 histories of a gang there are never two rounds at once, never fewer processes than the minimum, and always an end; " +
+		"the driver of 1,024 agents takes less than half a core",
+	play: func(ctx context.Context, _ string) (Outcome, error) {
+		begin := time.Now()
+		variables := []string{"HELIOSTAT_HISTORIES=100000", "HELIOSTAT_AGENTS=1024"}
+		err := command(ctx, variables, "python3", "-B", "-m", "unittest", "discover", "-s", "ray-operator/launcher/tests", "-p", "test_[rd]*.py")
+		return Outcome{Measured: fmt.Sprintf("all of it in %.0f s", time.Since(begin).Seconds()), Kept: err == nil}, err
+	},
+}
 
 // showGangs runs specs in full on a local Kubernetes whose nodes hold an image with frameworks, and returns what read makes of
 // their report.

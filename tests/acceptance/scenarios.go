@@ -61,7 +61,7 @@ var areas = map[string][]scenario{
 		decisions, elasticRolls, decisionTime, demand, givenBack, churn, autoscalerTrouble, apiAway, anew, quiet, selected, slice, elasticRolling, neverStart,
 	},
 	"families": {ipv6Alone},
-	"gangs":    {gangFrameworks, gangsOfDebian12, gangFaults, gangEnds, gangPlaces, gangClusters, fuzzedReports},
+	"gangs":    {gangFrameworks, gangsOfDebian12, gangFaults, gangEnds, gangPlaces, gangClusters, fuzzedReports, gangHistories},
 	"jobs":     {jobTime, jobCost, headLost, freed, jobStop, jobExamples, submissions, manySubmissions},
 }
 
