@@ -15,6 +15,7 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/types"
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 	"github.com/heliostat-dev/heliostat/tests/live"
@@ -73,10 +74,13 @@ func gangFaults(given func() *gangs) {
 			drawn = append(drawn, kinds...)
 		}
 		t.submit(ctx)
+		DeferCleanup(func(ctx SpecContext) { // what waits for places keeps others waiting
+			Expect(client.IgnoreNotFound(kubernetes.Delete(ctx, t.job.now(ctx)))).To(Succeed())
+			t.job.gone(ctx)
+		}, NodeTimeout(limit))
 		for _, f := range drawn[:faultsOfARound**rounds] {
 			t.play(ctx, f)
 		}
-		t.job.remove(ctx)
 	}, Label(live.GangFaultsLabel), SpecTimeout(60*time.Minute))
 }
 
