@@ -15,6 +15,8 @@ AVOID_SECONDS = 90.0
 AVOIDING_SECONDS = 30.0
 # How long a look at a node takes at most.
 PROBE_SECONDS = 5.0
+# How long an agent may take to start where another one was: one that is stopped keeps what its bundle has.
+SUCCESSOR_SECONDS = 20.0
 # How often in a row an agent may fail to start in one place, and the longest pause between.
 AGENT_FAILURES = 8
 AGENT_PAUSE = 8.0
@@ -71,6 +73,7 @@ class Place:
     def __init__(self, number: int, group: int, bundle: int, role: str) -> None:
         self.number, self.group, self.bundle, self.role = number, group, bundle, role
         self.facts = Facts("", "", "")
+        self.opened = 0.0
         self.is_ready = False
         self.is_used = False  # has a replica in the round
         self.seat: Optional[Replica] = None  # its replica in the last round
@@ -234,6 +237,7 @@ class Hand:
         actions: List[Any] = []
         self._release_draining(actions, now)
         self._release_unreachable(actions, now)
+        self._release_stuck(actions, now)
         self._release_held(actions, now)
         self._ask(actions, now)
         self._open(actions, now)
@@ -288,6 +292,15 @@ class Hand:
             if any(bundle.place is None and bundle.node in self._avoided for bundle in group.bundles):
                 self._release(number, actions)
 
+    def _release_stuck(self, actions: List[Any], now: float) -> None:
+        """Ask again for groups in which no agent starts where another one was. Ray ends that one only with its group."""
+        for number, group in list(self._groups.items()):
+            for bundle in group.bundles if group.is_placed else ():
+                place = self.places.get(bundle.place) if bundle.place is not None else None
+                if place and bundle.node and not place.is_ready and now - place.opened >= SUCCESSOR_SECONDS:
+                    self._release(number, actions)
+                    break
+
     def _release_held(self, actions: List[Any], now: float) -> None:
         """Give everything back where places in hand have waited for long: another gang may wait for them."""
         has_some = bool(self.places) or any(group.is_placed for group in self._groups.values())
@@ -325,7 +338,8 @@ class Hand:
                 if bundle.place is None and now >= bundle.not_before:
                     self._made += 1
                     bundle.place = self._made
-                    self.places[self._made] = Place(self._made, number, position, bundle.role)
+                    self.places[self._made] = place = Place(self._made, number, position, bundle.role)
+                    place.opened = now
                     actions.append(Open(self._made, number, position, bundle.role))
 
     def _release(self, number: int, actions: List[Any]) -> None:

@@ -31,7 +31,7 @@ class Gang:
         self.groups, self.places, self.silent = {}, {}, set()
         self.nodes, self.launched, self.end, self.seats = 0, [], None, ()
         self.asked, self.released, self.probed, self.stopped, self.killed, self.closed = [], [], [], [], [], []
-        self.prepares = True
+        self.prepares, self.agents_start = True, True
         self.step()
 
     def step(self, seconds=0.0):
@@ -58,7 +58,8 @@ class Gang:
     def open(self, number, group, bundle, role):
         self.places[number] = role
         self.nodes += 1
-        self.rounds.ready(number, groups.Facts(f"n{self.nodes}", f"pod-{self.nodes}", f"10.0.0.{self.nodes}"), self.now)
+        if self.agents_start:
+            self.rounds.ready(number, groups.Facts(f"n{self.nodes}", f"pod-{self.nodes}", f"10.0.0.{self.nodes}"), self.now)
 
     def close(self, number):
         self.closed.append(number)
@@ -310,6 +311,14 @@ class Loss(unittest.TestCase):
         gang.silent.add(gang.place_of("worker/1"))
         gang.step(20).others_end().step(60)
         self.assertEqual((gang.released, len(gang.launched)), ([], 2))
+
+    def test_a_bundle_that_a_stopped_agent_keeps_is_asked_for_again(self):
+        gang = start(lossesLeft=5).step(100)
+        gang.agents_start = False
+        gang.loses("worker/1").others_end().step(groups.SUCCESSOR_SECONDS - 1)
+        self.assertEqual(gang.released, [])
+        gang.step(1)
+        self.assertEqual((gang.released, len(gang.asked)), ([("worker", "worker")], 2))
 
     def test_places_in_hand_are_given_back_after_a_minute(self):
         gang = start(lossesLeft=5, gatherSeconds=200).step(100)
