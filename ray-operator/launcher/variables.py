@@ -77,6 +77,9 @@ MEANINGS = {
     "HYDRA_ENV": "none, where hosts have different GPUs: ranks find the environment of their place, not that of mpirun",
     "I_MPI_HYDRA_HOST_FILE": "as HYDRA_HOST_FILE, for Intel MPI",
     "I_MPI_HYDRA_BRANCH_COUNT": "1024: each daemon is started from where the command runs",
+    "OMPI_MCA_hwloc_base_binding_policy": "none: mpirun of Open MPI 4 binds no rank to a core, as places share the cores of their pod",
+    "PRTE_MCA_hwloc_default_binding_policy": "none: as OMPI_MCA_hwloc_base_binding_policy, for Open MPI 5",
+    "I_MPI_PIN": "0: as OMPI_MCA_hwloc_base_binding_policy, for Intel MPI",
 }
 
 INTRODUCTION = """# Variables of gangs

@@ -157,6 +157,10 @@ def mpi_defaults(files: MPIFiles, interface: str) -> Dict[str, str]:
         "I_MPI_HYDRA_HOST_FILE": files.counts,
         # Hosts would start daemons of others, by an agent program that they do not have.
         "I_MPI_HYDRA_BRANCH_COUNT": "1024",
+        # Each mpirun would bind its ranks to the first cores of a pod that other places share, and refuse more ranks than cores.
+        "OMPI_MCA_hwloc_base_binding_policy": "none",
+        "PRTE_MCA_hwloc_default_binding_policy": "none",
+        "I_MPI_PIN": "0",
     }
     # Many images run as root, which mpirun refuses by itself.
     found.update({f"{mpi}_ALLOW_RUN_AS_ROOT{part}": "1" for mpi in ("OMPI", "PRTE") for part in ("", "_CONFIRM")})
