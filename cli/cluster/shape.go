@@ -65,8 +65,8 @@ func (s *Shape) Fit(flags *pflag.FlagSet, replicas int32, cpus, gpus string) {
 	if s.cpu == "" {
 		s.cpu = cpus
 	}
-	if s.gpu == "" {
-		s.gpu = gpus
+	if amount, err := resource.ParseQuantity(gpus); err == nil && s.gpu == "" {
+		s.gpu = strconv.FormatInt(amount.Value(), 10) // a pod takes whole ones
 	}
 }
 

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -26,8 +27,11 @@ type gangWish struct {
 	restarts            int32
 }
 
-// gangFlags are those that a gang alone has.
-var gangFlags = []string{"replicas", "processes", "cpus", "gpus", "max-restarts"}
+// instead is what helps for each flag that a gang alone has, where the job is none.
+var instead = map[string]string{
+	"replicas": "--workers for the size of the job's own cluster", "processes": "leave it out", "max-restarts": "--retries for attempts of a plain job",
+	"cpus": "--cpu for each worker of the job's own cluster", "gpus": "--gpu for each worker of the job's own cluster",
+}
 
 func (g *gangWish) add(flags *pflag.FlagSet) {
 	flags.StringVar(&g.framework, "gang", "", "run the command as a gang of this framework: "+strings.Join(names(), ", "))
@@ -52,9 +56,9 @@ func names() []string {
 func (w *wish) setGang(job *v1beta1.ClusterJob, flags *pflag.FlagSet) error {
 	g := &w.gang
 	if g.framework == "" {
-		for _, name := range gangFlags {
+		for _, name := range slices.Sorted(maps.Keys(instead)) {
 			if flags.Changed(name) {
-				return outcome.Errorf(outcome.Usage, "--%s is of a gang; give --gang too, or leave it out", name)
+				return outcome.Errorf(outcome.Usage, "--%s is of a gang; give --gang too, or %s", name, instead[name])
 			}
 		}
 		return nil

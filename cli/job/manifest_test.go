@@ -53,6 +53,7 @@ func TestBuild_MakesValidJobs(t *testing.T) {
 			`"processesPerReplica":8,"start":"PerReplica","resources":{"GPU":"8"}`}},
 		"torchrun in a line for a shell":         {"--cluster dev --gang generic", "", []string{"torchrun a.py > b"}, []string{`"start":"PerReplica"`}},
 		"a gang's own cluster has room for it":   {"--gang jax --replicas 3 --gpus 2 --cpus 4", "", []string{"ls"}, []string{`"replicas":3,"size":{"cpu":"4","nvidia.com/gpu":"2"}`}},
+		"half a GPU needs a whole one":           {"--gang jax --gpus 0.5", "", []string{"ls"}, []string{`"nvidia.com/gpu":"1"`, `"GPU":"500m"`}},
 		"a gang's own cluster as flags shape it": {"--gang jax --replicas 4 --gpus 2 --workers 2 --gpu 4", "", []string{"ls"}, []string{`"replicas":2,"size":{"nvidia.com/gpu":"4"}`}},
 		"what Ray gets as it is": {`--cluster dev --runtime-env-json {"pip":["x"]} --metadata-json {"a":"b"}`, "", []string{"ls"}, []string{
 			`"runtimeEnv":{"pip":["x"]}`, `"metadata":{"a":"b"}`}},

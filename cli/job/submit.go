@@ -39,8 +39,8 @@ func submit(c *console.Console) *cobra.Command {
 heliostat up do and which goes when the job ends, or on one that is there (--cluster). One word after -- is a line for a
 shell; several are a program with its arguments, which no shell reads.
 
-With --gang the command is a program that knows nothing of Ray, such as one for torchrun or mpirun. Each replica runs it once a
-process; all start together, end together, and start again together. A cluster of the job's own gets a worker for each.
+With --gang the command is a program that knows nothing of Ray, such as one written for torchrun or mpirun. Its replicas are
+placed all or none, and start, end and restart together. A cluster of the job's own gets a worker for each.
 
 --working-dir packs a directory: what .gitignore and .rayignore there do not exclude, and no .git, .venv, venv or
 __pycache__. For a cluster of the job's own up to 1 MiB goes into a ConfigMap that goes with the job. To a cluster that is

@@ -140,7 +140,7 @@ export const detail = {
     url: "Address",
   },
   gang: (gang: {ready?: number; replicas?: number; restarts?: number}) =>
-    `${gang.ready ?? 0} of ${gang.replicas ?? 0} replicas ready, ${gang.restarts ?? 0} restarts`,
+    `${gang.ready ?? 0} of ${gang.replicas ?? 0} replicas ready, ${countOf(gang.restarts ?? 0, "restart", "restarts")}`,
   dashboard: "Ray dashboard",
   open: "Open the service",
   helps: "What helps:",
