@@ -70,28 +70,39 @@ func (w *wish) setGang(job *v1beta1.ClusterJob, flags *pflag.FlagSet) error {
 	if g.replicas < 1 || g.processes < 1 || g.restarts < 0 {
 		return outcome.Errorf(outcome.Usage, "--replicas and --processes must be at least 1, and --max-restarts at least 0; raise them")
 	}
-	role := v1beta1.GangRole{Name: v1beta1.GangRoleWorker, Replicas: g.replicas, Resources: map[string]resource.Quantity{}}
+	role := v1beta1.GangRole{Name: v1beta1.GangRoleWorker, Replicas: g.replicas}
 	if g.processes > 1 {
 		role.ProcessesPerReplica = g.processes
 	}
-	if isLauncher(job) && (frameworks[at] == v1beta1.FrameworkPyTorch || frameworks[at] == v1beta1.FrameworkGeneric) {
+	framework := frameworks[at]
+	if slices.Contains([]v1beta1.GangFramework{v1beta1.FrameworkPyTorch, v1beta1.FrameworkGeneric}, framework) && isLauncher(job) {
 		role.Start = v1beta1.StartPerReplica
 	}
+	var err error
+	if role.Resources, err = g.resources(); err != nil {
+		return err
+	}
+	job.Spec.Gang = &v1beta1.Gang{Framework: framework, MaxRestarts: g.restarts, Roles: []v1beta1.GangRole{role}}
+	return nil
+}
+
+// resources returns what each replica reserves in Ray.
+func (g *gangWish) resources() (map[string]resource.Quantity, error) {
 	if g.cpus == "" && g.gpus == "" {
 		g.cpus = "1"
 	}
+	all := map[string]resource.Quantity{}
 	for _, one := range []struct{ flag, name, text string }{{"cpus", "CPU", g.cpus}, {"gpus", "GPU", g.gpus}} {
 		if one.text == "" {
 			continue
 		}
 		quantity, err := resource.ParseQuantity(one.text)
 		if err != nil || quantity.Sign() <= 0 {
-			return outcome.Errorf(outcome.Usage, "--%s %q is no amount; give one such as 4", one.flag, one.text)
+			return nil, outcome.Errorf(outcome.Usage, "--%s %q is no amount; give one such as 4", one.flag, one.text)
 		}
-		role.Resources[one.name] = quantity
+		all[one.name] = quantity
 	}
-	job.Spec.Gang = &v1beta1.Gang{Framework: frameworks[at], MaxRestarts: g.restarts, Roles: []v1beta1.GangRole{role}}
-	return nil
+	return all, nil
 }
 
 // isLauncher reports whether a job runs torchrun, which starts the processes of a replica itself.
