@@ -134,7 +134,7 @@ func (o *Output) printNew(ctx context.Context, object verbs.Object, printed *int
 		case step.attempt == nil && (step.isEnd || !o.IsFollowed):
 			o.end(job, *printed)
 			return true, nil
-		case step.attempt == nil:
+		case step.attempt == nil, o.IsFollowed && isGathering(job, step.attempt):
 			return false, nil
 		case *printed > 0:
 			o.Clusters.Console.Note("attempt %d of job/%s", step.attempt.Number, job.Name)
@@ -148,6 +148,11 @@ func (o *Output) printNew(ctx context.Context, object verbs.Object, printed *int
 			return true, nil
 		}
 	}
+}
+
+// isGathering reports whether an attempt of a gang waits for its places, and nothing of it has run.
+func isGathering(job *v1beta1.ClusterJob, attempt *v1beta1.JobAttempt) bool {
+	return job.Status.Phase == v1beta1.PhaseGathering && attempt.StartTime == nil
 }
 
 // end says why there was no output, where there was none.

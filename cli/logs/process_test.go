@@ -6,12 +6,14 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/cli/outcome"
 	"github.com/heliostat-dev/heliostat/portal/heads/headstest"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient/fakehead"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
 // gather makes the job a gang, with Ray nodes a and b.
@@ -30,6 +32,31 @@ func (b *bed) gather() {
 	if err := b.objects.Update(b.t.Context(), job); err != nil {
 		b.t.Fatal(err)
 	}
+}
+
+func TestLogs_ShowWhatAGangWaitsFor(t *testing.T) {
+	run(t, func(t *testing.T, b *bed) {
+		b.gather()
+		attempt := b.submit(1, "echo hello")
+		job := &v1beta1.ClusterJob{}
+		if err := b.objects.Get(t.Context(), client.ObjectKey{Namespace: headstest.Namespace, Name: "train"}, job); err != nil {
+			t.Fatal(err)
+		}
+		waits := reason.GangGathering.Of(1, "demo", "1 of 4 × {GPU: 1} missing")
+		job.Status.Phase, job.Status.Attempts = v1beta1.PhaseGathering, []v1beta1.JobAttempt{attempt}
+		job.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionReady, Status: metav1.ConditionFalse, Reason: waits.Code, Message: waits.Text}}
+		if err := b.objects.Status().Update(t.Context(), job); err != nil {
+			t.Fatal(err)
+		}
+		done := b.begin(t.Context())
+		if said := b.said.String(); b.out.String() != "" || !strings.Contains(said, "1 of 4 × {GPU: 1} missing") {
+			t.Errorf("while it gathers it prints %q and says %q", b.out.String(), said)
+		}
+		b.tell(true, ended(attempt))
+		if err := <-done; err != nil || !strings.Contains(b.out.String(), "hello") {
+			t.Errorf("it prints %q: %v", b.out.String(), err)
+		}
+	})
 }
 
 func TestProcess_PrintsARound(t *testing.T) {
