@@ -39,6 +39,8 @@ type fault struct {
 	names func(*trial, process) types.GomegaMatcher
 	// reasons are those of which the status must have one.
 	reasons []string
+	// isSlow reports whether the next round waits until a place that is lost cannot run on.
+	isSlow bool
 	// ofNode reports whether it is of a whole node. It takes minutes, so make accept alone does it.
 	ofNode bool
 }
@@ -50,11 +52,11 @@ var faults = []fault{
 	{name: "SIGKILL", hit: signalled("KILL"), names: itself, reasons: exits},
 	{name: "SIGSEGV", hit: signalled("SEGV"), names: itself, reasons: exits},
 	{name: "exit 3", hit: signalled("USR1"), names: itself, reasons: exits},
-	{name: "out of memory", hit: signalled("USR2"), names: onItsPod, reasons: []string{"OutOfMemory"}},
-	{name: "agent stopped", hit: stopAgent, names: onItsPod, reasons: losses},
+	{name: "out of memory", hit: signalled("USR2"), names: onItsPod, reasons: []string{"OutOfMemory"}, isSlow: true},
+	{name: "agent stopped", hit: stopAgent, names: onItsPod, reasons: losses, isSlow: true},
 	// Ray drains a node whose raylet is asked to end, and may have told of that before the node is gone.
 	{name: "pod deleted", hit: deletePod, names: onItsPod, reasons: append(losses, "Drained")},
-	{name: "driver killed", hit: killDriver},
+	{name: "driver killed", hit: killDriver, isSlow: true},
 	{name: "node deleted", hit: ofNode("stop", "start"), names: onItsPod, reasons: losses, ofNode: true},
 	{name: "node cut off", hit: ofNode("partition", "heal"), names: onItsPod, reasons: losses, ofNode: true},
 	{name: "node cut off one way", hit: mute, names: onItsPod, reasons: losses, ofNode: true},
@@ -63,28 +65,39 @@ var faults = []fault{
 // exits are the reasons of a process that ended, and losses those of a place that is lost.
 var exits, losses = []string{"Exit"}, []string{"Lost"}
 
-// gangFaults are the specs of faults that are drawn by the seed: five, each of another kind, or all kinds again and again.
+// gangFaults are the specs of faults that are drawn by the seed: five kinds, or all kinds again and again.
 func gangFaults(given func() *gangs) {
 	It("name the process that was hit, and go on from its checkpoint, with no process of the round before", func(ctx SpecContext) {
 		t := &trial{gangs: given(), random: rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), 1))}
-		kinds := slices.DeleteFunc(slices.Clone(faults), func(f fault) bool { return f.ofNode && !*full })
-		var drawn []fault
-		for len(drawn) < faultsOfARound**rounds {
-			t.random.Shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
-			drawn = append(drawn, kinds...)
-		}
+		drawn := t.draw()
 		t.submit(ctx)
 		DeferCleanup(func(ctx SpecContext) { // what waits for places keeps others waiting
 			Expect(client.IgnoreNotFound(kubernetes.Delete(ctx, t.job.now(ctx)))).To(Succeed())
 			t.job.gone(ctx)
 		}, NodeTimeout(limit))
-		for _, f := range drawn[:faultsOfARound**rounds] {
+		for _, f := range drawn {
 			t.play(ctx, f)
 		}
 	}, Label(live.GangFaultsLabel), SpecTimeout(60*time.Minute))
 }
 
 const faultsOfARound = 5
+
+// draw returns faults in an order of chance: all kinds again and again in full, else one that is slow among others.
+func (t *trial) draw() []fault {
+	kinds := slices.Clone(faults)
+	t.random.Shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
+	if !*full {
+		slow := slices.IndexFunc(kinds, func(f fault) bool { return f.isSlow })
+		kinds = append(slices.DeleteFunc(slices.Clone(kinds), func(f fault) bool { return f.isSlow || f.ofNode }), kinds[slow])
+	}
+	var drawn []fault
+	for len(drawn) < faultsOfARound**rounds {
+		t.random.Shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
+		drawn = append(drawn, kinds...)
+	}
+	return drawn[:faultsOfARound**rounds]
+}
 
 // submit makes the gang in place of a former one.
 func (t *trial) submit(ctx context.Context) {
