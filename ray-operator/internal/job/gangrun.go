@@ -119,7 +119,7 @@ func explainGroups(gang *v1beta1.Gang, cluster *v1beta1.ComputeCluster) string {
 		}
 		there, most := cluster.Status.Groups[at], ptr.Deref(group.MaxReplicas, 0)*int32(pod.Hosts(group))
 		switch {
-		case cluster.Spec.Autoscaling != nil && there.Created >= most:
+		case cluster.Spec.Autoscaling != nil && group.MaxReplicas != nil && there.Created >= most:
 			parts = append(parts, fmt.Sprintf("group %s is at its maxReplicas of %d", group.Name, *group.MaxReplicas))
 		case there.Ready < there.Desired:
 			parts = append(parts, fmt.Sprintf("group %s has %d of %d workers", group.Name, there.Ready, there.Desired))
