@@ -115,7 +115,7 @@ func (r *Reconciler) seeLostPlaces(ctx context.Context, job *v1beta1.ClusterJob,
 		look.named = slices.Clone(report.Lost)
 		if report.Last != nil {
 			look.named = append(look.named, report.Last.Pod)
-			look.since = earlier(look.since, report.Last.Time)
+			look.since = noticedAt(report.Last.Time, end.End, graceOf(&job.Spec))
 		}
 	}
 	for i := range pods.Items {
@@ -186,9 +186,16 @@ func (l *lossSearch) isFound() bool {
 	return len(l.named) == 0 && missing > l.workers
 }
 
-func earlier(a, b time.Time) time.Time {
-	if b.IsZero() || !a.IsZero() && a.Before(b) {
-		return a
+// noticedAt returns when a loss was noticed at the latest: when a report says, which is no later than the driver's end, and no
+// earlier than that end could follow on a loss. Else all workers would be successors of one that was lost.
+func noticedAt(told, end time.Time, grace time.Duration) time.Time {
+	least := end.Add(-grace - seenWithin)
+	switch {
+	case told.IsZero() || told.After(end):
+		return end
+	case told.Before(least):
+		return least
+	default:
+		return told
 	}
-	return b
 }

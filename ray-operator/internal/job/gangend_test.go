@@ -117,6 +117,22 @@ func TestLosses_InPlaceAreAdded(t *testing.T) {
 	}
 }
 
+// TestNoticedAt: a report cannot move a loss to before all workers were created.
+func TestNoticedAt(t *testing.T) {
+	before := func(seconds int64) time.Time { return time.Unix(ago(seconds), 0) }
+	for name, test := range map[string]struct{ told, want time.Time }{
+		"no time":          {time.Time{}, before(0)},
+		"a while ago":      {before(50), before(50)},
+		"too long ago":     {time.Unix(1, 0), before(90)},
+		"after the end":    {before(-10), before(0)},
+		"right at the end": {before(0), before(0)},
+	} {
+		if have := noticedAt(test.told, before(0), 30*time.Second); !have.Equal(test.want) {
+			t.Errorf("%s: %s, want %s", name, have, test.want)
+		}
+	}
+}
+
 // TestLostPlaces: a worker that is gone is one that the operator must have seen.
 func TestLostPlaces(t *testing.T) {
 	cluster := demo()
