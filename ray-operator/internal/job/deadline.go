@@ -23,6 +23,9 @@ func findExceeded(v view) (exceeded *reason.Finding, left time.Duration) {
 	spec, ran, started := &v.job.Spec, v.ranSince(), time.Time{}
 	if v.isBound() {
 		started = v.workedSince()
+		if latest := v.worksAt(); !latest.IsZero() && (started.IsZero() || started.After(latest)) {
+			started = latest
+		}
 	}
 	limit, from, of := spec.ActiveDeadlineSeconds, ran, func(limit int32) reason.Finding { return reason.DeadlineExceeded.Of(limit) }
 	if ran.IsZero() {

@@ -88,6 +88,16 @@ func (v view) workedSince() time.Time {
 	}
 }
 
+// worksAt returns from when on a later attempt of a gang counts as at work, whatever is reported: its first wait for places is
+// bounded. Zero for any other.
+func (v view) worksAt() time.Time {
+	began := v.startedAt()
+	if !v.isGang() || v.record.Ran == 0 || began.IsZero() {
+		return time.Time{}
+	}
+	return began.Add(time.Duration(numberOr(v.job.Spec.Gang.GatherTimeoutSeconds, defaultGather))*time.Second + reportWithin)
+}
+
 // explainGang returns what a bound gang is at whose driver runs.
 func explainGang(v view, phase string) reason.Finding {
 	on := v.clusterName() + warnOfGrace(&v.job.Spec, v.seen.Cluster)

@@ -150,6 +150,10 @@ func TestGangDeadlines(t *testing.T) {
 			train(gang, attempt, runsSince(55)), seen(bound(), running, reports(launcher.Running, func(r *launcher.Report) { r.Started = now.Add(-52 * time.Second) })),
 			"Running " + stops("AttemptDeadlineExceeded"),
 		},
+		"attempt, a later one that hides when it began": {
+			train(gang, attempt, runsSince(720)), seen(bound(func(r *Record) { r.Ran = ago(5000) }), running, reports(launcher.Running, func(r *launcher.Report) { r.Started = time.Time{} })),
+			"Running " + stops("AttemptDeadlineExceeded"),
+		},
 	})
 }
 
