@@ -105,10 +105,10 @@ func approachHead(p *planner) {
 		p.setPhase(p.waitingPhase(), explainSilence(&p.seen, p.clusterName(), p.now))
 	case position.Most > 0 && position.Running+position.Place > position.Most:
 		p.setPhase(p.waitingPhase(), reason.JobQueued.Of(p.clusterName(), position.Running, position.Most, position.Place))
-		p.wakeIn(position.recheckAfter())
+		p.wakeIn(recheckAfter(position.Place))
 	case position.Gang != "":
 		p.setPhase(p.waitingPhase(), reason.GangQueued.Of(position.Gang, p.clusterName(), position.GangPlace))
-		p.wakeIn(reconcile.Recheck)
+		p.wakeIn(recheckAfter(position.GangPlace))
 	case len(p.job.Spec.EntrypointLabelSelector) > 0 && naming.IsRayBefore(answer.Session.Version, firstWithSelectors):
 		closeJob(p, reason.SubmissionRefused.Of(fmt.Sprintf("entrypointLabelSelector needs Ray 2.54, and the cluster runs %s", answer.Session.Version)))
 	default: // what follows depends on the record

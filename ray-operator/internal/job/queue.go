@@ -244,8 +244,8 @@ func (w *WaitingJobs) Next(jobs []v1beta1.ClusterJob, cluster *v1beta1.ComputeCl
 // free; each that takes one has the next looked at.
 const nextAtOnce = 8
 
-// recheckAfter is after how long a job that waits looks again by itself. Next wakes the first ones in time, so the
+// recheckAfter is after how long a job that waits at a place looks again by itself. Next wakes the first ones in time, so the
 // others only keep the place right that they tell of, the more rarely the further behind they are.
-func (p Position) recheckAfter() time.Duration {
-	return reconcile.Recheck * time.Duration(1+(p.Place-1)/nextAtOnce)
+func recheckAfter(place int) time.Duration {
+	return reconcile.Recheck * time.Duration(1+(place-1)/nextAtOnce)
 }
