@@ -150,9 +150,11 @@ func (o *Output) printNew(ctx context.Context, object verbs.Object, printed *int
 	}
 }
 
-// isGathering reports whether an attempt of a gang waits for its places, and nothing of it has run.
+// isGathering reports whether an attempt of a gang waits for its places, and no round of it has ended. Its start is that of its
+// driver, which runs already.
 func isGathering(job *v1beta1.ClusterJob, attempt *v1beta1.JobAttempt) bool {
-	return job.Status.Phase == v1beta1.PhaseGathering && attempt.StartTime == nil
+	hasRun := job.Status.Gang != nil && job.Status.Gang.LastRestart != nil
+	return job.Status.Phase == v1beta1.PhaseGathering && attempt.EndTime == nil && !hasRun
 }
 
 // end says why there was no output, where there was none.

@@ -38,6 +38,7 @@ func TestLogs_ShowWhatAGangWaitsFor(t *testing.T) {
 	run(t, func(t *testing.T, b *bed) {
 		b.gather()
 		attempt := b.submit(1, "echo hello")
+		attempt.StartTime = new(metav1.Now())
 		job := &v1beta1.ClusterJob{}
 		if err := b.objects.Get(t.Context(), client.ObjectKey{Namespace: headstest.Namespace, Name: "train"}, job); err != nil {
 			t.Fatal(err)
