@@ -30,11 +30,11 @@ func wayOfJob(job *v1beta1.ClusterJob, in explain.Input) way {
 	if job.Spec.ClusterRef != nil {
 		w.steps = []step{{name: Cluster, until: answered}, {name: Queued, until: submitted}}
 	}
-	if job.Spec.Gang == nil {
-		w.steps = append(w.steps, step{name: Submitted, until: started}, step{name: Running})
-	} else { // nobody keeps when Ray ran the driver, only when the first process started
-		w.steps = append(w.steps, step{name: Submitted}, step{name: Gathered, until: started}, step{name: Running})
+	w.steps = append(w.steps, step{name: Submitted, until: started})
+	if job.Spec.Gang != nil {
+		w.steps = append(w.steps, step{name: Gathered, until: gathered(job, submitted, started)})
 	}
+	w.steps = append(w.steps, step{name: Running})
 
 	at := position(job)
 	if w.isOver = isOver(job); w.isOver {
@@ -64,6 +64,16 @@ func attemptsOf(job *v1beta1.ClusterJob) (attempt, former *v1beta1.JobAttempt) {
 		former = &all[len(all)-2]
 	}
 	return last, former
+}
+
+// gathered is when the first process of a gang started in an attempt that was submitted and whose driver started at some times;
+// zero where it did not, and where an attempt before was the first with processes: nobody keeps it then.
+func gathered(job *v1beta1.ClusterJob, submitted, started time.Time) time.Time {
+	ran := timeOf(job.Status.StartTime)
+	if started.IsZero() || ran.Before(submitted) {
+		return time.Time{}
+	}
+	return latest(started, ran)
 }
 
 func ending(attempt *v1beta1.JobAttempt) time.Time {
@@ -125,10 +135,11 @@ func names(job *v1beta1.ClusterJob) []string {
 // reached is the place of the step that a job was at when it came to its end.
 func reached(job *v1beta1.ClusterJob, attempt *v1beta1.JobAttempt, hasHead bool) int {
 	name := Queued
+	isStarted := attempt != nil && attempt.StartTime != nil
 	switch {
-	case job.Status.Phase == v1beta1.PhaseSucceeded, attempt != nil && attempt.StartTime != nil:
+	case job.Status.Phase == v1beta1.PhaseSucceeded, isStarted && (job.Spec.Gang == nil || job.Status.StartTime != nil):
 		name = Running
-	case attempt != nil && attempt.SubmitTime != nil && job.Spec.Gang != nil && attempt.Reason == reason.GangLost.Code:
+	case isStarted: // its driver ran, and no process
 		name = Gathered
 	case attempt != nil && attempt.SubmitTime != nil:
 		name = Submitted

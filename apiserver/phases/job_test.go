@@ -34,6 +34,12 @@ func gang(job *v1beta1.ClusterJob) *v1beta1.ClusterJob {
 	return job
 }
 
+// hasRunSince has a job run first after so many minutes.
+func hasRunSince(job *v1beta1.ClusterJob, minutes int) *v1beta1.ClusterJob {
+	job.Status.StartTime = new(at(minutes))
+	return job
+}
+
 // saying is a job with one more condition.
 func saying(job *v1beta1.ClusterJob, condition metav1.Condition) *v1beta1.ClusterJob {
 	job.Status.Conditions = append(job.Status.Conditions, condition)
@@ -73,16 +79,16 @@ var jobPhases = map[string]struct {
 		"Queued Done 0-1, Cluster Done 1-7, Submitted Current 7-? (" + words + "), Running Pending",
 	},
 	"gathers": {
-		gang(jobOf(v1beta1.PhaseGathering, true, attempt(1, 7, 0, 0))), shared,
-		"Cluster Done 0-6, Queued Done 6-7, Submitted Done 7-?, Gathered Current ?-? (" + words + "), Running Pending",
-	},
-	"gathers again after a place was lost": {
 		gang(jobOf(v1beta1.PhaseGathering, true, attempt(1, 7, 8, 0))), shared,
-		"Cluster Done 0-6, Queued Done 6-7, Submitted Done 7-?, Gathered Current ?-? (" + words + "), Running Pending",
+		"Cluster Done 0-6, Queued Done 6-7, Submitted Done 7-8, Gathered Current 8-? (" + words + "), Running Pending",
 	},
 	"runs as a gang": {
-		gang(jobOf(v1beta1.PhaseRunning, true, attempt(1, 7, 8, 0))), shared,
-		"Cluster Done 0-6, Queued Done 6-7, Submitted Done 7-?, Gathered Done ?-8, Running Current 8-? (" + words + ")",
+		hasRunSince(gang(jobOf(v1beta1.PhaseRunning, true, attempt(1, 7, 8, 0))), 9), shared,
+		"Cluster Done 0-6, Queued Done 6-7, Submitted Done 7-8, Gathered Done 8-9, Running Current 9-? (" + words + ")",
+	},
+	"runs as a gang in a later attempt": {
+		hasRunSince(gang(jobOf(v1beta1.PhaseRunning, true, attempt(2, 7, 8, 0))), 1), shared,
+		"Cluster Done 0-6, Queued Done 6-7, Submitted Done 7-8, Gathered Done 8-?, Running Current ?-? (" + words + ")",
 	},
 	"waits behind an older gang": {
 		gang(but(jobOf(v1beta1.PhasePending, true), func(job *v1beta1.ClusterJob) {
@@ -92,10 +98,8 @@ var jobPhases = map[string]struct {
 			"Submitted Pending, Gathered Pending, Running Pending",
 	},
 	"did not find its places": {
-		gang(but(ended(v1beta1.PhaseFailed, true, attempt(1, 7, 0, 20)), func(job *v1beta1.ClusterJob) {
-			job.Status.Attempts[0].Reason = reason.GangLost.Code
-		})), shared,
-		"Cluster Done 0-6, Queued Done 6-7, Submitted Done 7-?, Gathered Failed ?-20 (" + words + "), Ended Done 20-?",
+		gang(ended(v1beta1.PhaseFailed, true, attempt(1, 7, 8, 20))), shared,
+		"Cluster Done 0-6, Queued Done 6-7, Submitted Done 7-8, Gathered Failed 8-20 (" + words + "), Ended Done 20-?",
 	},
 	"runs": {
 		jobOf(v1beta1.PhaseRunning, true, attempt(1, 7, 8, 0)), shared,
