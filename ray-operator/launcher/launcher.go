@@ -23,8 +23,9 @@ import (
 const (
 	// Module is the Python module that a driver runs: python -m heliostat_gang.
 	Module = "heliostat_gang"
-	// MaxDescription is how many bytes a description may have as JSON.
-	MaxDescription = 256 << 10
+	// MaxDescription is how many bytes a description may have as JSON. A gang that the rules accept never has as many: they allow
+	// 256 KiB of text beside 64 KiB of variables, of which JSON makes six times as much at most.
+	MaxDescription = 4 << 20
 	// version is that of the descriptions that are written.
 	version = 1
 	// digits is how many hexadecimal digits of its digest name a package.

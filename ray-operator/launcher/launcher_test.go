@@ -155,6 +155,16 @@ func TestPackage_IsBounded(t *testing.T) {
 	}
 }
 
+// TestPackage_TakesAllThatTheRulesAccept: no attempt is bound for which there is no package.
+func TestPackage_TakesAllThatTheRulesAccept(t *testing.T) {
+	d := example()
+	d.Env[0].Value = strings.Repeat("<", 64<<10)
+	d.Roles[0].Command, d.Roles[0].Entrypoint = nil, strings.Repeat("<", 256<<10)
+	if _, _, err := launcher.Package(d); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestPackage_ChangesNoDescription, whose roles are the caller's.
 func TestPackage_ChangesNoDescription(t *testing.T) {
 	d := launcher.Description{Roles: []launcher.Role{{Name: "a"}}}
