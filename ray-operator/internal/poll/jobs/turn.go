@@ -177,9 +177,13 @@ func submittable(want Want, now time.Time) bool {
 
 // submit submits the run, its package first, and looks at what there is then.
 func (t *turn) submit(ctx context.Context) error {
+	delivered := t.want.Package
 	err := t.deliver(ctx)
 	if err == nil {
 		err = t.permitted(ctx, toSubmit, func(ctx context.Context, want Want) error {
+			if delivered != nil && want.Package != nil && want.Package.Name != delivered.Name {
+				return errWithdrawn // the next turn delivers the other one
+			}
 			t.run.unsure = true
 			log.FromContext(ctx).Info("submitting a run", "job", t.run.Key, "id", want.ID, "cluster", t.Key.cluster, "head", t.Key.head)
 			return t.head.Submit(ctx, *want.Submission)
