@@ -114,6 +114,9 @@ func TestRoom_CountsNodes(t *testing.T) {
 		"resources that a variable gives": {[]v1beta1.WorkerGroup{shaped("cpu", 1, "4", ofPod(corev1.PodSpec{Containers: []corev1.Container{
 			{Name: "ray", Env: []corev1.EnvVar{{Name: "RAY_OVERRIDE_RESOURCES", Value: `{"CPU":64}`}}},
 		}}))}, asIs, "", []v1beta1.GangRole{role("worker", 1, "CPU=64")}, ""},
+		"labels that a variable gives": {[]v1beta1.WorkerGroup{shaped("cpu", 1, "4", ofPod(corev1.PodSpec{Containers: []corev1.Container{
+			{Name: "ray", Env: []corev1.EnvVar{{Name: "RAY_OVERRIDE_LABELS", Value: `{"disk":"fast"}`}}},
+		}}))}, asIs, "", []v1beta1.GangRole{selecting(role("worker", 1, "CPU=4"), "disk", "fast")}, ""},
 		"resources of Ray's": {[]v1beta1.WorkerGroup{shaped("cpu", 1, "4", func(g *v1beta1.WorkerGroup) {
 			g.RayResources = map[string]resource.Quantity{"CPU": resource.MustParse("64")}
 		})}, asIs, "", []v1beta1.GangRole{role("worker", 16, "CPU=4")}, ""},

@@ -14,17 +14,20 @@ import (
 type NodeShape struct {
 	amounts map[string]float64
 	labels  map[string]string
-	// isOpen: Ray is told of resources in a way that is not read here.
-	isOpen bool
+	// isOpen: Ray is told of resources in a way that is not read here, isRelabelled: of labels.
+	isOpen, isRelabelled bool
 }
 
-// variableOverride is the variable by which Ray takes other resources than those that it is told.
-const variableOverride = "RAY_OVERRIDE_RESOURCES"
+// The variables by which Ray takes other resources and labels than those that it is told.
+const (
+	variableOverride = "RAY_OVERRIDE_RESOURCES"
+	variableLabels   = "RAY_OVERRIDE_LABELS"
+)
 
 // ShapeOf returns what is known of the nodes of a group, or of the head where that is nil.
 func ShapeOf(cluster *v1beta1.ComputeCluster, group *v1beta1.WorkerGroup) NodeShape {
 	d := workerOutline(cluster, group)
-	shape := NodeShape{amounts: rayAmounts(d), isOpen: hasVariable(d.ray, variableOverride)}
+	shape := NodeShape{amounts: rayAmounts(d), isOpen: hasVariable(d.ray, variableOverride), isRelabelled: hasVariable(d.ray, variableLabels)}
 	if group != nil {
 		_, shape.labels = GroupShape(cluster, group)
 		return shape
@@ -71,7 +74,7 @@ func (s NodeShape) Matches(selector map[string]string) bool { return s.matches(s
 func (s NodeShape) matches(selector map[string]string, unknown bool) bool {
 	for label, wanted := range selector {
 		value, isKnown := s.labels[label]
-		if !isKnown && strings.HasPrefix(label, labelPrefix) {
+		if s.isRelabelled || !isKnown && strings.HasPrefix(label, labelPrefix) {
 			if !unknown {
 				return false
 			}
