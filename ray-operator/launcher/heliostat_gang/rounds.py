@@ -263,6 +263,8 @@ class Rounds:
     def report(self) -> Dict[str, Any]:
         """Return the state of the gang, with times of the caller's clock."""
         state = {PREPARING: GATHERING, ENDING: RUNNING}.get(self.phase, self.phase)
+        if self.phase == ENDED and self._result:  # processes of a lost place may run
+            state = RUNNING if self._seats else GATHERING
         places = [self.hand.places[seat.place] for seat in self._seats if seat.place in self.hand.places]
         if state != RUNNING:
             places = [place for place in self.hand.places.values() if place.is_ready]

@@ -281,6 +281,12 @@ class Loss(unittest.TestCase):
         gang = start(lossesLeft=0, maxRestarts=5).step(100).loses("worker/1").others_end().step(60)
         self.assertEqual((gang.end, gang.rounds.report()["losses"]), ((0, LOST), 0))
 
+    def test_has_not_ended_while_processes_of_the_place_may_run(self):
+        gang = start(lossesLeft=0, graceSeconds=10).step(100).loses("worker/1").others_end().step(31)
+        self.assertEqual((gang.end, gang.rounds.report()["state"]), (None, "Running"))
+        gang.step(1)
+        self.assertEqual((gang.end, gang.rounds.report()["state"]), ((0, LOST), "Ended"))
+
     def test_is_the_cause_of_a_failure_before_it(self):
         gang = start(lossesLeft=1, maxRestarts=1).step(100)
         gang.silent.add(gang.place_of("worker/1"))
