@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"k8s.io/utils/ptr"
 
@@ -181,7 +182,22 @@ func findLack(v view) string {
 	if !v.isGang() || cluster == nil || !isJudgeable(cluster, v.isBound()) {
 		return ""
 	}
-	return roomOf(cluster).lacks(v.job.Spec.Gang)
+	return cutLack(roomOf(cluster).lacks(v.job.Spec.Gang))
+}
+
+// mostLack is how much of the arithmetic is told, in bytes: names of resources have no limit, and a condition and an event have.
+const mostLack = 900
+
+// cutLack returns the beginning of a text, where it says which places are missing.
+func cutLack(text string) string {
+	if len(text) <= mostLack {
+		return text
+	}
+	end := mostLack
+	for !utf8.RuneStart(text[end]) { // within a character
+		end--
+	}
+	return text[:end] + "…"
 }
 
 // isGathering reports whether the bound gang has none of its processes running, and waits for places.

@@ -5,7 +5,9 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -142,6 +144,16 @@ func withLeast(of v1beta1.GangRole, least int32) v1beta1.GangRole {
 func created(workers int32) func(*v1beta1.ComputeCluster) {
 	return func(c *v1beta1.ComputeCluster) {
 		c.Status.Groups = []v1beta1.GroupStatus{{Name: "cpu", WorkerCounts: v1beta1.WorkerCounts{Created: workers}}}
+	}
+}
+
+// TestCutLack: whatever names a gang has, what is told fits into a condition and an event.
+func TestCutLack(t *testing.T) {
+	for _, text := range []string{"", "short", strings.Repeat("é", 100_000), "x" + strings.Repeat("é", 100_000)} {
+		have := cutLack(text)
+		if !utf8.ValidString(have) || len(have) > mostLack+len("…") || len(text) <= mostLack && have != text {
+			t.Errorf("of %d bytes it leaves %d: %.20q", len(text), len(have), have)
+		}
 	}
 }
 
