@@ -113,6 +113,9 @@ func approachHead(p *planner) {
 		closeJob(p, reason.SubmissionRefused.Of(fmt.Sprintf("entrypointLabelSelector needs Ray 2.54, and the cluster runs %s", answer.Session.Version)))
 	default: // what follows depends on the record
 		p.record.Bound = boundTo(p.seen.Cluster, p.seen.Head, answer.Session.Name, p.now)
+		if p.isGang() {
+			p.record.Bound.Grace = max(1, int64(graceOf(&p.job.Spec)/time.Second))
+		}
 		p.Enter, p.Finalizer = position.Most, !p.hasOwnCluster() || p.isGang()
 		p.Ask = &Ask{Head: p.seen.Head, ID: p.submissionID(), Session: p.record.Bound.Session, Submit: true}
 		p.setPhase(v1beta1.PhaseSubmitting, reason.Submitting.Of(p.record.Attempt, p.clusterName()))

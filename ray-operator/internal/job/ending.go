@@ -15,7 +15,7 @@ func followResult(p *planner, f result) {
 	p.Lost = f.lostHead(p.record.Bound)
 	p.record.Losses += lossesInPlace(p.view)
 	if mayRunOn(p.view, f) {
-		p.record.Hold = p.now.Add(leaseFor + graceOf(&p.job.Spec)).Unix()
+		p.record.Hold = p.now.Add(leaseFor + p.grace()).Unix()
 	}
 	entry := p.record.endAttempt(f, p.startedAt(), p.workedSince(), p.now)
 	p.Done, p.Ask = &entry, nil

@@ -115,7 +115,7 @@ func (r *Reconciler) seeLostPlaces(ctx context.Context, job *v1beta1.ClusterJob,
 		look.named = slices.Clone(report.Lost)
 		if report.Last != nil {
 			look.named = append(look.named, report.Last.Pod)
-			look.since = noticedAt(report.Last.Time, end.End, graceOf(&job.Spec))
+			look.since = noticedAt(report.Last.Time, end.End, view{job: job, record: seen.Record}.grace())
 		}
 	}
 	for i := range pods.Items {

@@ -24,6 +24,14 @@ const reportWithin = time.Minute
 // isGang reports whether the job is a gang.
 func (v view) isGang() bool { return v.job.Spec.Gang != nil }
 
+// runsGang reports whether the bound attempt is that of a gang. A job that is to be suspended may have become another.
+func (v view) runsGang() bool { return v.isGang() || v.record.Bound.Grace > 0 }
+
+// grace returns how long the processes of the bound attempt have to end, as it was when it was bound.
+func (v view) grace() time.Duration {
+	return max(graceOf(&v.job.Spec), time.Duration(v.record.Bound.Grace)*time.Second)
+}
+
 // report returns what the launcher reported last of the bound gang, nil where there is nothing.
 func (v view) report() *launcher.Report { return reportOf(v.job, v.seen.Answer, v.seen.Heard) }
 
@@ -227,7 +235,7 @@ const leaseFor = 25 * time.Second
 // mayRunOn reports whether processes of a gang may run on though its attempt has a result.
 func mayRunOn(v view, f result) bool {
 	switch {
-	case !v.isGang() || hasEndedByItself(v.seen.Answer), f.Code == reason.RuntimeEnvFailed.Code:
+	case !v.runsGang() || hasEndedByItself(v.seen.Answer), f.Code == reason.RuntimeEnvFailed.Code:
 		return false
 	case v.startedAt().IsZero() && v.hasSession(): // Ray says that it never ran
 		return f.Code == reason.DriverLost.Code

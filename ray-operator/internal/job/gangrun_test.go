@@ -177,6 +177,10 @@ func TestGrace(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, have, test.want)
 		}
 	}
+	edited := view{job: train(), record: bound(ending(reason.JobSuspended, 0), func(r *Record) { r.Bound.Grace = 300 }), now: now}
+	if have := stopPatience(edited); have != 310*time.Second || !mayRunOn(edited, result{}) {
+		t.Errorf("edited while it is suspended, it is waited for %s", have)
+	}
 	hold(t, map[string]guarded{
 		"a gang on its own cluster is stopped before it goes": {
 			train(own, gang, deleted(10)), seen(bound(), says(headclient.JobRunning)), " Stopping finalizer ask stop",

@@ -97,14 +97,17 @@ func advanceStop(p *planner) {
 
 // stopPatience returns how long the stop of the bound attempt is waited for.
 func stopPatience(v view) time.Duration {
-	switch spec := &v.job.Spec; {
+	least := giveUpAfter
+	switch {
 	case !v.hasOwnCluster():
-		return withGrace(spec, stopFor)
+		least = stopFor
 	case v.isSuspending():
-		return withGrace(spec, freeAfter)
-	default:
-		return withGrace(spec, giveUpAfter)
+		least = freeAfter
 	}
+	if v.runsGang() {
+		return max(least, v.grace()+slack)
+	}
+	return least
 }
 
 // untilSettled returns after how long it may be clear that an attempt never got to the head, 0 where it got there: a head
