@@ -74,18 +74,17 @@ def descendants(root: int, processes: Dict[int, Process]) -> List[Process]:
 def send(process: Process, number: int) -> None:
     """Send a signal to a process, unless it has ended."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
+        descriptor = _open(process.pid)
         try:
-            descriptor = os.pidfd_open(process.pid)
-        except ProcessLookupError:
-            return
-        except OSError:  # a kernel or sandbox without such descriptors
-            os.kill(process.pid, number)
-            return
-        try:
-            if _start_of(process.pid) == process.start:
+            if _start_of(process.pid) != process.start:
+                return
+            if descriptor is None:
+                os.kill(process.pid, number)
+            else:
                 signal.pidfd_send_signal(descriptor, number)
         finally:
-            os.close(descriptor)
+            if descriptor is not None:
+                os.close(descriptor)
 
 
 def find(uid: str, attempt: int, round_number: int) -> List[Target]:
@@ -194,6 +193,21 @@ def _marks(pid: int, variable: str, uid: str) -> List[int]:
     _, is_there, value = variables.partition(f"\0{variable}={uid}/".encode())
     numbers = value.partition(b"\0")[0].split(b"/") if is_there else []
     return [int(number) for number in numbers] if all(number.isdigit() for number in numbers) else []
+
+
+def _open(pid: int) -> Optional[int]:
+    """Return a descriptor of a process, whose number may be used again before a signal is sent. None where that is not to be had.
+
+    Python has these functions only if it was built with headers of Linux 5.3 or later, and that of conda is not.
+    """
+    if not (hasattr(os, "pidfd_open") and hasattr(signal, "pidfd_send_signal")):
+        return None
+    try:
+        return os.pidfd_open(pid)
+    except ProcessLookupError:
+        raise
+    except OSError:  # a kernel or sandbox without such descriptors
+        return None
 
 
 def _start_of(pid: int) -> Optional[int]:

@@ -3,9 +3,11 @@
 import os
 import pathlib
 import signal
+import subprocess
 import unittest
+from unittest import mock
 
-from processes import LEAVES_DAEMONS, Case, collect, end_process, name_of, send, wait_for
+from processes import LEAVES_DAEMONS, PATIENCE, Case, collect, end_process, name_of, send, wait_for
 
 from heliostat_gang import agent, sweep
 
@@ -143,6 +145,16 @@ class TestSweep(Case):
         self.assertIn("saved", self.log("w/0"))
         end_process(process)
         self.assert_none_left()
+
+    def test_signals_where_python_has_no_descriptors_of_processes(self):
+        """It compares the start of the process then, and the number alone is not enough."""
+        with mock.patch.object(os, "pidfd_open", create=True):
+            del os.pidfd_open
+            program = subprocess.Popen(["sleep", self.mark])
+            found = sweep.read_processes()[program.pid]
+            sweep.send(found._replace(start=found.start + 1), signal.SIGKILL)
+            sweep.send(found, signal.SIGTERM)
+            self.assertEqual(program.wait(PATIENCE), -signal.SIGTERM)
 
     def keeper_of(self, pid):
         """Return the parent of a guard."""
