@@ -29,7 +29,7 @@ def fitting(nodes: Sequence[Node], roles: Mapping[str, Mapping[str, Any]], waiti
             if _matches(nodes[position].labels, roles[role]["labelSelector"]) and _fits(wanted, free[position]):
                 found[role] += 1
                 for name, amount in wanted.items():
-                    free[position][name] -= amount
+                    free[position][name] = free[position].get(name, 0) - amount
                 if placement == "StrictSpread":
                     open_nodes.remove(position)
                 break

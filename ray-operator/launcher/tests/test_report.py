@@ -143,6 +143,10 @@ class Capacity(unittest.TestCase):
         self.assertEqual(self.fitting(nodes, worker), {"worker": 1})
         self.assertEqual(self.fitting(nodes, worker, role("ps", 9, resources={"CPU": 2})), {"worker": 1, "ps": 7})
 
+    def test_an_amount_of_zero_fits_where_a_node_has_no_such_resource(self):
+        worker = role("worker", 3, resources={"CPU": 4, "GPU": 0})
+        self.assertEqual(self.fitting([capacity.Node({}, {"CPU": 8})], worker), {"worker": 2})
+
     def test_placement_and_labels_bound_it(self):
         nodes = [capacity.Node({"zone": "a"}, {"CPU": 3}), capacity.Node({"zone": "b"}, {"CPU": 2})]
         worker = role("worker", 5)
