@@ -220,6 +220,8 @@ class Driver:
     def close(self, place: int) -> None:
         """End an agent, and call it no more."""
         self.places.pop(place, None)
+        if any(seat.place == place for seat in self.seats):
+            self.serial = -1  # a round that is prepared with it does not start
         self.full.pop(place, None)
         self.ports_before.pop(place, None)
         self.starting.pop(place, None)

@@ -109,6 +109,20 @@ class Calls(Case):
         self.assertEqual(len([1 for place, _, _ in self.cluster.calls if place == self.second]), count)
         self.assertIn(self.second, self.cluster.closed)
 
+    def test_a_first_place_that_is_lost_ends_the_preparation(self):
+        self.make(description(role("worker", 2)))
+        del self.cluster.answers["sweep"]
+        self.turn()
+        first, second = (seat.place for seat in self.driver.seats)
+        self.driver.post(self.cluster.open_calls.pop((first, "sweep")), first, 0, None)
+        self.turn()
+        self.cluster.open = lambda *_: None  # its successor takes long to start
+        self.driver.lose(first, driver.Failure("gone"))
+        self.turn()
+        self.driver.post(self.cluster.open_calls.pop((second, "sweep")), second, 0, None)
+        self.turn()
+        self.assertEqual((self.called("reach"), self.called("start")), ([], []))
+
     def test_stop_waits_for_start_to_come_back(self):
         self.make(description(role("worker", 2)))
         del self.cluster.answers["start"]
