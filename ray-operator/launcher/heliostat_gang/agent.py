@@ -134,8 +134,12 @@ class Agent:
         threading.Thread(target=self._run, name="gang-watch", daemon=True).start()
 
     def describe(self) -> Dict[str, Any]:
-        """Return where the place is: node_id, ip, host, pod, loopback, interface, gpus, python, pid."""
-        return host.describe()
+        """Return where the place is: node_id, ip, host, pod, loopback, interface, gpus, python, pid. The first lease begins."""
+        found = host.describe()
+        with self.changed:
+            # The driver counts from when it gets this. A first start may be on its way for longer than a lease.
+            self.lease_end = guard.now() + self.lease
+        return found
 
     def sweep(self, round: int) -> int:
         """End what is left on this node of this job's former attempts and of rounds before this one, and wait until it is gone.
@@ -368,7 +372,7 @@ class Agent:
                     raise RuntimeError(f"start round {round_number}: {left[0].name} of round {left[0].round} has not ended")
             if round_number < self.round or round_number <= self.stopped:
                 raise RuntimeError(f"start round {round_number}: round {max(self.round, self.stopped)} has begun or ended")
-            if self.lease_end is None:  # no beat was answered yet, and this call is as good
+            if self.lease_end is None:  # the caller has not had the place described
                 self.lease_end = guard.now() + self.lease
             if guard.now() >= self.lease_end:
                 raise RuntimeError(f"start round {round_number}: the driver has answered no beat for {self.lease:.0f} s")

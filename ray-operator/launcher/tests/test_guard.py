@@ -4,6 +4,7 @@ import os
 import pathlib
 import signal
 import subprocess
+import time
 import unittest
 from unittest import mock
 
@@ -58,6 +59,14 @@ class TestKilled(Case):
         with self.assertRaisesRegex(RuntimeError, "the driver has answered no beat"):
             made.lease_end = 0.0
             made.start(2, [self.shell("w/0", "sleep {mark}")])
+
+    def test_start_that_comes_after_the_first_lease_starts_nothing(self):
+        """It was on its way for so long that the driver has given up the place."""
+        made = self.agent(lease=0.01)
+        made.describe()
+        time.sleep(0.02)
+        with self.assertRaisesRegex(RuntimeError, "the driver has answered no beat"):
+            made.start(1, [self.shell("w/0", "sleep {mark}")])
 
     def test_guard_killed(self):
         """Its program ends at once and is reported, and its daemons end after the grace."""
