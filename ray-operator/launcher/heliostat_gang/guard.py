@@ -121,6 +121,7 @@ class Guard:
         self.time = 0.0
         self.is_reported = False
         self.has_children = True
+        self.has_sigterm = False
         self.cause = ""  # why it ends: stop, kill, lease, agent; or "exit" where the program ended by itself
         self.kill_at: Optional[float] = None
         self.terminated: Set[Tuple[int, int]] = set()
@@ -129,7 +130,7 @@ class Guard:
     def start(self) -> bool:
         """Start the program, and report whether it runs."""
         self.wake = wake_on(signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-        signal.signal(signal.SIGTERM, lambda *_: self.begin_end("stop"))
+        signal.signal(signal.SIGTERM, self.take_sigterm)
         try:
             self.log = output.Log(self.order["log"], self.order["bytes"])
             self.output: Optional[int]
@@ -254,6 +255,10 @@ class Guard:
         self.send(ended=ended)
         self.begin_end("exit")
 
+    def take_sigterm(self, *_: Any) -> None:
+        """Note SIGTERM. It may come before the program is there, or when its status was taken and not noted yet."""
+        self.has_sigterm = True
+
     def begin_end(self, cause: str) -> None:
         """Send SIGTERM to the program, and count the grace from now."""
         if cause == "kill":
@@ -284,6 +289,8 @@ class Guard:
 
     def end(self) -> None:
         """Do what is due: the lease, SIGTERM to what the program left, SIGKILL."""
+        if self.has_sigterm:
+            self.begin_end("stop")
         if now() >= self.lease and self.cause not in ("lease", "agent"):
             self.begin_end("lease")
         if self.kill_at is None or not self.has_children:
