@@ -11,7 +11,7 @@ import signal
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from . import contracts
-from .groups import Close, Facts, Hand, Probe, Replica
+from .groups import AGENT_FAILURES, Close, Facts, Hand, Probe, Replica
 
 # A guard ends its program this long after its agent sent the newest beat that was answered, plus the grace.
 LEASE_SECONDS = 20.0
@@ -124,6 +124,8 @@ class Rounds:
         self._serial = 0
         self._prepared = -1
         self._preparing = 0.0
+        self._failures = 0  # preparations in a row that a place has ended
+        self._failure = ""
         self._launched = 0.0
         self._ending = 0.0
         self._killed: Optional[float] = None
@@ -310,6 +312,9 @@ class Rounds:
         self.hand.drop(number, message, now)
         self._actions.append(Close(number))
         if self.phase == PREPARING:
+            self._failures += 1
+            times = f"{self._failures} times in a row"
+            self._failure = f"a round could not be prepared, {times}; the last time on {place.facts.pod}: {message}"
             self._regather()
         if not is_used:
             return
@@ -370,7 +375,7 @@ class Rounds:
         self._actions += self.hand.gather(now)
         bound = self.description["firstGatherSeconds" if self._serial == 0 else "gatherSeconds"]
         is_over = bound and now - self.hand.since >= bound and not self.hand.is_minimum_ready()
-        trouble = self.hand.trouble()
+        trouble = self.hand.trouble() or (self._failure if self._failures >= AGENT_FAILURES else "")
         if is_over or trouble:
             self.last = Cause(now, "Gather", trouble or f"{self.hand.missing_text()} after {bound} s")
             self._finish(signal_number=signal.SIGUSR2)
@@ -416,7 +421,7 @@ class Rounds:
             place.first = place.first or member.name
             if not member.is_daemon:
                 place.running.add(member.name)
-        self.phase, self._launched, self._cause = RUNNING, now, None
+        self.phase, self._launched, self._cause, self._failures = RUNNING, now, None, 0
         self._actions.append(Launch(self.round))
 
     def _met(self) -> Set[str]:

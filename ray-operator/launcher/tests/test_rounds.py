@@ -132,6 +132,17 @@ class Start(unittest.TestCase):
         report = gang.rounds.report()
         self.assertEqual((report["state"], report["replicas"], report["ready"], report["started"]), ("Running", 4, 4, 1000.0))
 
+    def test_ends_where_no_round_can_be_prepared(self):
+        gang = Gang(description(role("worker", 1)))
+        gang.prepares = False
+        gang.place_all()
+        for _ in range(groups.AGENT_FAILURES):
+            self.assertIsNone(gang.end)
+            gang.rounds.lost(gang.seats[0].place, "no space is left", gang.now)
+            gang.step()
+        self.assertEqual(gang.end, (0, LOST))
+        self.assertIn("8 times in a row; the last time on pod-8: no space is left", gang.rounds.report()["last"].message)
+
     def test_ends_when_the_first_wait_is_over(self):
         gang = Gang(description(role("worker", 3, resources={"CPU": 4, "memory": 2 << 30}), firstGatherSeconds=30)).step(29)
         self.assertIsNone(gang.end)
