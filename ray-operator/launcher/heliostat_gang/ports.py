@@ -25,8 +25,9 @@ def reserve(count: int, avoid: Collection[int] = ()) -> Dict[int, int]:
     with contextlib.suppress(FileExistsError):
         os.mkdir(DIRECTORY)
         os.chmod(DIRECTORY, 0o1777)  # programs of other users share it
-    used = {int(entry.name): entry.stat().st_mtime_ns for entry in os.scandir(DIRECTORY)}
-    fresh = [port for port in range(FIRST, LAST + 1) if port not in used]
+    names = {str(port): port for port in range(FIRST, LAST + 1)}  # a program may have put other files there
+    used = {names[entry.name]: entry.stat().st_mtime_ns for entry in os.scandir(DIRECTORY) if entry.name in names}
+    fresh = [port for port in names.values() if port not in used]
     random.shuffle(fresh)  # pods that share a network have directories of their own
     taken: Dict[int, int] = {}
     for port in itertools.chain(fresh, sorted(used, key=used.__getitem__)):

@@ -47,6 +47,13 @@ class TestReserve(PortsCase):
                 ports.reserve(2)
             self.assertEqual(list(self.reserve(1)), [19990])
 
+    def test_leaves_other_files_alone(self):
+        """They are no ports."""
+        os.mkdir(ports.DIRECTORY)
+        for name in ("notes", "70000"):
+            pathlib.Path(ports.DIRECTORY, name).touch()
+        self.assertEqual(len(self.reserve(5)), 5)
+
     def test_takes_the_one_that_was_unused_for_longest(self):
         """One that others had at the last look is newer than one that was released before."""
         everything = ports.reserve(5)
