@@ -31,7 +31,7 @@ STUCK_SECONDS = 20.0
 # What Ray may need to place a bundle that fits now, and an autoscaler to report nodes for one that does not.
 PLACING_SECONDS = 2.0
 SCALING_SECONDS = 10.0
-# How long a place may take to answer what prepares a round.
+# How long a place may take to answer what prepares a round, beside the grace of processes that it ends first.
 PREPARE_SECONDS = 90.0
 
 GATHERING, PREPARING, RUNNING, ENDING, ENDED = "Gathering", "Preparing", "Running", "Ending", "Ended"
@@ -369,7 +369,7 @@ class Rounds:
             if self._prepared == self._serial and not self.hand.has_draining():
                 self._launch(now)
                 return
-            if not self.hand.has_draining() and now - self._preparing < PREPARE_SECONDS:
+            if not self.hand.has_draining() and now - self._preparing < PREPARE_SECONDS + self.grace:
                 return
             self._regather()
         self._actions += self.hand.gather(now)

@@ -132,6 +132,16 @@ class Start(unittest.TestCase):
         report = gang.rounds.report()
         self.assertEqual((report["state"], report["replicas"], report["ready"], report["started"]), ("Running", 4, 4, 1000.0))
 
+    def test_prepares_for_as_long_as_what_is_left_may_take_to_end(self):
+        gang = Gang(description(role("worker", 1), graceSeconds=600))
+        prepared = []
+        gang.prepare = lambda *arguments: prepared.append(arguments)
+        gang.place_all()
+        gang.step(rounds.PREPARE_SECONDS + 599)
+        self.assertEqual(len(prepared), 1)
+        gang.step(2)
+        self.assertEqual(len(prepared), 2)
+
     def test_ends_where_no_round_can_be_prepared(self):
         gang = Gang(description(role("worker", 1)))
         gang.prepares = False
