@@ -97,10 +97,11 @@ class Cluster:
         """Remove a placement group, with the agents in it."""
 
         def remove() -> None:
-            found = self._groups.pop(group, None)
-            self._states.pop(group, None)
+            found = self._groups.get(group)
             if found is not None:
-                remove_placement_group(found)
+                remove_placement_group(found)  # it is called again where this fails
+            self._groups.pop(group, None)
+            self._states.pop(group, None)
 
         self._commands.put(remove)
 
@@ -131,9 +132,10 @@ class Cluster:
 
         def end() -> None:
             self._closed.add(place)
-            actor = self._actors.pop(place, None)
+            actor = self._actors.get(place)
             if actor is not None:
                 ray.kill(actor)
+            self._actors.pop(place, None)
 
         self._commands.put(end)
 
