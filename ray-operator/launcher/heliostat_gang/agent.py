@@ -221,7 +221,7 @@ class Agent:
         """Send SIGKILL to the processes of a round and their descendants, and those before."""
         self._end_processes("kill", round)
 
-    def exchange(self, answered: int) -> Dict[str, Any]:
+    def exchange(self, answered: int, has_room: bool = True) -> Dict[str, Any]:
         """Return what happened since the last call, or after beat seconds that nothing did.
 
         beat is the number of this reply, which the next call answers; sent is its time by CLOCK_BOOTTIME. events has an
@@ -229,7 +229,7 @@ class Agent:
         (its last 20), oom, message. output has pieces of the output of streamed processes: [(process, bytes)]. All output of a
         process is returned before or with the event of its end. running is how many processes are left, where one counts
         until all its descendants are gone. daemons has what mpirun wants started in other places: round, number, host,
-        line, env.
+        line, env. Where the driver has no room, output and the events behind it stay here.
         """
         with self.changed:
             self.turn += 1
@@ -238,18 +238,21 @@ class Agent:
             self.changed.notify_all()  # a call that is still open makes way
             until = time.monotonic() + self.beat
             while turn == self.turn and self.failure is None and not (self.is_closed and not self.processes):
-                missing = min(until, self._output_due()) - time.monotonic()
-                if self.has_changed or missing <= 0:
+                is_held = not has_room and self.buffer.size > 0
+                missing = (until if is_held else min(until, self._output_due())) - time.monotonic()
+                if missing <= 0 or (self.has_changed and not is_held):
                     break
                 self.changed.wait(missing)
             if self.failure is not None:
                 raise RuntimeError(f"watch processes: {self.failure!r}")
             if turn != self.turn:  # its reply would take what the next one waits for
                 return self._reply(0, [], [], [])
-            was_full, self.has_changed = self.buffer.is_full(), False
-            taken, self.events = self.events, []
+            was_full, taken, pieces = self.buffer.is_full(), [], []
+            if has_room or not self.buffer.size:
+                self.has_changed = False
+                taken, self.events = self.events, []
+                pieces = self.buffer.take()
             daemons, self.daemons = self.daemons, []
-            pieces = self.buffer.take()
             self.number += 1
             reply = self._reply(self.number, taken, pieces, daemons)
             self.sent[self.number] = reply["sent"]

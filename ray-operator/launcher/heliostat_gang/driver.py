@@ -415,7 +415,7 @@ class Driver:
 
     def exchange(self, place: int, answered: int) -> None:
         """Answer a beat, and wait for the next one."""
-        self.cluster.call(place, "exchange", (answered,), self.take_exchange)
+        self.cluster.call(place, "exchange", (answered, not self.console.is_full()), self.take_exchange)
 
     def call(self, place: int, method: str, arguments: Tuple[Any, ...], then: Callable[[int, Any], None]) -> None:
         """Call an agent, and call then with the place and the result. Where it fails or takes too long the place is lost."""

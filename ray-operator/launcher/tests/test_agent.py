@@ -206,6 +206,16 @@ class TestExchange(Case):
         self.assertEqual({event["process"]: event["code"] for event in events}, {"w/0": 0, "w/1": 0})
         self.assertTrue(self.log("w/0").encode() == expected)
 
+    def test_output_stays_while_the_driver_has_no_room(self):
+        """So do the events behind it, and beats go on."""
+        made = self.agent()
+        made.start(1, [self.shell("w/0", "echo x; exit 3", stream=True)])
+        wait_for(lambda: made.events and made.buffer.size, "the process ends")
+        held = made.exchange(0, False)
+        self.assertEqual((held["beat"], held["events"], held["output"]), (1, [], []))
+        events, written = collect(made)
+        self.assertEqual((events[0]["code"], written["w/0"]), (3, b"x\n"))
+
 
 class TestLog(Case):
     """Files of a bounded size."""

@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 import unittest
+from unittest import mock
 
 LAUNCHER = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(LAUNCHER))
@@ -97,7 +98,7 @@ class Calls(Case):
         self.turn()
         self.cluster.reply(self.first)
         self.turn()
-        self.assertEqual([arguments for place, arguments in self.called("exchange") if place == self.first], [(0,), (1,), (2,)])
+        self.assertEqual([arguments for place, arguments in self.called("exchange") if place == self.first], [(0, True), (1, True), (2, True)])
 
     def test_a_place_that_was_given_up_is_called_no_more(self):
         self.start(lossesLeft=0, graceSeconds=0)
@@ -205,7 +206,15 @@ class Calls(Case):
         self.assertEqual(len(self.called("exchange")), 2)
         self.driver.console.is_full = lambda: False
         self.turn()
-        self.assertEqual(len(self.called("exchange")), 3)
+        self.assertEqual(self.called("exchange")[2:], [(self.first, (1, True))])
+
+    def test_no_more_output_is_taken_while_much_waits_to_be_written(self):
+        self.start()
+        self.driver.console.is_full = lambda: True
+        with mock.patch.object(driver, "FULL_SECONDS", 0):
+            self.cluster.reply(self.first, output=[("worker/0", b"x\n")])
+            self.turn()
+        self.assertEqual(self.called("exchange")[2:], [(self.first, (1, False))])
 
 
 class Programs(Case):
