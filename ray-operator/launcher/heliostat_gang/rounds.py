@@ -373,7 +373,7 @@ class Rounds:
                 return
             self._regather()
         self._actions += self.hand.gather(now)
-        bound = self.description["firstGatherSeconds" if self._serial == 0 else "gatherSeconds"]
+        bound = self.description["firstGatherSeconds" if self.round == 1 else "gatherSeconds"]
         is_over = bound and now - self.hand.since >= bound and not self.hand.is_minimum_ready()
         trouble = self.hand.trouble() or (self._failure if self._failures >= AGENT_FAILURES else "")
         if is_over or trouble:

@@ -153,6 +153,16 @@ class Start(unittest.TestCase):
         self.assertEqual(gang.end, (0, LOST))
         self.assertIn("8 times in a row; the last time on pod-8: no space is left", gang.rounds.report()["last"].message)
 
+    def test_a_place_that_is_lost_before_the_first_start_does_not_end_the_first_wait(self):
+        gang = Gang(description(role("worker", 2), firstGatherSeconds=0, gatherSeconds=600))
+        gang.step(700)
+        gang.prepares = False
+        gang.place_all()
+        gang.agents_start = False
+        gang.rounds.lost(gang.seats[0].place, "the node died", gang.now)
+        gang.step(30)
+        self.assertEqual((gang.end, gang.rounds.report()["state"]), (None, "Gathering"))
+
     def test_ends_when_the_first_wait_is_over(self):
         gang = Gang(description(role("worker", 3, resources={"CPU": 4, "memory": 2 << 30}), firstGatherSeconds=30)).step(29)
         self.assertIsNone(gang.end)
