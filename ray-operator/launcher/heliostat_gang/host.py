@@ -59,7 +59,7 @@ def address() -> str:
 
 
 def is_loopback(name: str) -> bool:
-    """Return whether a host name leads to this host alone. A name without an address counts as such, as gloo takes it so."""
+    """Return whether a host name leads to this host alone. Without an address it does, as Gloo uses loopback then."""
     try:
         first = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)[0][4][0]
     except OSError:

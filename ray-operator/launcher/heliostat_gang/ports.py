@@ -3,7 +3,7 @@
 Each port has a file in a directory of the pod. Who holds a lock on it has the port, so that a port is free when its last
 holder is gone, however that ended. The time of the file is when the port was last seen in use.
 
-Ports are below those that the kernel gives to connections (from 32768), and beside those that Ray's workers take.
+Ports are below those that the kernel gives to connections (from 32768), and above those that Ray gives to its workers (10002 to 19999).
 """
 
 import contextlib

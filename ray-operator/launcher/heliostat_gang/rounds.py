@@ -286,7 +286,7 @@ class Rounds:
         """Return how long the next round waits at least, and for what."""
         if self._free > now and self._free >= self._pause:
             return self._free - now, "processes of a lost place to end"
-        return max(0.0, self._pause - now), "a pause, as rounds end early"
+        return max(0.0, self._pause - now), f"a pause, as rounds end within {SHORT_SECONDS:.0f} s of their start"
 
     def blockers(self) -> List[str]:
         """Return the processes of the round that run."""
