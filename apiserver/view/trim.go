@@ -124,7 +124,7 @@ func trimJob(one *v1beta1.ClusterJob) {
 	}
 	one.Status = v1beta1.ClusterJobStatus{
 		Phase: status.Phase, Conditions: status.Conditions, ClusterName: status.ClusterName, OwnCluster: status.OwnCluster,
-		Attempt: status.Attempt, Attempts: status.Attempts, Gang: status.Gang, EndTime: status.EndTime,
+		Attempt: status.Attempt, Attempts: status.Attempts, Gang: status.Gang, StartTime: status.StartTime, EndTime: status.EndTime,
 	}
 }
 

@@ -40,12 +40,18 @@ func nameGangEnd(report *launcher.Report, job headclient.Job) reason.Finding {
 	}
 }
 
-// describeEnd returns why a round of a gang ended.
+// describeEnd returns why a round of a gang ended, with the process that was first.
 func describeEnd(last *launcher.End) string {
-	text := cmp.Or(last.Message, string(last.Kind))
+	text := describeCause(last)
 	if last.Process != "" {
 		text = last.Process + ": " + text
 	}
+	return cutText(text)
+}
+
+// describeCause returns what ended a round of a gang, and in which pod.
+func describeCause(last *launcher.End) string {
+	text := cmp.Or(last.Message, string(last.Kind))
 	if last.Pod != "" {
 		text += fmt.Sprintf(" (pod %s)", last.Pod)
 	}

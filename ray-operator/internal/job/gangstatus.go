@@ -1,7 +1,6 @@
 package job
 
 import (
-	"cmp"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,7 +35,7 @@ func gangStatus(job *v1beta1.ClusterJob, seen *Seen, record Record) *v1beta1.Gan
 	}
 	if last := report.Last; last != nil {
 		status.LastRestart = &v1beta1.GangRestart{
-			Replica: shorten(last.Process), Reason: string(last.Kind), Message: cmp.Or(cutText(last.Message), string(last.Kind)),
+			Replica: shorten(last.Process), Reason: string(last.Kind), Message: describeCause(last),
 		}
 		if !last.Time.IsZero() {
 			at := metav1.Unix(last.Time.Unix(), 0)

@@ -23,7 +23,7 @@ func TestGangStatus(t *testing.T) {
 	restarted := reports(launcher.Running, first(launcher.OutOfMemory), func(r *launcher.Report) { r.Round = 4 })
 	ended := metav1.Unix(now.Unix(), 0)
 	want := &v1beta1.GangStatus{Restarts: 3, Replicas: 2, Ready: 2, LastRestart: &v1beta1.GangRestart{
-		RestartTime: &ended, Replica: "worker/1", Reason: "OutOfMemory", Message: "exited with 3",
+		RestartTime: &ended, Replica: "worker/1", Reason: "OutOfMemory", Message: "exited with 3 (pod demo-cpu-1)",
 	}}
 	job := train(gang, runsSince(50))
 	if diff := gocmp.Diff(want, status(job, seen(bound(), running, restarted))); diff != "" {

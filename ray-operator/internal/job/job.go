@@ -73,11 +73,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.Runs.Forget(request.NamespacedName)
 		return ctrl.Result{}, nil
 	}
-	seen, holders, err := r.observeJob(ctx, &job)
+	now := r.Clock.Now() // one for both, or a job whose wait ends between them would pass its queue by
+	seen, holders, err := r.observeJob(ctx, &job, now)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	now := r.Clock.Now()
 	plan := Decide(&job, seen, now)
 	before := job.DeepCopy()
 	outcome := reconcile.Outcome{Err: r.applyPlan(ctx, &job, seen.Queue, plan, holders)}

@@ -3,6 +3,7 @@ package job
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,7 +17,7 @@ import (
 )
 
 // observeJob reads the world; it writes nothing.
-func (r *Reconciler) observeJob(ctx context.Context, job *v1beta1.ClusterJob) (Seen, []types.UID, error) {
+func (r *Reconciler) observeJob(ctx context.Context, job *v1beta1.ClusterJob, now time.Time) (Seen, []types.UID, error) {
 	var seen Seen
 	if seen.Record, seen.RecordError = recallRecord(job); seen.RecordError != nil {
 		return seen, nil, nil
@@ -48,7 +49,7 @@ func (r *Reconciler) observeJob(ctx context.Context, job *v1beta1.ClusterJob) (S
 	if err := r.seeLostPlaces(ctx, job, &seen); err != nil {
 		return seen, nil, err
 	}
-	holders, err := r.seePosition(ctx, job, &seen)
+	holders, err := r.seePosition(ctx, job, &seen, now)
 	return seen, holders, err
 }
 
@@ -154,8 +155,7 @@ func (s *Seen) canBeHead(pod *corev1.Pod) bool {
 
 // seePosition finds where the job stands among those that wait for the cluster, and who runs
 // there.
-func (r *Reconciler) seePosition(ctx context.Context, job *v1beta1.ClusterJob, seen *Seen) ([]types.UID, error) {
-	now := r.Clock.Now()
+func (r *Reconciler) seePosition(ctx context.Context, job *v1beta1.ClusterJob, seen *Seen, now time.Time) ([]types.UID, error) {
 	isLimited := seen.Cluster != nil && seen.Cluster.Spec.MaxConcurrentJobs != nil
 	if seen.Cluster == nil || !isLimited && job.Spec.Gang == nil || job.Spec.ClusterRef == nil || !r.Waiting.readEntry(job).isWaiting(now) {
 		return nil, nil

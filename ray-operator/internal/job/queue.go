@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"sort"
 	"sync"
 	"time"
 
@@ -195,35 +196,55 @@ func (w *WaitingJobs) sortWaiting(jobs []v1beta1.ClusterJob, cluster *v1beta1.Co
 	return all
 }
 
-// placeOf returns the place of a job among those that wait, from 1; 0 where it does not.
+// placeOf returns the place of a job among those that wait, from 1; 0 where it does not. A gang that waits for an older one takes
+// no place from those behind it.
 func (q queued) placeOf(job types.UID) int {
-	return slices.IndexFunc(q.waiting, func(s *queueEntry) bool { return s.uid == job }) + 1
+	blocked, place := q.gangs[q.firstBlocked():], 1
+	for _, s := range q.waiting {
+		switch {
+		case s.uid == job:
+			return place
+		case s.gang == nil || len(blocked) == 0 || s.compare(blocked[0]) < 0:
+			place++
+		}
+	}
+	return 0
 }
 
 // gangBefore returns the job whose gang gathers before that of a job that waits, and the place of that among the gangs that wait,
 // from 1; nothing where it is the first, or the cluster can hold it beside all gangs that run or come before it.
 func (q queued) gangBefore(job types.UID) (string, int) {
 	at := slices.IndexFunc(q.gangs, func(s *queueEntry) bool { return s.uid == job })
-	if at < 1 {
+	if at < q.firstBlocked() {
 		return "", 0
 	}
-	var together []*v1beta1.Gang
 	place := 1
-	for i, s := range q.gangs {
-		if i <= at || s.gathers {
-			together = append(together, s.gang)
-		}
-		if i < at && !s.gathers {
+	for _, s := range q.gangs[:at] {
+		if !s.gathers {
 			place++
 		}
 	}
-	for _, s := range q.working {
-		together = append(together, s.gang)
-	}
-	if q.room().holdsTogether(together) {
-		return "", 0
-	}
 	return q.gangs[0].name.Name, place
+}
+
+// firstBlocked returns the index of the first gang that the cluster may not hold beside all that run, gather or are older. It cannot
+// hold those after it either.
+func (q queued) firstBlocked() int {
+	return sort.Search(len(q.gangs), func(at int) bool {
+		if at == 0 {
+			return false
+		}
+		var together []*v1beta1.Gang
+		for i, s := range q.gangs {
+			if i <= at || s.gathers {
+				together = append(together, s.gang)
+			}
+		}
+		for _, s := range q.working {
+			together = append(together, s.gang)
+		}
+		return !q.room().holdsTogether(together)
+	})
 }
 
 // Next are the first of those that wait for a cluster, of all its jobs that have not ended: for a place, where it has a maximum,

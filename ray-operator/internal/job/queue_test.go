@@ -199,7 +199,7 @@ func TestSeeLine_ReadsEachChangeOnce(t *testing.T) {
 	r := &Reconciler{Client: cache, Clock: clocktesting.NewFakePassiveClock(now)}
 	last := &cache.jobs[len(cache.jobs)-1]
 	look := func() {
-		if holders, err := r.seePosition(t.Context(), last, &seen); err != nil || len(holders) != 2 {
+		if holders, err := r.seePosition(t.Context(), last, &seen, now); err != nil || len(holders) != 2 {
 			t.Fatalf("%d run, %v", len(holders), err)
 		}
 	}
@@ -288,6 +288,9 @@ func TestGangQueue(t *testing.T) {
 		if before, place := queued.gangBefore(name); before != want.before || place != want.place {
 			t.Errorf("%s waits for %q at place %d, want %q at %d", name, before, place, want.before, want.place)
 		}
+	}
+	if place := queued.placeOf("third"); place != 3 { // behind plain and first: second takes no place meanwhile
+		t.Errorf("third waits at place %d, want 3", place)
 	}
 	larger := demo()
 	larger.Spec.WorkerGroups[0].Replicas = number(5) // those that run, gather or are stopped, and two more
