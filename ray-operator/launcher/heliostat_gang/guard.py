@@ -29,6 +29,8 @@ LONGEST_WAIT = 5.0
 # How often new descendants are looked for once the program has ended, and once SIGKILL was sent.
 LOOK_SECONDS = 0.5
 KILL_SECONDS = 0.05
+# How long mpirun may take to end after its ranks.
+MPIRUN_SECONDS = 1.0
 MAX_DESCRIPTORS = 253  # what the kernel passes in one message
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -125,6 +127,7 @@ class Guard:
         self.cause = ""  # why it ends: stop, kill, lease, agent; or "exit" where the program ended by itself
         self.kill_at: Optional[float] = None
         self.terminated: Set[Tuple[int, int]] = set()
+        self.alone_since: Optional[float] = None  # when all ranks of MPI had ended that got SIGTERM
         self.buffer = bytearray(READ_BYTES)
 
     def start(self) -> bool:
@@ -277,9 +280,15 @@ class Guard:
                 os.kill(self.program, signal.SIGTERM)
 
     def end_ranks(self) -> None:
-        """Send SIGTERM to ranks of MPI, and to the program once there are none."""
-        for process in ranks.find_receivers(self.program, sweep.descendants(os.getpid(), sweep.read_processes())):
-            self.terminate(process)
+        """Send SIGTERM to ranks of MPI, and to the program where there are none. It ends soon after its ranks by itself."""
+        receivers = ranks.find_receivers(self.program, sweep.descendants(os.getpid(), sweep.read_processes()))
+        if not (self.terminated and [process.pid for process in receivers] == [self.program]):
+            self.alone_since = None
+        elif self.alone_since is None:
+            self.alone_since = now()
+        if self.alone_since is None or now() >= self.alone_since + MPIRUN_SECONDS:
+            for process in receivers:
+                self.terminate(process)
 
     def terminate(self, process: sweep.Process) -> None:
         """Send SIGTERM to a process, once."""
