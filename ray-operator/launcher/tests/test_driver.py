@@ -37,6 +37,7 @@ class Case(unittest.TestCase):
         self.addCleanup(self.out.close)
         self.addCleanup(self.err.close)
         console = Console(gang["output"] == "All", self.out.fileno(), self.err.fileno())
+        self.addCleanup(console.close)  # before the files, whose descriptors the next test may get
         self.driver = driver.Driver(gang, cluster, console)
         self.cluster = self.driver.cluster
         return self.driver
