@@ -360,7 +360,7 @@ class Driver:
         try:
             name, start = self.daemons.start(request)
             target = self.seats[start.process.place].place
-        except KeyError:
+        except (KeyError, TypeError):  # also what a program of the user asked for in its place
             target = None
         if is_over or target not in self.places:
             problem = "the round has ended" if is_over else "no place of the gang has this address"
