@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
+	"github.com/heliostat-dev/heliostat/ray-operator/launcher"
 )
 
 // Phases of a cluster's way to be ready, as values of a label.
@@ -67,6 +68,9 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 	}
 	for _, phase := range []string{PhaseHeadReady, PhaseWorkersReady, PhaseReady} {
 		m.phases.WithLabelValues(phase) // there from the start, so that a rate has its zero
+	}
+	for _, kind := range []launcher.Kind{launcher.Exit, launcher.Lost, launcher.OutOfMemory, launcher.Drained, launcher.PortTaken} {
+		m.jobs.restarts.WithLabelValues(string(kind)) // as above
 	}
 	for _, collector := range []prometheus.Collector{
 		m.phases, m.writes, m.delays, m.lines, m.reasons, m.drains, m.jobs.starts, m.jobs.runs, m.jobs.ends, m.jobs.gathers, m.jobs.restarts,

@@ -291,8 +291,11 @@ func TestGangs_AreMeasuredOnce(t *testing.T) {
 	want := `
 # HELP heliostat_gang_restarts_total Restarts of gangs within their attempts, by why the round before ended.
 # TYPE heliostat_gang_restarts_total counter
+heliostat_gang_restarts_total{reason="Drained"} 0
 heliostat_gang_restarts_total{reason="Exit"} 1
 heliostat_gang_restarts_total{reason="Lost"} 3
+heliostat_gang_restarts_total{reason="OutOfMemory"} 0
+heliostat_gang_restarts_total{reason="PortTaken"} 0
 `
 	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "heliostat_gang_restarts_total"); err != nil {
 		t.Error(err)
