@@ -199,9 +199,8 @@ func userStories() map[string]story {
 	gathering := jobOf("train", unready(reason.GangGathering.Of(1, "demo", "1 of 4 × {GPU: 1} missing")))
 	gathering.Status.Gang = &v1beta1.GangStatus{LastRestart: &v1beta1.GangRestart{Replica: "worker/3", Reason: "Lost", Message: "pod a is gone"}}
 	failed := gathering.DeepCopy()
-	failed.Status.Conditions = []metav1.Condition{
-		unready(reason.ProcessFailed.Of("worker/3", "a", 3, "x")), {Type: v1beta1.ConditionFailed, Status: metav1.ConditionTrue},
-	}
+	hasFailed := metav1.Condition{Type: v1beta1.ConditionFailed, Status: metav1.ConditionTrue}
+	failed.Status.Conditions = []metav1.Condition{unready(reason.ProcessFailed.Of("worker/3", "a", 3, "x")), hasFailed}
 	service := serviceOf("serve", isReady(reason.UpgradePreparing.Of("2", "demo", "x")))
 	service.Status.Active = &v1beta1.ServiceVersion{ClusterName: "former"}
 	service.Status.Candidate = &v1beta1.ServiceVersion{ClusterName: "demo"}

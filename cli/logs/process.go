@@ -73,9 +73,9 @@ func (p *process) check(job *v1beta1.ClusterJob) error {
 		return outcome.Errorf(outcome.Usage, "the gang of job/%s has no role %q; %s", job.Name, role, spelling.Remedy(role, names))
 	}
 	of := job.Spec.Gang.Roles[at]
-	count := uint64(max(1, of.Replicas)) //nolint:gosec // it is positive
+	count := uint64(max(1, of.Replicas))
 	if of.Start != v1beta1.StartPerReplica {
-		count *= uint64(max(1, of.ProcessesPerReplica)) //nolint:gosec // it is positive
+		count *= uint64(max(1, of.ProcessesPerReplica))
 	}
 	if index >= count {
 		return outcome.Errorf(outcome.Usage, "the gang of job/%s has %d processes of role %s; give %s/0 to %s/%d", job.Name, count, role, role, role, count-1)

@@ -28,7 +28,7 @@ var gangFrameworks = scenario{
 	promise: "programs that know neither Ray nor the operator run as gangs: DistributedDataParallel with four ranks on two nodes, one of which is killed, " +
 		"the same by torchrun, mpi4py with eight ranks on Open MPI 5, XGBoost, and a scheduler, servers and workers",
 	play: func(ctx context.Context, state string) (Outcome, error) {
-		return showGangs(ctx, "frameworks", state, live.GangFrameworksLabel, 1, countPlayed)
+		return onFrameworks(ctx, "frameworks", showSpecs(ctx, state, live.GangFrameworksLabel, 1, countPlayed))
 	},
 }
 
@@ -37,7 +37,7 @@ var gangsOfDebian12 = scenario{
 	name:    live.GangMPILabel,
 	promise: "mpi4py with eight ranks on Open MPI 4.1 without an sshd, the benchmark that mpi4py ships, and PyTorch 1.13",
 	play: func(ctx context.Context, state string) (Outcome, error) {
-		return showGangs(ctx, "frameworks-bookworm", state, live.GangMPILabel, 1, countPlayed)
+		return onFrameworks(ctx, "frameworks-bookworm", showSpecs(ctx, state, live.GangMPILabel, 1, countPlayed))
 	},
 }
 
@@ -47,13 +47,13 @@ var gangFaults = scenario{
 	promise: fmt.Sprintf("%d faults drawn by seed, of processes, agents, drivers, pods and nodes: each time the one that was hit is named, "+
 		"all go on from their checkpoints, and no process begins beside one of another round", gangFaultsPlayed),
 	play: func(ctx context.Context, state string) (Outcome, error) {
-		return showGangs(ctx, "frameworks", state, live.GangFaultsLabel, gangFaultsPlayed/gangsOfARound, func(ran []types.SpecReport) (Outcome, error) {
+		return onFrameworks(ctx, "frameworks", showSpecs(ctx, state, live.GangFaultsLabel, gangFaultsPlayed/gangsOfARound, func(ran []types.SpecReport) (Outcome, error) {
 			done, err := entries[live.GangFault](ran, live.GangFaultsEntry)
 			if err != nil {
 				return Outcome{}, err
 			}
 			return counted(done, gangFaultsPlayed, "faults, the next round after at most", func(f live.GangFault) float64 { return f.Seconds })
-		})
+		}))
 	},
 }
 
@@ -63,13 +63,13 @@ var gangEnds = scenario{
 	promise: fmt.Sprintf("%d gangs whose programs leave daemons, ended by the SIGKILL of driver, supervisor, agent, keeper, guard or raylet, and by stop, suspension, "+
 		"deletion, deadline, and the operator's SIGKILL: no process of theirs anywhere after their grace and 10 s", gangEndsPlayed),
 	play: func(ctx context.Context, state string) (Outcome, error) {
-		return showGangs(ctx, "frameworks", state, live.GangEndsLabel, gangEndsPlayed/gangsOfARound, func(ran []types.SpecReport) (Outcome, error) {
+		return onFrameworks(ctx, "frameworks", showSpecs(ctx, state, live.GangEndsLabel, gangEndsPlayed/gangsOfARound, func(ran []types.SpecReport) (Outcome, error) {
 			done, err := entries[live.GangEnd](ran, live.GangEndsEntry)
 			if err != nil {
 				return Outcome{}, err
 			}
 			return counted(done, gangEndsPlayed, "gangs, the last process gone after at most", func(e live.GangEnd) float64 { return e.Seconds })
-		})
+		}))
 	},
 }
 
@@ -78,7 +78,7 @@ var gangPlaces = scenario{
 	name:    live.GangPlacesLabel,
 	promise: fmt.Sprintf("%d gangs of two to four on eight places: none starts in part, and all end", gangsPlaced),
 	play: func(ctx context.Context, state string) (Outcome, error) {
-		return showGangs(ctx, "frameworks", state, live.GangPlacesLabel, gangsPlaced/gangsOfARound, countPlayed)
+		return onFrameworks(ctx, "frameworks", showSpecs(ctx, state, live.GangPlacesLabel, gangsPlaced/gangsOfARound, countPlayed))
 	},
 }
 
@@ -89,7 +89,7 @@ var gangClusters = scenario{
 		"and no process ends; a gang is one demand of the autoscaler; a preempted one goes on from its checkpoint on another cluster; " +
 		"one that saves for 40 s saves on each of seven ways to end",
 	play: func(ctx context.Context, state string) (Outcome, error) {
-		return showGangs(ctx, "frameworks", state, live.GangClustersLabel, 1, countPlayed)
+		return onFrameworks(ctx, "frameworks", showSpecs(ctx, state, live.GangClustersLabel, 1, countPlayed))
 	},
 }
 
@@ -109,10 +109,9 @@ var gangHistories = scenario{
 	},
 }
 
-// showGangs runs specs in full on a local Kubernetes whose nodes hold an image with frameworks, and returns what read makes of
-// their report.
-func showGangs(ctx context.Context, image, state, label string, rounds int, read func([]types.SpecReport) (Outcome, error)) (Outcome, error) {
-	return onNodesWith(ctx, []string{"operator", image}, nil, showSpecs(ctx, state, label, rounds, read))
+// onFrameworks shows something on a local Kubernetes whose nodes hold an image with frameworks.
+func onFrameworks(ctx context.Context, image string, show func(kubeconfig string) (Outcome, error)) (Outcome, error) {
+	return onNodesWith(ctx, []string{"operator", image}, nil, show)
 }
 
 // counted is the outcome of what specs did at least so often, with the longest that it took.

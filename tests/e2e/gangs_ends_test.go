@@ -60,7 +60,7 @@ func gangEnds(given func() *gangs) {
 			now := job.now(ctx)
 			way.end(ctx, g, job, begun)
 			// Of a job with a deadline it is part of the wait, from its first process on.
-			seconds := g.leavesNothing(ctx, now, (grace+10+deadlineOf(now))*time.Second).Seconds()
+			seconds := g.leavesNothing(ctx, now, (grace+10)*time.Second+deadlineOf(now)).Seconds()
 			AddReportEntry(live.GangEndsEntry, live.GangEnd{Way: way.name, Seconds: seconds}, ReportEntryVisibilityAlways)
 			g.apart(ctx, name)
 			Expect(client.IgnoreNotFound(kubernetes.Delete(ctx, now))).To(Succeed())
@@ -75,7 +75,7 @@ func deadlineOf(job *v1beta1.ClusterJob) time.Duration {
 	if job.Spec.ActiveDeadlineSeconds == nil {
 		return 0
 	}
-	return time.Duration(*job.Spec.ActiveDeadlineSeconds)
+	return time.Duration(*job.Spec.ActiveDeadlineSeconds) * time.Second
 }
 
 // onHead ends a component of the gang in the head.

@@ -46,7 +46,7 @@ func writeShared(directory string, files []string) error {
 	}
 	names, texts = append(names, "shared.txt"), append(texts, strings.Join(shared, "\n"))
 	for i, name := range names {
-		if err := os.WriteFile(filepath.Join(directory, name), []byte(texts[i]+"\n"), 0o644); err != nil { //nolint:gosec // of the chart
+		if err := os.WriteFile(filepath.Join(directory, name), []byte(texts[i]+"\n"), 0o644); err != nil {
 			return fmt.Errorf("write a definition: %w", err)
 		}
 	}

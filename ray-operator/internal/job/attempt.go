@@ -167,8 +167,7 @@ func (s *Seen) isSilent(now time.Time) bool {
 
 // watchAttempt asks the head about the bound attempt, and submits it where that has not happened.
 func watchAttempt(p *planner) {
-	answer := &p.seen.Answer
-	known := p.seen.Heard && answer.Known
+	known := p.seen.Heard && p.seen.Answer.Known
 	if p.seen.Head != nil {
 		p.Ask = askAbout(p.view)
 		if p.Ask.Submit {
@@ -192,12 +191,20 @@ func watchAttempt(p *planner) {
 		p.wakeIn(untilUnreported(p.view))
 		p.wakeIn(untilLossSeen(p.view))
 		p.Events = append(p.Events, gangEvents(p.view, phase)...)
-	case phase == v1beta1.PhaseRunning:
-		p.setPhase(phase, reason.JobRunning.Of(p.record.Attempt, p.clusterName()))
-	case known:
-		p.setPhase(phase, reason.JobPending.Of(cutText(answer.Job.Message)))
 	default:
-		p.setPhase(phase, reason.Submitting.Of(p.record.Attempt, p.clusterName()))
+		p.setPhase(phase, explainProgress(p.view, phase))
+	}
+}
+
+// explainProgress returns what Ray does with the bound attempt in a phase.
+func explainProgress(v view, phase string) reason.Finding {
+	switch {
+	case phase == v1beta1.PhaseRunning:
+		return reason.JobRunning.Of(v.record.Attempt, v.clusterName())
+	case v.seen.Heard && v.seen.Answer.Known:
+		return reason.JobPending.Of(cutText(v.seen.Answer.Job.Message))
+	default:
+		return reason.Submitting.Of(v.record.Attempt, v.clusterName())
 	}
 }
 

@@ -27,16 +27,7 @@ func findExceeded(v view) (exceeded *reason.Finding, left time.Duration) {
 			started = latest
 		}
 	}
-	limit, from, of := spec.ActiveDeadlineSeconds, ran, func(limit int32) reason.Finding { return reason.DeadlineExceeded.Of(limit) }
-	if ran.IsZero() {
-		limit, from = spec.StartDeadlineSeconds, v.beganAt()
-		of = func(limit int32) reason.Finding { return reason.StartDeadlineExceeded.Of(limit, explainWait(v)) }
-	}
-	if began := v.startedAt(); limit == nil && ran.IsZero() && v.isGang() && v.isBound() && !began.IsZero() { // nothing else bounds its first wait
-		limit, from = spec.ActiveDeadlineSeconds, began
-		of = func(limit int32) reason.Finding { return reason.DeadlineExceeded.Of(limit) }
-	}
-	if limit != nil {
+	if limit, from, of := jobDeadline(v, ran); limit != nil {
 		if left = untilLimit(*limit, from, v.now); left <= 0 {
 			finding := of(*limit)
 			return &finding, 0
@@ -51,6 +42,24 @@ func findExceeded(v view) (exceeded *reason.Finding, left time.Duration) {
 		return &finding, left
 	}
 	return nil, reconcile.Soonest(left, each)
+}
+
+// jobDeadline returns the deadline of the job as a whole, from when it counts, and the finding where it is over; nil where it has
+// none. The time is when the job first ran.
+func jobDeadline(v view, ran time.Time) (limit *int32, from time.Time, of func(int32) reason.Finding) {
+	spec := &v.job.Spec
+	active := func(limit int32) reason.Finding { return reason.DeadlineExceeded.Of(limit) }
+	began := v.startedAt()
+	switch {
+	case !ran.IsZero():
+		return spec.ActiveDeadlineSeconds, ran, active
+	case spec.StartDeadlineSeconds == nil && v.isGang() && v.isBound() && !began.IsZero(): // nothing else bounds its first wait
+		return spec.ActiveDeadlineSeconds, began, active
+	default:
+		return spec.StartDeadlineSeconds, v.beganAt(), func(limit int32) reason.Finding {
+			return reason.StartDeadlineExceeded.Of(limit, explainWait(v))
+		}
+	}
 }
 
 // untilLimit returns how much is left of a limit in seconds that is counted from a moment.

@@ -13,7 +13,7 @@ import (
 )
 
 // variableStopWait is for how many seconds Ray waits from SIGTERM to SIGKILL where it stops a driver.
-const variableStopWait = "RAY_JOB_STOP_WAIT_TIME_S"
+const variableStopWait = "RAY_JOB_STOP_WAIT_TIME_S" //nolint:gosec // a time, and no credential
 
 // driverSlack is how much longer than the grace a gang's driver may take to end.
 const driverSlack = 5 * time.Second

@@ -214,13 +214,19 @@ func nameEnd(v view, job headclient.Job) reason.Finding {
 		return reason.JobFailed.Of(job.ErrorType, cutText(job.Message))
 	case isSupervisorFailure(job):
 		return reason.DriverNotStarted.Of(job.ErrorType, cutText(job.Message))
-	case v.isGang() && job.ExitCode != nil:
-		return nameGangEnd(v.report(), job)
 	case job.ExitCode != nil:
-		return reason.EntrypointFailed.Of(*exitCode(job), describeException(job))
+		return nameExit(v, job)
 	default:
 		return reason.JobFailed.Of(job.ErrorType, cutText(job.Message))
 	}
+}
+
+// nameExit returns the finding for a driver that ended with a code other than 0.
+func nameExit(v view, job headclient.Job) reason.Finding {
+	if v.isGang() {
+		return nameGangEnd(v.report(), job)
+	}
+	return reason.EntrypointFailed.Of(*exitCode(job), describeException(job))
 }
 
 // describeException returns the exception with which the output of a driver ends, as it follows an exit code. Where more
