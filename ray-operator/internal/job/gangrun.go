@@ -24,7 +24,7 @@ const reportWithin = time.Minute
 // isGang reports whether the job is a gang.
 func (v view) isGang() bool { return v.job.Spec.Gang != nil }
 
-// runsGang reports whether the bound attempt is that of a gang. A job that is to be suspended may have become another.
+// runsGang reports whether the bound attempt is that of a gang. A job that must be suspended may have become another.
 func (v view) runsGang() bool { return v.isGang() || v.record.Bound.Grace > 0 }
 
 // grace returns how long the processes of the bound attempt have to end, as it was when it was bound.

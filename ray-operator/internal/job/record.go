@@ -64,8 +64,8 @@ type Bound struct {
 	Head    types.UID `json:"head"`
 	Session string    `json:"session"`
 	At      int64     `json:"at"`
-	// Grace is how many seconds the processes of a gang have to end, at least 1; 0 for a plain job. The spec may tell of others once
-	// the job is to be suspended.
+	// Grace is how many seconds the processes of a gang have to end, at least 1; 0 for a plain job. The spec may have another
+	// number once the job is being suspended.
 	Grace int64 `json:"grace,omitempty"`
 }
 
