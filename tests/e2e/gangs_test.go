@@ -343,7 +343,7 @@ func (g *gangs) printed(ctx context.Context, job *v1beta1.ClusterJob, line *rege
 	return found
 }
 
-var rankEnds = regexp.MustCompile(`rank \d of 4 ends with loss (\S+)`)
+var rankEnds = regexp.MustCompile(`rank \d of 4 ends with loss (\d\.\d{6})`) // what two ranks of torchrun print may share a line
 
 // loss is the loss that all four ranks of a job ended with.
 func (g *gangs) loss(ctx context.Context, job *v1beta1.ClusterJob) string {
