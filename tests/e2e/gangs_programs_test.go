@@ -86,7 +86,7 @@ func (g *gangs) sums(ctx context.Context) {
 	job := g.submit(ctx, "sums", "jobs/gang.yaml", values{"Framework": "MPI", "Placement": "StrictSpread",
 		"Command": `[mpirun, python3, /programs/allreduce.py]`, "Roles": fmt.Sprintf(`[{name: worker, replicas: 2, processesPerReplica: %d, resources: {CPU: "4"}}]`, each)})
 	ended := job.is(ctx, v1beta1.PhaseSucceeded)
-	hosts := g.printed(ctx, ended, regexp.MustCompile(fmt.Sprintf(`rank \d of %d on (\S+): sum %d\b`, ranks, ranks*(ranks+1)/2)))
+	hosts := g.printed(ctx, ended, regexp.MustCompile(fmt.Sprintf(`rank \d of %d on (\S+): sum %d`, ranks, ranks*(ranks+1)/2)))
 	Expect(hosts).To(HaveLen(ranks), "ranks with the sum")
 	slices.Sort(hosts)
 	Expect(slices.Compact(hosts)).To(HaveLen(2), "places of the ranks")
