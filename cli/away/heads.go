@@ -138,19 +138,24 @@ func (c *Clusters) eachReplicaOn(
 		}
 		read := func(ctx context.Context, offset int64, out io.Writer) error {
 			_, err := serve.ReplicaLog(ctx, replica.Log, offset, out)
-			switch headclient.KindOf(err) {
-			case headclient.Gone:
-				return ErrLogShorter
-			case headclient.NotFound:
-				return ErrLogGone
-			}
-			return head.Explain(err)
+			return explainLog(head, err)
 		}
 		if err := visit(replica, read); err != nil {
 			return nil, err
 		}
 	}
 	return deployments, nil
+}
+
+// explainLog returns why a log could not be read to its end.
+func explainLog(head *heads.Conversation, err error) error {
+	switch headclient.KindOf(err) {
+	case headclient.Gone:
+		return ErrLogShorter
+	case headclient.NotFound:
+		return ErrLogGone
+	}
+	return head.Explain(err)
 }
 
 // Call implements Heads: it sends the request to a pod that accepts requests.

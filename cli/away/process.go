@@ -27,13 +27,7 @@ func (c *Clusters) ReadFiles(
 	}
 	return visit(found, len(silent), func(ctx context.Context, file headclient.Log, offset int64, out io.Writer) error {
 		_, err := head.LogFile(ctx, file, offset, out)
-		switch headclient.KindOf(err) {
-		case headclient.Gone:
-			return ErrLogShorter
-		case headclient.NotFound:
-			return ErrLogGone
-		}
-		return head.Explain(err)
+		return explainLog(head, err)
 	})
 }
 

@@ -27,7 +27,7 @@ type gangWish struct {
 	restarts            int32
 }
 
-// instead is what helps for each flag that a gang alone has, where the job is none.
+// instead has a remedy for each flag that needs --gang, where it is given without.
 var instead = map[string]string{
 	"replicas": "--workers for the size of the job's own cluster", "processes": "leave it out", "max-restarts": "--retries for attempts of a plain job",
 	"cpus": "--cpu for each worker of the job's own cluster", "gpus": "--gpu for each worker of the job's own cluster",

@@ -22,7 +22,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 )
 
-// process is the process of a gang that a user asks for; the zero value is none.
+// process is the process of a gang whose log a user wants. Its zero value means the output of the job.
 type process struct {
 	name  string
 	round int32

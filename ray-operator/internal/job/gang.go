@@ -30,6 +30,11 @@ func graceOf(spec *v1beta1.ClusterJobSpec) time.Duration {
 	return time.Duration(ptr.Deref(spec.Gang.GracePeriodSeconds, defaultGrace)) * time.Second
 }
 
+// gatherTimeout returns how long a restart or a later attempt of a gang may wait for its places.
+func gatherTimeout(gang *v1beta1.Gang) time.Duration {
+	return time.Duration(numberOr(gang.GatherTimeoutSeconds, defaultGather)) * time.Second
+}
+
 // withGrace returns a time that something has to end, which a gang has for its grace too.
 func withGrace(spec *v1beta1.ClusterJobSpec, least time.Duration) time.Duration {
 	if spec.Gang == nil {
@@ -44,7 +49,7 @@ func describeGang(job *v1beta1.ClusterJob, record Record) launcher.Description {
 	d := launcher.Description{
 		Job: job.Name, UID: string(job.UID), Attempt: record.Attempt, Submission: naming.Submission(job.Name, job.UID, record.Attempt),
 		Framework: string(gang.Framework), Placement: wordOr(gang.Placement, v1beta1.PlacementPack), Output: wordOr(gang.Output, v1beta1.OutputFirst),
-		GraceSeconds: int32(graceOf(spec) / time.Second), GatherSeconds: numberOr(gang.GatherTimeoutSeconds, defaultGather),
+		GraceSeconds: int32(graceOf(spec) / time.Second), GatherSeconds: int32(gatherTimeout(gang) / time.Second),
 		MinReplicasAfterSeconds: ptr.Deref(gang.MinReplicasAfterSeconds, defaultMoreAfter),
 		MaxRestarts:             gang.MaxRestarts, LossesLeft: lossesLeft(spec.Retry, record), Env: plainVariables(spec.Env),
 	}

@@ -91,7 +91,7 @@ func (v view) workedSince() time.Time {
 	case v.isUnreported():
 		return v.startedAt().Add(reportWithin)
 	case v.isTold(v1beta1.PhaseRunning): // of a later attempt, whose wait for places is bounded
-		return v.startedAt().Add(time.Duration(numberOr(v.job.Spec.Gang.GatherTimeoutSeconds, defaultGather)) * time.Second)
+		return v.startedAt().Add(gatherTimeout(v.job.Spec.Gang))
 	default:
 		return time.Time{}
 	}
@@ -104,7 +104,7 @@ func (v view) worksAt() time.Time {
 	if !v.isGang() || v.record.Ran == 0 || began.IsZero() {
 		return time.Time{}
 	}
-	return began.Add(time.Duration(numberOr(v.job.Spec.Gang.GatherTimeoutSeconds, defaultGather))*time.Second + reportWithin)
+	return began.Add(gatherTimeout(v.job.Spec.Gang) + reportWithin)
 }
 
 // explainGang returns what a bound gang is at whose driver runs.
@@ -180,14 +180,17 @@ func warnOfGrace(spec *v1beta1.ClusterJobSpec, cluster *v1beta1.ComputeCluster) 
 	return fmt.Sprintf(" (gracePeriodSeconds is %s; %s)", wholeSeconds(grace), strings.Join(short, ", "))
 }
 
-// findLack returns why a cluster can never hold the gang, empty where it may, or the job is none. That of a job's own cluster
-// that is not made yet is judged by its template.
+// findLack returns why a cluster can never hold the gang, empty where it may, and for a job that is none or has ended. A job's own
+// cluster that is not made yet is judged by its template.
 func findLack(v view) string {
+	if !v.isGang() || v.record.Outcome.Phase != "" {
+		return ""
+	}
 	cluster := v.seen.Cluster
-	if v.isGang() && cluster == nil && v.hasOwnCluster() {
+	if cluster == nil && v.hasOwnCluster() {
 		cluster = ownCluster(v.job, v.record.Own)
 	}
-	if !v.isGang() || cluster == nil || !isJudgeable(cluster, v.isBound()) {
+	if cluster == nil || !isJudgeable(cluster, v.isBound()) {
 		return ""
 	}
 	return cutLack(roomOf(cluster).lacks(v.job.Spec.Gang))
