@@ -145,6 +145,24 @@ func TestGang_IsToEndWhileItsPackageIsUploaded(t *testing.T) {
 	})
 }
 
+// TestGang_PackageThatChangesWhileItIsUploaded: the other one is delivered before the submission, which names that.
+func TestGang_PackageThatChangesWhileItIsUploaded(t *testing.T) {
+	play(t, func(t *testing.T, b *bench) {
+		head := b.head("a:1")
+		head.Faults[upload] = []fault{{Late: 3 * time.Second}}
+		b.Want(name("a"), wanted("a", gang))
+		b.Pass(time.Second)
+		b.Want(name("a"), wanted("a", func(w *Want) { gang(w); w.Package = &Package{Name: "another.zip", Archive: []byte("another")} }))
+		b.Pass(20 * time.Second)
+		verbs := head.Verbs()
+		before := verbs[:max(0, slices.Index(verbs, submit))]
+		uploads := len(slices.DeleteFunc(slices.Clone(before), func(v verb) bool { return v != upload }))
+		if uploads != 2 || head.packages["another.zip"] != "another" || head.begun["s1/run-of-a"] != 1 {
+			t.Errorf("%d uploads before the submission, %d runs, calls: %v", uploads, head.begun["s1/run-of-a"], verbs)
+		}
+	})
+}
+
 // reports counts the calls for reports, and fails where two were less than 2 s apart.
 func reports(t *testing.T, head *scripted) (n int) {
 	t.Helper()
