@@ -92,15 +92,20 @@ var _ = Describe("gangs whose cluster changes", Label(live.AcceptLabel, live.Gan
 		watch, err := kubernetes.Watch(ctx, &v1beta1.ComputeClusterList{}, client.InNamespace(g.namespace))
 		Expect(err).NotTo(HaveOccurred())
 		defer watch.Stop()
-		seen := map[int32]bool{}
+		numbers := make(chan map[int32]bool, 1)
+		go func() {
+			seen := map[int32]bool{}
+			for event := range watch.ResultChan() {
+				if cluster, ok := event.Object.(*v1beta1.ComputeCluster); ok && len(cluster.Status.Groups) > 0 {
+					seen[cluster.Status.Groups[0].Desired] = true
+				}
+			}
+			numbers <- seen
+		}()
 		job := g.submit(ctx, "scaled", "jobs/gang.yaml", values{"Command": inRounds("true"), "Placement": "StrictSpread", "Roles": `[{name: worker, replicas: 2, resources: {CPU: "1"}}]`})
 		job.is(ctx, v1beta1.PhaseSucceeded)
-		for len(watch.ResultChan()) > 0 {
-			if cluster, ok := (<-watch.ResultChan()).Object.(*v1beta1.ComputeCluster); ok && len(cluster.Status.Groups) > 0 {
-				seen[cluster.Status.Groups[0].Desired] = true
-			}
-		}
-		Expect(seen).To(And(HaveKey(int32(2)), Not(HaveKey(int32(1)))), "numbers of workers that were wanted")
+		watch.Stop()
+		Expect(<-numbers).To(And(HaveKey(int32(2)), Not(HaveKey(int32(1)))), "numbers of workers that were wanted")
 	}, SpecTimeout(2*limit))
 
 	It("go on from their checkpoint on another cluster of their own after they were preempted", func(ctx SpecContext) {
