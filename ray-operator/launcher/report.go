@@ -56,6 +56,8 @@ const (
 	Drained Kind = "Drained"
 	// NotFound is a program that is not in the image.
 	NotFound Kind = "NotFound"
+	// DiskFull is a disk that takes nothing more, so that a process cannot start.
+	DiskFull Kind = "DiskFull"
 	// Unreachable is a place that does not reach the first one.
 	Unreachable Kind = "Unreachable"
 	// PortTaken is a port that another process has.
@@ -140,7 +142,7 @@ type saidEnd struct {
 	Lines   []string `json:"lines"`
 }
 
-// ParseReport reads a report. It is false for what is none: other JSON, more than MaxReport bytes, another version, a
+// ParseReport reads a report. It returns false for anything else: other JSON, more than MaxReport bytes, another version, a
 // state, kind or number that no report has, or bytes that are no UTF-8.
 func ParseReport(data []byte) (Report, bool) {
 	var s said
@@ -174,7 +176,7 @@ func (s *said) isValid() bool {
 
 func (s *saidEnd) isValid() bool {
 	switch s.Kind {
-	case Exit, Lost, OutOfMemory, Drained, NotFound, Unreachable, PortTaken, Gather:
+	case Exit, Lost, OutOfMemory, Drained, NotFound, DiskFull, Unreachable, PortTaken, Gather:
 		return isWithin(s.Time, maxTime) && isWithin(s.Code, maxCode)
 	default:
 		return false

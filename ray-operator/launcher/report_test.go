@@ -63,7 +63,7 @@ func TestParseReport_TakesWhatALauncherWrites(t *testing.T) {
 		"started":   {0, 1},
 		"last":      {nil},
 		"last.time": {0},
-		"last.kind": {"Exit", "Lost", "OutOfMemory", "Drained", "NotFound", "Unreachable", "PortTaken", "Gather"},
+		"last.kind": {"Exit", "Lost", "OutOfMemory", "Drained", "NotFound", "DiskFull", "Unreachable", "PortTaken", "Gather"},
 		"last.code": {0, 255},
 		"lost":      {nil, []string{}},
 		"later":     {"a field that is not known yet"},

@@ -3,7 +3,7 @@ package reason
 // What a gang waits for, and how one failed.
 var (
 	GangTooLarge = Reason{
-		"GangTooLarge", Warning, "No worker group can ever hold a place of the gang, or not as many as it needs. The job waits, and the next one may run.",
+		"GangTooLarge", Warning, "No worker group can ever hold a place of the gang, or the worker groups can never hold as many places as it needs. The job waits, and the next one may run.",
 		"ComputeCluster %s cannot hold the gang: %s",
 		"Lower replicas or resources in a new job, or change the worker groups; waiting jobs then start by themselves", nil,
 	}
@@ -19,6 +19,7 @@ var (
 		[]Case{
 			{"OutOfMemory", "Give its worker group more memory, or make the program use less"},
 			{"NotFound", "Correct the command, or use an image that has the program"},
+			{"DiskFull", "Free space on that pod's disk, or give its worker group more ephemeral storage"},
 			{"Unreachable", "Allow the pods of the cluster to reach each other on the ports 20000 to 29999, in network policies and in the mesh"},
 		},
 	}
@@ -27,7 +28,7 @@ var (
 // Progress of a gang.
 var (
 	GangQueued = Reason{
-		"GangQueued", Progress, "An older gang gathers its places on this cluster, which at its largest does not hold both beside the gangs that run.",
+		"GangQueued", Progress, "An older gang gathers its places on this cluster. Even at its largest, the cluster cannot hold both gangs beside those that run.",
 		"the gang of ClusterJob %s gathers first on ComputeCluster %s; position %d in the queue", "", nil,
 	}
 	GangGathering = Reason{

@@ -604,7 +604,7 @@ var jobExpressions = []Rule{
 	},
 	{
 		ID: "gang-role", Field: "spec.gang.roles", By: Expression,
-		Refused: "the framework must have each role: PyTorch and XGBoost have master and worker, TensorFlow has chief, master, worker, ps and evaluator, JAX has worker, MPI has launcher and worker",
+		Refused: "each role must be one of its framework: PyTorch and XGBoost have master and worker, TensorFlow has chief, master, worker, ps and evaluator, JAX has worker, MPI has launcher and worker",
 		Remedy:  "use one of these, or framework Generic",
 	},
 	{
@@ -659,8 +659,8 @@ var jobExpressions = []Rule{
 	},
 	{
 		ID: "role-resource-none", Field: "spec.gang.roles[*].resources", By: Expression,
-		Refused: "a role must reserve something, or a place is none",
-		Remedy:  "set a resource above 0, such as CPU",
+		Refused: "a role must reserve at least one resource",
+		Remedy:  "set one above 0, such as CPU",
 	},
 	{
 		ID: "role-resource-own", Field: "spec.gang.roles[*].resources", By: Expression,

@@ -48,7 +48,7 @@ const (
 	PlacementStrictSpread GangPlacement = "StrictSpread"
 )
 
-// GangOutput is which processes the job's own output is of.
+// GangOutput selects the processes whose output becomes the output of the job.
 //
 // +kubebuilder:validation:Enum=First;All
 type GangOutput string
@@ -57,7 +57,7 @@ type GangOutput string
 const (
 	// OutputFirst: the process of rank 0.
 	OutputFirst GangOutput = "First"
-	// OutputAll: all processes, each line with the name of its process.
+	// OutputAll: all processes, with the name of the process in front of each line.
 	OutputAll GangOutput = "All"
 )
 
@@ -74,7 +74,7 @@ const (
 	StartPerReplica RoleStart = "PerReplica"
 )
 
-// SuccessPolicy is which processes of a role must end with exit code 0 before the gang has succeeded.
+// SuccessPolicy selects the processes of a role that must end with exit code 0 before the gang succeeds.
 //
 // +kubebuilder:validation:Enum=All;First;Ignore
 type SuccessPolicy string
@@ -91,7 +91,7 @@ const (
 
 // Gang makes a job a gang: processes that are placed all or none, start together, end together and restart together.
 //
-// +kubebuilder:validation:XValidation:rule="self.framework == 'Generic' || self.roles.all(r, r.name in (self.framework in ['PyTorch', 'XGBoost'] ? ['master', 'worker'] : self.framework == 'TensorFlow' ? ['chief', 'master', 'worker', 'ps', 'evaluator'] : self.framework == 'MPI' ? ['launcher', 'worker'] : ['worker']))",message="the framework must have each role: PyTorch and XGBoost have master and worker, TensorFlow has chief, master, worker, ps and evaluator, JAX has worker, MPI has launcher and worker; use one of these, or framework Generic",fieldPath=".roles"
+// +kubebuilder:validation:XValidation:rule="self.framework == 'Generic' || self.roles.all(r, r.name in (self.framework in ['PyTorch', 'XGBoost'] ? ['master', 'worker'] : self.framework == 'TensorFlow' ? ['chief', 'master', 'worker', 'ps', 'evaluator'] : self.framework == 'MPI' ? ['launcher', 'worker'] : ['worker']))",message="each role must be one of its framework: PyTorch and XGBoost have master and worker, TensorFlow has chief, master, worker, ps and evaluator, JAX has worker, MPI has launcher and worker; use one of these, or framework Generic",fieldPath=".roles"
 // +heliostat:rule=gang-role
 // +kubebuilder:validation:XValidation:rule="self.framework == 'Generic' || self.roles.filter(r, r.name in ['chief', 'master', 'launcher']).size() <= 1",message="a gang must have at most one of chief, master and launcher; remove one of the roles",fieldPath=".roles"
 // +heliostat:rule=gang-first
@@ -152,12 +152,12 @@ type Gang struct {
 	// +optional
 	Placement GangPlacement `json:"placement,omitempty"`
 
-	// output is which processes the job's output is of: First is that of rank 0, All is all, with the process in front of each line. Default: First.
+	// output selects the processes whose output becomes the output of the job: First selects rank 0, All selects every process and puts its name in front of each line. Default: First.
 	// +kubebuilder:default=First
 	// +optional
 	Output GangOutput `json:"output,omitempty"`
 
-	// roles are the kinds of processes. Ranks are given in their order, but a master or chief has rank 0.
+	// roles are the kinds of processes. Ranks follow the order of roles, but a master or chief has rank 0.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=8
 	// +listType=map
@@ -188,7 +188,7 @@ type GangRole struct {
 	// +optional
 	Replicas int32 `json:"replicas,omitempty"`
 
-	// minReplicas is the number of places with which a round may start. One role may have it. Default: replicas.
+	// minReplicas is the smallest number of places with which a round may start. At most one role may set it. Default: replicas.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1024
 	// +optional
@@ -215,7 +215,7 @@ type GangRole struct {
 	// +heliostat:rule=role-resource-kubernetes
 	// +kubebuilder:validation:XValidation:rule="self.all(name, sign(quantity(string(self[name]))) >= 0)",message="a resource of a role must not be negative; give 0 or more"
 	// +heliostat:rule=role-resource-negative
-	// +kubebuilder:validation:XValidation:rule="self.size() == 0 || self.exists(name, sign(quantity(string(self[name]))) != 0)",message="a role must reserve something, or a place is none; set a resource above 0, such as CPU"
+	// +kubebuilder:validation:XValidation:rule="self.size() == 0 || self.exists(name, sign(quantity(string(self[name]))) != 0)",message="a role must reserve at least one resource; set one above 0, such as CPU"
 	// +heliostat:rule=role-resource-none
 	// +kubebuilder:validation:XValidation:rule="self.all(name, sign(quantity(string(self[name]))) < 0 || (!quantity(string(self[name])).isGreaterThan(quantity('100T')) && (name != 'memory' || quantity(string(self[name])).isInteger()) && [quantity(string(self[name])).asApproximateFloat() * 10000.0].all(steps, steps - double(int(steps + 0.5)) < 0.01 && double(int(steps + 0.5)) - steps < 0.01)))",message="a resource of a role must be a multiple of 0.0001 up to 100T, and memory a whole number of bytes; round it"
 	// +heliostat:rule=role-resource-step
@@ -224,7 +224,7 @@ type GangRole struct {
 	// +required
 	Resources map[string]resource.Quantity `json:"resources,omitempty"`
 
-	// labelSelector selects by labels the Ray nodes on which the places may be.
+	// labelSelector selects the Ray nodes that may hold the places, by their labels.
 	// +kubebuilder:validation:MaxProperties=64
 	// +optional
 	LabelSelector map[string]string `json:"labelSelector,omitempty"`
@@ -256,7 +256,7 @@ type GangRole struct {
 	// +optional
 	Env []corev1.EnvVar `json:"env,omitempty"`
 
-	// successPolicy is which processes must end with exit code 0: All, First (process 0) or Ignore. Default: Ignore for ps, and for workers of TensorFlow or XGBoost beside a chief or master; First for other workers of TensorFlow; else All.
+	// successPolicy selects the processes that must end with exit code 0: All, First (process 0) or Ignore. Default: Ignore for ps, and for workers of TensorFlow or XGBoost beside a chief or master; First for other workers of TensorFlow; else All.
 	// +optional
 	SuccessPolicy SuccessPolicy `json:"successPolicy,omitempty"`
 }
@@ -271,11 +271,11 @@ type GangStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Replicas int32 `json:"replicas"`
-	// ready is how many of them are there.
+	// ready is how many of these places are ready.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Ready int32 `json:"ready"`
-	// lastRestart is why the last round ended, if one did.
+	// lastRestart describes why the last round ended. Empty before a round ended.
 	// +optional
 	LastRestart *GangRestart `json:"lastRestart,omitempty"`
 }

@@ -35,6 +35,18 @@ func gatherTimeout(gang *v1beta1.Gang) time.Duration {
 	return time.Duration(numberOr(gang.GatherTimeoutSeconds, defaultGather)) * time.Second
 }
 
+// longestGather returns how long the first wait for places of a later attempt may take: until the minimum is there, and from then on
+// for more replicas, where a role has a minimum of its own.
+func longestGather(gang *v1beta1.Gang) time.Duration {
+	longest := gatherTimeout(gang)
+	for i := range gang.Roles {
+		if role := &gang.Roles[i]; leastReplicas(role) < replicasOf(role) {
+			return longest + time.Duration(ptr.Deref(gang.MinReplicasAfterSeconds, defaultMoreAfter))*time.Second
+		}
+	}
+	return longest
+}
+
 // withGrace returns a time that something has to end, which a gang has for its grace too.
 func withGrace(spec *v1beta1.ClusterJobSpec, least time.Duration) time.Duration {
 	if spec.Gang == nil {

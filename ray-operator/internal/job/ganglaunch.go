@@ -73,11 +73,12 @@ func addModule(environment map[string]json.RawMessage, launched *jobs.Package) e
 const firstWithSelectors = 54
 
 // driverSelector returns on which nodes the driver may run. That of a gang is kept off a head whose memory outlives it, unless
-// the spec says where it runs: else the head's replacement would end the gang.
+// the spec says where it runs, or the cluster can have no worker: else the head's replacement would end the gang. Where no worker is
+// there yet, Ray lists the driver as demand for one, which the autoscaler serves.
 func driverSelector(spec *v1beta1.ClusterJobSpec, to target) map[string]string {
 	isPlaced := len(spec.EntrypointLabelSelector)+len(spec.EntrypointResources) > 0
 	if spec.Gang == nil || isPlaced || to.cluster == nil || to.cluster.Spec.ControlStore == nil ||
-		len(to.cluster.Spec.WorkerGroups) == 0 || naming.IsRayBefore(to.ray, firstWithSelectors) {
+		roomOf(to.cluster).workers == 0 || naming.IsRayBefore(to.ray, firstWithSelectors) {
 		return spec.EntrypointLabelSelector
 	}
 	return map[string]string{pod.LabelGroup: "!" + naming.HeadGroup}

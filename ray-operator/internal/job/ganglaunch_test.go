@@ -60,12 +60,17 @@ func TestDriver_StaysOffAHeadThatIsReplaced(t *testing.T) {
 	stored := demo()
 	stored.Spec.ControlStore = &v1beta1.ControlStore{}
 	away := map[string]string{"ray.io/node-group": "!headgroup"}
+	empty, growing := stored.DeepCopy(), stored.DeepCopy()
+	empty.Spec.WorkerGroups[0].Replicas, growing.Spec.WorkerGroups[0].Replicas = number(0), number(0)
+	growing.Spec.Autoscaling, growing.Spec.WorkerGroups[0].MaxReplicas = &v1beta1.Autoscaling{}, number(2)
 	for name, test := range map[string]struct {
 		to   target
 		edit edit
 		want map[string]string
 	}{
 		"a control store":             {target{stored, "2.54.0"}, gang, away},
+		"no worker yet":               {target{growing, "2.60.0"}, gang, away},
+		"no worker ever":              {target{empty, "2.60.0"}, gang, nil},
 		"an older Ray":                {target{stored, "2.53.0"}, gang, nil},
 		"no control store":            {target{demo(), "2.60.0"}, gang, nil},
 		"a plain job":                 {target{stored, "2.60.0"}, func(*v1beta1.ClusterJob) {}, nil},

@@ -91,7 +91,7 @@ func (v view) workedSince() time.Time {
 	case v.isUnreported():
 		return v.startedAt().Add(reportWithin)
 	case v.isTold(v1beta1.PhaseRunning): // of a later attempt, whose wait for places is bounded
-		return v.startedAt().Add(gatherTimeout(v.job.Spec.Gang))
+		return v.startedAt().Add(longestGather(v.job.Spec.Gang))
 	default:
 		return time.Time{}
 	}
@@ -104,12 +104,12 @@ func (v view) worksAt() time.Time {
 	if !v.isGang() || v.record.Ran == 0 || began.IsZero() {
 		return time.Time{}
 	}
-	return began.Add(gatherTimeout(v.job.Spec.Gang) + reportWithin)
+	return began.Add(longestGather(v.job.Spec.Gang) + reportWithin)
 }
 
 // explainGang returns what a bound gang is at whose driver runs.
 func explainGang(v view, phase string) reason.Finding {
-	on := v.clusterName() + warnOfGrace(&v.job.Spec, v.seen.Cluster)
+	on := v.clusterName() + warnOfGrace(&v.job.Spec, v.seen.Cluster) + warnOfTraffic(&v.job.Spec, v.seen.Cluster)
 	if phase != v1beta1.PhaseGathering {
 		return reason.JobRunning.Of(v.record.Attempt, on)
 	}
@@ -178,6 +178,15 @@ func warnOfGrace(spec *v1beta1.ClusterJobSpec, cluster *v1beta1.ComputeCluster) 
 		return ""
 	}
 	return fmt.Sprintf(" (gracePeriodSeconds is %s; %s)", wholeSeconds(grace), strings.Join(short, ", "))
+}
+
+// warnOfTraffic returns that a cluster's encryption leaves out the traffic of a gang, empty where it has none. With a cluster of the
+// job's own, admission warns of it.
+func warnOfTraffic(spec *v1beta1.ClusterJobSpec, cluster *v1beta1.ComputeCluster) string {
+	if spec.ClusterRef == nil || cluster == nil || cluster.Spec.Network == nil || cluster.Spec.Network.Encryption != v1beta1.Enabled {
+		return ""
+	}
+	return " (network.encryption does not encrypt what the processes of a gang send to each other)"
 }
 
 // findLack returns why a cluster can never hold the gang, empty where it may, and for a job that is none or has ended. A job's own

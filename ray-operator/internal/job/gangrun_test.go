@@ -150,6 +150,10 @@ func TestGangDeadlines(t *testing.T) {
 			train(gang, attempt, runsSince(55)), seen(bound(), running, reports(launcher.Running, func(r *launcher.Report) { r.Started = now.Add(-52 * time.Second) })),
 			"Running " + stops("AttemptDeadlineExceeded"),
 		},
+		"attempt, a later one that hides when it began, but may wait for more places": {
+			train(gang, attempt, runsSince(720), func(j *v1beta1.ClusterJob) { j.Spec.Gang.Roles[0].Replicas, j.Spec.Gang.Roles[0].MinReplicas = 2, 1 }),
+			seen(bound(func(r *Record) { r.Ran = ago(5000) }), running, gathers), "Gathering GangGathering ask",
+		},
 		"attempt, a later one that hides when it began": {
 			train(gang, attempt, runsSince(720)), seen(bound(func(r *Record) { r.Ran = ago(5000) }), running, reports(launcher.Running, func(r *launcher.Report) { r.Started = time.Time{} })),
 			"Running " + stops("AttemptDeadlineExceeded"),
@@ -208,5 +212,27 @@ func TestWarnOfGrace(t *testing.T) {
 	alone.Spec.Gang.GracePeriodSeconds = number(60)
 	if have := warnOfGrace(&alone.Spec, demo()); have != "" {
 		t.Errorf("on its own cluster: %q", have)
+	}
+}
+
+// TestWarnOfTraffic: where a cluster that the job does not own encrypts its traffic, the message says what is left out.
+func TestWarnOfTraffic(t *testing.T) {
+	const want = " (network.encryption does not encrypt what the processes of a gang send to each other)"
+	encrypted := func(s *Seen) { s.Cluster.Spec.Network = &v1beta1.Network{Encryption: v1beta1.Enabled} }
+	for name, test := range map[string]struct {
+		job  *v1beta1.ClusterJob
+		edit func(*Seen)
+		want string
+	}{
+		"encrypted":      {train(gang), encrypted, want},
+		"not encrypted":  {train(gang), func(*Seen) {}, ""},
+		"of its own":     {train(own, gang), encrypted, ""},
+		"gone meanwhile": {train(gang), noCluster, ""},
+	} {
+		seen := seen(bound(), says(headclient.JobRunning), reports(launcher.Running), test.edit)
+		v := view{job: test.job, record: bound(), now: now, seen: seen}
+		if have := explainGang(v, v1beta1.PhaseRunning).Text; have != reason.JobRunning.Of(1, v.clusterName()+test.want).Text {
+			t.Errorf("%s: %q", name, have)
+		}
 	}
 }

@@ -1,4 +1,4 @@
-"""The actor of a place: starts the processes of a replica, and reports what becomes of them.
+"""The actor of a place: starts the processes of a replica, and reports how they end.
 
 In: calls of the driver. Out: what exchange returns, and files with the output of processes.
 
@@ -20,6 +20,7 @@ import time
 from typing import Any, Dict, List, Optional, Sequence
 
 from heliostat_gang import contracts, guard, host, mpi, output, ports, reach, sweep
+from heliostat_gang.sweep import Mark
 
 # How long processes run on after the agent sent the newest beat that the driver answered, and how often it sends one.
 LEASE_SECONDS = 20.0
@@ -34,6 +35,8 @@ GATHER_SECONDS = 0.2
 # How long a guard may take to answer, and to end what it guards after the grace.
 GUARD_SECONDS = 10.0
 OVERDUE_SECONDS = 3.0
+# How many ports one guard holds at most, beside the descriptor of its stream.
+MAX_HELD = guard.MAX_DESCRIPTORS - 1
 LOOK_SECONDS = 0.2
 
 _KEEPER_ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "LC_CTYPE")
@@ -97,8 +100,8 @@ class Agent:
         lease: float = LEASE_SECONDS,
         beat: float = BEAT_SECONDS,
     ) -> None:
-        """Serve a gang, whose job and attempt are gang["uid"] and gang["attempt"]."""
-        self.uid, self.attempt = gang["uid"], int(gang["attempt"])
+        """Serve a gang, which gang names by "uid" of its job, "attempt", and "trial" of the attempt."""
+        self.uid, self.attempt, self.trial = gang["uid"], int(gang["attempt"]), int(gang["trial"])
         self.grace, self.lease, self.beat = grace, lease, beat
         self.log_dir = os.path.abspath(log_dir or host.log_dir())
         self.submission = submission
@@ -142,15 +145,19 @@ class Agent:
         return found
 
     def sweep(self, round: int) -> int:
-        """End what is left on this node of this job's former attempts and of rounds before this one, and wait until it is gone.
+        """End what is left here of this job's former attempts and of this trial's former rounds, and wait until it is gone.
 
         It takes at most the grace and a few seconds. It returns how many processes it ended.
         """
-        return sweep.end(self.uid, self.attempt, round, self.grace)
+        return sweep.end(self._mark(round), self.grace)
 
     def reserve(self, count: int, avoid: Sequence[int] = ()) -> List[int]:
-        """Return ports that nobody else on this node has, none of which is in avoid. Those who start next hold them."""
+        """Return ports that nobody else on this node has, none of which is in avoid. Those who start next hold them.
+
+        What was reserved before, and no process has taken, is free again.
+        """
         with self.starting:
+            ports.release(self.reserved)
             found = ports.reserve(count, avoid)
             self.reserved.update(found)
         return list(found)
@@ -166,7 +173,7 @@ class Agent:
         return reach.reach(host, port, self.uid, seconds)
 
     def start(self, round: int, programs: Sequence[Dict[str, Any]]) -> List[Optional[Dict[str, str]]]:
-        """Start processes of a round. Return for each None, or why it cannot run: {"kind": "NotFound", "message"}.
+        """Start processes of a round. Return for each None, or why it cannot run: {"kind": "NotFound" or "DiskFull", "message"}.
 
         A program has name, argv, env, and may have defaults (variables that count where nothing else sets them), cwd, log
         (the name of its file) and stream (its output goes to the driver too). When one cannot run, none is left running.
@@ -174,38 +181,12 @@ class Agent:
         (ranks of each host) and interface, by which its mpirun starts daemons in other places.
         """
         with self.starting:
-            self._await_turn(round)
-            self._end_listening()
-            orders, answers = [], []
-            for program in programs:
-                if program.get("mpi"):
-                    program = self._serve_mpirun(round, program)
-                try:
-                    orders.append(self._order(round, program))
-                    answers.append(None)
-                except host.NotFoundError as error:
-                    answers.append({"kind": "NotFound", "message": str(error)})
-            if any(answers):
-                self._end_relay_of(programs)
-                return answers
-            started: List[Process] = []
             try:
-                for number, (program, order) in enumerate(zip(programs, orders)):
-                    # Each guard holds some of the ports, for the case that the agent ends before it.
-                    held = list(self.reserved.values())[number :: len(programs)]
-                    started.append(self._begin(round, program, order, held))
-                answers = [_await_start(process) for process in started]
-            except BaseException:
-                for process in started:
-                    process.send("kill")
-                self._end_relay_of(programs)
-                raise
-            self.used.update(self.reserved)
-            self.reserved.clear()
-            self._take_over([process for process, answer in zip(started, answers) if answer is None])
-            if any(answers):
-                self._end_processes("kill", round)
-            return answers
+                return self._start(round, programs)
+            except OSError as error:
+                if not host.is_disk_full(error.errno):
+                    raise
+                return [{"kind": "DiskFull", "message": host.describe_full(error)} for _ in programs]
 
     def finish_daemon(self, round: int, number: int, code: int, message: str) -> None:
         """Have a line that mpirun of a round wanted in another place end with an exit code, and why it failed."""
@@ -278,13 +259,47 @@ class Agent:
 
     # What follows is called with self.starting held.
 
+    def _start(self, round: int, programs: Sequence[Dict[str, Any]]) -> List[Optional[Dict[str, str]]]:
+        self._await_turn(round)
+        self._end_listening()
+        orders, answers = [], []
+        for program in programs:
+            if program.get("mpi"):
+                program = self._serve_mpirun(round, program)
+            try:
+                orders.append(self._order(round, program))
+                answers.append(None)
+            except host.NotFoundError as error:
+                answers.append({"kind": "NotFound", "message": str(error)})
+        if any(answers):
+            self._end_relay_of(programs)
+            return answers
+        started: List[Process] = []
+        try:
+            for number, (program, order) in enumerate(zip(programs, orders)):
+                # Each guard holds some of the ports, for the case that the agent ends before it.
+                held = list(self.reserved.values())[number :: len(programs)][:MAX_HELD]
+                started.append(self._begin(round, program, order, held))
+            answers = [_await_start(process) for process in started]
+        except BaseException:
+            for process in started:
+                process.send("kill")
+            self._end_relay_of(programs)
+            raise
+        self.used.update(self.reserved)
+        self.reserved.clear()
+        self._take_over([process for process, answer in zip(started, answers) if answer is None])
+        if any(answers):
+            self._end_processes("kill", round)
+        return answers
+
     def _order(self, round_number: int, program: Dict[str, Any]) -> Dict[str, Any]:
         """Return what the guard of a program needs."""
         env = {
             **program.get("defaults", {}),
             **contracts.inherited(os.environ, host.initial_environment(), host.LAUNCHER),
             **program["env"],
-            sweep.VARIABLE: f"{self.uid}/{self.attempt}/{round_number}",
+            sweep.VARIABLE: str(self._mark(round_number)),
         }
         cwd = os.path.join(os.getcwd(), program.get("cwd") or "")
         name = program.get("log") or f"job-driver-{self.submission}-{program['name'].replace('/', '-')}-r{round_number}.log"
@@ -301,6 +316,9 @@ class Agent:
             "mpi": "mpi" in program,
             "directory": program.get("directory", ""),
         }
+
+    def _mark(self, round_number: int) -> Mark:
+        return Mark(self.uid, self.attempt, self.trial, round_number)
 
     def _serve_mpirun(self, round_number: int, program: Dict[str, Any]) -> Dict[str, Any]:
         """Return the command of MPI with what its mpirun needs to start daemons in other places."""
@@ -596,7 +614,7 @@ class Agent:
             self._report(process)
             is_late = guard.now() >= self._overdue(process)
         sweep.wait_for_guard(process.guard)
-        sweep.end(self.uid, 0, 0, 0 if is_late else self.grace)
+        sweep.end(Mark(self.uid, 0, 0, 0), 0 if is_late else self.grace)
         with self.changed:
             process.is_complete = True
         self._wake()
@@ -627,6 +645,9 @@ def _await_start(process: Process) -> Optional[Dict[str, str]]:
         process.channel.close()
         if process.stream is not None:
             os.close(process.stream)
-        return {"kind": "NotFound", "message": f"start {first['path'] or process.name}: {first['failed']}"}
+        error = OSError(first["errno"], first["failed"], first["path"] or process.name)
+        if host.is_disk_full(error.errno):
+            return {"kind": "DiskFull", "message": host.describe_full(error)}
+        return {"kind": "NotFound", "message": f"start {error.filename}: {error.strerror}"}
     process.guard = first["guard"]
     return None

@@ -18,6 +18,8 @@ Description = Mapping[str, Any]
 FIRST_ROLES = {"PyTorch": ("master",), "TensorFlow": ("chief", "master"), "XGBoost": ("master",), "MPI": ("launcher",)}
 EVALUATOR, LAUNCHER = "evaluator", "launcher"
 ROUNDS_OF_ATTEMPT = 100_000
+# The only trial of a plain gang.
+TRIAL = 0
 # The port at which rank 0 listens. Each other key is the name of a process.
 MASTER = "master"
 
@@ -271,7 +273,7 @@ class _Gang:
         """Return what a process finds with each framework."""
         description = self.description
         env = {
-            "HELIOSTAT_GANG": f"{description['uid']}/{description['attempt']}/{self.number}",
+            "HELIOSTAT_GANG": f"{description['uid']}/{description['attempt']}/{TRIAL}/{self.number}",
             "HELIOSTAT_ROUND": str(description["attempt"] * ROUNDS_OF_ATTEMPT + self.number),
             "ROLE": process.role,
             "ROLE_INDEX": str(process.index),
@@ -445,7 +447,7 @@ class _Gang:
             member = members[index]
             return self.host(member) if fields[1] == "host" else str(self.ports[member.key])
         raise ContractError(
-            f"$({name}) is none of {role}.INDEX.host, {role}.INDEX.port, {role}.addresses and {role}.count; "
+            f"$({name}) must be one of {role}.INDEX.host, {role}.INDEX.port, {role}.addresses and {role}.count; "
             f"correct it, or write $$({name}) for the text"
         )
 

@@ -30,6 +30,7 @@ class Failure(NamedTuple):
 
     message: str
     is_memory: bool = False  # Ray has ended the agent, as its node had no memory left
+    is_disk_full: bool = False  # the agent is there, and its disk takes nothing more
 
 
 class Call(NamedTuple):
@@ -418,7 +419,10 @@ class Driver:
         self.cluster.call(place, "exchange", (answered, not self.console.is_full()), self.take_exchange)
 
     def call(self, place: int, method: str, arguments: Tuple[Any, ...], then: Callable[[int, Any], None]) -> None:
-        """Call an agent, and call then with the place and the result. Where it fails or takes too long the place is lost."""
+        """Call an agent, and call then with the place and the result. Where it fails or takes too long the place is lost.
+
+        A disk that is full ends the attempt: the place is there, and another round would fail as well.
+        """
         if place not in self.places:
             return
         self.called += 1
@@ -430,7 +434,9 @@ class Driver:
         def take(place: int, result: Any, failure: Optional[Failure]) -> None:
             if self.calls.pop(number, None) is None:
                 return
-            if failure is not None:
+            if failure is not None and failure.is_disk_full:
+                self.rounds.fail(place, "DiskFull", failure.message, now())
+            elif failure is not None:
                 self.lose(place, failure)
             else:
                 then(place, result)

@@ -113,6 +113,7 @@ class Hand:
         self.draining: FrozenSet[str] = frozenset()
         self.since = now  # of the wait for places
         self.minimum_since = now  # when the minimum was ready, while it is
+        self._minimum_seconds = 0.0  # for how long of this wait it was ready before
         self._groups: Dict[int, _Group] = {}
         self._base: Optional[int] = None  # the group of the minimum
         self._made = 0  # groups and places, ever
@@ -176,7 +177,7 @@ class Hand:
 
     def restart(self, now: float) -> None:
         """Begin another wait for places."""
-        self.since, self._held, self._had_minimum = now, None, False
+        self.since, self._held, self._had_minimum, self._minimum_seconds = now, None, False, 0.0
 
     # What is there.
 
@@ -188,6 +189,10 @@ class Hand:
         """Report whether each role has its minimum of agents."""
         ready = self._ready()
         return all(ready[name] >= role["minReplicas"] for name, role in self.roles.items())
+
+    def wait_seconds(self, now: float) -> float:
+        """Return how long this wait lacks the minimum. Time with the minimum is a wait for more, which has a bound of its own."""
+        return now - self.since - self._minimum_seconds
 
     def is_all_ready(self) -> bool:
         """Report whether each role has all its agents."""
@@ -244,6 +249,8 @@ class Hand:
         has = self.is_minimum_ready()
         if has and not self._had_minimum:
             self.minimum_since = now
+        elif self._had_minimum and not has:
+            self._minimum_seconds += now - self.minimum_since
         self._had_minimum = has
         return actions
 

@@ -142,7 +142,7 @@ class Guard:
             output.widen(self.output)
             self.program = _execute(self.order, theirs)
         except OSError as error:
-            self.send(failed=f"{error.strerror or error}", path=error.filename or "")
+            self.send(failed=f"{error.strerror or error}", path=error.filename or "", errno=error.errno)
             return False
         os.close(theirs)
         self.send(started=self.program, guard=os.getpid())

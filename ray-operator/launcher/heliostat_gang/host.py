@@ -4,6 +4,7 @@ It must never import Ray at its own import, and works without Ray, where only Ra
 """
 
 import contextlib
+import errno
 import fcntl
 import os
 import shutil
@@ -121,6 +122,16 @@ def find_program(name: str, env: Mapping[str, str], cwd: str) -> str:
         remedy = "add it to the image or correct the first line of the program"
         raise NotFoundError(f"program {path} needs {missing}, which is not in the image; {remedy}")
     return path
+
+
+def is_disk_full(number: Optional[int]) -> bool:
+    """Report whether an error number means that a disk, or the user's share of it, takes nothing more."""
+    return number in (errno.ENOSPC, errno.EDQUOT)
+
+
+def describe_full(error: OSError) -> str:
+    """Return a text for a disk that is full."""
+    return f"write {error.filename or 'a file'}: {error.strerror}"
 
 
 def memory_kills() -> int:

@@ -73,7 +73,7 @@ class Stream:
             self.flush()
 
     def flush(self) -> None:
-        """Write what waits, as far as the pipe takes it."""
+        """Write as much of what waits as the pipe takes."""
         try:
             while self.waiting and self.descriptor is not None:
                 self.waiting = self.waiting[os.write(self.descriptor, self.waiting) :]

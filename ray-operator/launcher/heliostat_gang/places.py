@@ -1,6 +1,6 @@
-"""The Ray cluster, as far as a gang needs it: placement groups, agents in their bundles, nodes, and the report.
+"""What a gang needs of the Ray cluster: placement groups, agents in their bundles, nodes, and the report.
 
-In: what the driver wants. Out: calls of the driver's functions with what became of it, in the driver's thread.
+In: what the driver wants. Out: calls of the driver's functions with the results, in the driver's thread.
 
 Calls to agents go from process to process. Everything else asks the GCS, which may be away for a minute while a head is replaced:
 a thread of its own does that, one after the other, so that the driver waits for nothing.
@@ -19,9 +19,17 @@ from ray._private import worker as ray_worker
 from ray.core.generated import autoscaler_pb2
 from ray.exceptions import OutOfMemoryError, RayActorError
 from ray.experimental import internal_kv
-from ray.util.placement_group import PlacementGroup, placement_group, placement_group_table, remove_placement_group
+from ray.util.placement_group import (
+    PlacementGroup,
+    get_placement_group,
+    placement_group,
+    placement_group_table,
+    remove_placement_group,
+    validate_placement_group,
+)
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
+from . import contracts, host
 from .agent import Agent
 from .capacity import Node
 from .driver import Failure
@@ -40,6 +48,10 @@ RETRY_SECONDS = 1.0
 MANY_GROUPS = 8
 
 Handler = Callable[..., None]
+
+
+class _RefusedError(Exception):
+    """Ray takes no such group or agent, whatever is free."""
 
 
 class Cluster:
@@ -77,19 +89,30 @@ class Cluster:
     def ask(
         self, group: int, bundles: Sequence[Mapping[str, Any]], selectors: Sequence[Mapping[str, str]], avoid: Sequence[str]
     ) -> None:
-        """Create a placement group."""
+        """Create a placement group.
+
+        Ray may have made one though the call that asked for it failed. Then its name finds it, and Ray makes no other one of
+        that name: that the name is taken is no refusal.
+        """
         labels = [_selector(selector, avoid) for selector in selectors]
-        strategy = STRATEGIES[self._gang["placement"]]
+        name = f"{self._submission}-{group}"
+        given = {
+            "bundles": [dict(bundle) for bundle in bundles],
+            "strategy": STRATEGIES[self._gang["placement"]],
+            "bundle_label_selector": labels if any(labels) else None,
+        }
+        has_failed = False
 
         def create() -> None:
+            nonlocal has_failed
             self._asked = time.monotonic()
             self._due["groups"] = 0.0
-            self._groups[group] = placement_group(
-                [dict(bundle) for bundle in bundles],
-                strategy=strategy,
-                name=f"{self._submission}-{group}",
-                bundle_label_selector=labels if any(labels) else None,
-            )
+            found = _find_group(name, given["bundles"]) if has_failed else None
+            if found is None:
+                _check(validate_placement_group, **given)
+                has_failed = True  # unless the next line returns
+                found = placement_group(name=name, **given)
+            self._groups[group] = found
 
         self._commands.put(create)
 
@@ -112,14 +135,17 @@ class Cluster:
             if place in self._closed or group not in self._groups:
                 return
             others = {name: value for name, value in resources.items() if name not in ("CPU", "GPU", "memory")}
-            self._actors[place] = self._agent.options(
+            shaped = _check(
+                self._agent.options,
                 num_cpus=resources.get("CPU", 0),
                 num_gpus=resources.get("GPU", 0),
                 memory=int(resources["memory"]) if "memory" in resources else None,
                 resources=others or None,
                 scheduling_strategy=PlacementGroupSchedulingStrategy(self._groups[group], placement_group_bundle_index=bundle),
-            ).remote(
-                {"uid": self._gang["uid"], "attempt": self._gang["attempt"]},
+            )
+            self._actors[place] = _check(
+                shaped.remote,
+                {"uid": self._gang["uid"], "attempt": self._gang["attempt"], "trial": contracts.TRIAL},
                 self._gang["graceSeconds"],
                 submission=self._submission,
             )
@@ -206,8 +232,11 @@ class Cluster:
             try:
                 command()
                 return
-            except (TypeError, ValueError, AttributeError, LookupError) as error:  # Ray refuses what was asked for
-                self._post(self.on_refused, f"Ray refuses a place: {' '.join(str(error).split())}")
+            except _RefusedError as error:
+                self._post(self.on_refused, f"Ray refuses a place: {_in_a_line(error)}")
+                return
+            except (TypeError, AttributeError, LookupError) as error:  # this Ray has not what is called, and will not have it later
+                self._post(self.on_refused, f"this version of Ray cannot run a gang: {error!r}")
                 return
             except Exception:  # whatever Ray raises while its head is away
                 time.sleep(RETRY_SECONDS)
@@ -251,6 +280,28 @@ def _ignore(*_: Any) -> None:
     """Do nothing."""
 
 
+def _check(call: Callable[..., Any], *arguments: Any, **given: Any) -> Any:
+    """Call what raises these errors for its arguments alone, and others where the head is away."""
+    try:
+        return call(*arguments, **given)
+    except (TypeError, ValueError) as error:
+        raise _RefusedError(str(error)) from error
+
+
+def _find_group(name: str, bundles: Sequence[Mapping[str, Any]]) -> Optional[PlacementGroup]:
+    """Return the group that has a name, None where there is none."""
+    try:
+        found = get_placement_group(name)
+    except ValueError:  # so Ray says that there is none
+        return None
+    # With its bundles, which Ray would ask the GCS for.
+    return PlacementGroup(found.id, [{key: float(value) for key, value in bundle.items()} for bundle in bundles])
+
+
+def _in_a_line(error: BaseException) -> str:
+    return " ".join(str(error).split())
+
+
 def _selector(selector: Mapping[str, str], avoid: Sequence[str]) -> Dict[str, str]:
     """Return a label selector that excludes nodes, unless it names nodes itself."""
     if not avoid or NODE_LABEL in selector:
@@ -263,7 +314,10 @@ def _outcome(done: Any) -> tuple:
     error = done.exception()
     if error is None:
         return done.result(), None
-    text = " ".join(str(getattr(error, "cause", None) or error).split())
+    cause = getattr(error, "cause", None) or error  # what the agent raised
+    text = _in_a_line(cause)
+    if isinstance(cause, OSError) and host.is_disk_full(cause.errno):
+        return None, Failure(host.describe_full(cause), is_disk_full=True)
     is_memory = isinstance(error, OutOfMemoryError) or (isinstance(error, RayActorError) and "running low on memory" in text)
     if is_memory:  # behind the figures are the object store's, and a list of all workers
         text = text.partition(" Object store memory usage")[0]

@@ -7,7 +7,6 @@ Writing never makes the driver wait, as the head may be away for long.
 
 import json
 import threading
-import time
 from typing import Any, Callable, Dict, Mapping, Optional
 
 from .rounds import Cause
@@ -17,7 +16,8 @@ MAX_BYTES = 4096
 TEXT, NAME, LINE, LINES = 400, 253, 300, 20
 PERIOD_SECONDS = 1.0
 RETRY_SECONDS = 2.0
-LAST_SECONDS = 3.0
+# How long the last report is tried, and the pause between two tries.
+LAST_SECONDS, LAST_RETRY_SECONDS = 3.0, 0.3
 
 
 def encode(state: Mapping[str, Any], waiting: str, offset: float) -> bytes:
@@ -92,15 +92,15 @@ class Reporter:
             with self._changed:
                 self._changed.wait_for(lambda: self._wanted != self._written)
                 report = self._wanted
-            pause = PERIOD_SECONDS
+            is_written = True
             try:
                 self._put(report or b"")
             except Exception:  # whatever Ray raises while its head is away
-                pause = RETRY_SECONDS
-            else:
-                with self._changed:
+                is_written = False
+            with self._changed:
+                if is_written:
                     self._written = report
                     self._changed.notify_all()
-            until = time.monotonic() + pause
-            with self._changed:
-                self._changed.wait_for(lambda: self._is_last, max(0.0, until - time.monotonic()))
+                elif self._is_last:
+                    self._changed.wait(LAST_RETRY_SECONDS)
+                self._changed.wait_for(lambda: self._is_last, PERIOD_SECONDS if is_written else RETRY_SECONDS)

@@ -85,7 +85,7 @@ class Cause(NamedTuple):
     """Why a round ended, or the wait for one."""
 
     time: float
-    kind: str  # Exit Lost OutOfMemory Drained NotFound Unreachable PortTaken Gather
+    kind: str  # Exit Lost OutOfMemory Drained NotFound DiskFull Unreachable PortTaken Gather
     message: str
     process: str = ""
     code: int = 0
@@ -219,9 +219,9 @@ class Rounds:
         self._prepared = serial
 
     def fail(self, place: Optional[int], kind: str, message: str, now: float, process: str = "", code: int = 2) -> None:
-        """Take what ends the attempt: a program that is not there, or a place that does not reach the first one."""
+        """Take what ends the attempt: a process that cannot start, or a place that does not reach the first one."""
         found = self.hand.places.get(-1 if place is None else place)
-        if kind == "NotFound" and found is not None:
+        if found is not None:
             found.running.clear()  # its agent leaves none running
         if self.phase in (PREPARING, RUNNING):
             cause = Cause(now, kind, message, process, code, is_final=True)
@@ -374,7 +374,7 @@ class Rounds:
             self._regather()
         self._actions += self.hand.gather(now)
         bound = self.description["firstGatherSeconds" if self.round == 1 else "gatherSeconds"]
-        is_over = bound and now - self.hand.since >= bound and not self.hand.is_minimum_ready()
+        is_over = bound and not self.hand.is_minimum_ready() and self.hand.wait_seconds(now) >= bound
         trouble = self.hand.trouble() or (self._failure if self._failures >= AGENT_FAILURES else "")
         if is_over or trouble:
             self.last = Cause(now, "Gather", trouble or f"{self.hand.missing_text()} after {bound} s")

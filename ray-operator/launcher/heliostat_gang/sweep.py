@@ -1,9 +1,10 @@
 """Finds processes of a gang on this node, and ends those that nothing else will end.
 
-A process of a gang has HELIOSTAT_GANG=UID/ATTEMPT/ROUND in its environment, and its guard among its ancestors. Guards and
-keepers have HELIOSTAT_KEEPER=UID/ATTEMPT.
+A process of a gang has HELIOSTAT_GANG=UID/ATTEMPT/TRIAL/ROUND in its environment, and its guard among its ancestors. Guards and
+keepers have HELIOSTAT_KEEPER=UID/ATTEMPT. Trials of an attempt run side by side; a plain gang has the trial 0 alone.
 
-It must never end a process of another job, nor one of this attempt and round, or a later one, whose guard is alive.
+It must never end a process of another job. Of processes whose guard is alive, it must never end one of another trial, of this
+round or a later one, or of a later attempt.
 """
 
 import contextlib
@@ -32,6 +33,24 @@ class Process(NamedTuple):
     name: str
     start: int
     is_zombie: bool  # it has ended, and its parent has not taken its status
+
+
+class Mark(NamedTuple):
+    """What HELIOSTAT_GANG has: which start of which processes a process belongs to."""
+
+    uid: str  # of the job
+    attempt: int
+    trial: int
+    round: int
+
+    def __str__(self) -> str:
+        """Return the value of the variable."""
+        return "/".join(map(str, self))
+
+    def precedes(self, other: "Mark") -> bool:
+        """Report whether all of this start must have ended before another one of the job begins."""
+        is_same_trial = (self.attempt, self.trial) == (other.attempt, other.trial)
+        return self.attempt < other.attempt or (is_same_trial and self.round < other.round)
 
 
 class Target(NamedTuple):
@@ -87,10 +106,10 @@ def send(process: Process, number: int) -> None:
                 os.close(descriptor)
 
 
-def find(uid: str, attempt: int, round_number: int) -> List[Target]:
-    """Return processes of a job that must end before this round of this attempt starts.
+def find(start: Mark) -> List[Target]:
+    """Return processes of a job that must end before one of its rounds starts.
 
-    These are those of lower attempts, those of lower rounds of this attempt, and those whose guard is dead.
+    These are those of lower attempts, those of lower rounds of its own trial, and those whose guard is dead.
     """
     found: List[Target] = []
     waiting: Optional[Set[int]] = None
@@ -99,7 +118,7 @@ def find(uid: str, attempt: int, round_number: int) -> List[Target]:
         unclear = set()
         for pid in processes.keys() - {os.getpid()} if waiting is None else waiting & processes.keys():
             try:
-                found.extend(_judge(processes[pid], processes, (uid, attempt, round_number)))
+                found.extend(_judge(processes[pid], processes, start))
             except KeyError:  # an ancestor ended between two reads, so that it has another one now
                 unclear.add(pid)
         if not unclear:
@@ -108,7 +127,7 @@ def find(uid: str, attempt: int, round_number: int) -> List[Target]:
     return found
 
 
-def end(uid: str, attempt: int, round_number: int, grace: float) -> int:
+def end(start: Mark, grace: float) -> int:
     """End what find returns, by SIGTERM and after the grace by SIGKILL, and return how many processes these were.
 
     It returns when they are gone, or some seconds after SIGKILL.
@@ -116,7 +135,7 @@ def end(uid: str, attempt: int, round_number: int, grace: float) -> int:
     begin = time.monotonic()
     ended: Set[Tuple[int, int]] = set()
     for pause in _pauses():
-        targets = find(uid, attempt, round_number)
+        targets = find(start)
         passed = time.monotonic() - begin
         if not targets or passed > grace + GUARD_SECONDS + KILLED_SECONDS:
             break
@@ -156,16 +175,15 @@ def _pauses() -> Iterator[float]:
         pause = min(0.25, pause * 1.5)
 
 
-def _judge(process: Process, processes: Dict[int, Process], last: Tuple[str, int, int]) -> List[Target]:
-    uid, *numbers = last
+def _judge(process: Process, processes: Dict[int, Process], start: Mark) -> List[Target]:
     if process.name == GUARD_NAME and not process.is_zombie:
-        marks = _marks(process.pid, KEEPER_VARIABLE, uid)
-        return [Target(process, process)] if len(marks) == 1 and marks[0] < numbers[0] else []
-    marks = _marks(process.pid, VARIABLE, uid)
-    if len(marks) != 2:
+        numbers = _numbers(process.pid, KEEPER_VARIABLE, start.uid)
+        return [Target(process, process)] if len(numbers) == 1 and numbers[0] < start.attempt else []
+    numbers = _numbers(process.pid, VARIABLE, start.uid)
+    if len(numbers) != 3:
         return []
     guard = _guard_of(process, processes)
-    return [Target(process, guard)] if guard is None or marks < numbers else []
+    return [Target(process, guard)] if guard is None or Mark(start.uid, *numbers).precedes(start) else []
 
 
 def _guard_of(process: Process, processes: Dict[int, Process]) -> Optional[Process]:
@@ -183,7 +201,7 @@ def _guard_of(process: Process, processes: Dict[int, Process]) -> Optional[Proce
     return process
 
 
-def _marks(pid: int, variable: str, uid: str) -> List[int]:
+def _numbers(pid: int, variable: str, uid: str) -> List[int]:
     """Return the numbers behind a job's UID in a variable of a process; none if that is not of this job."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:

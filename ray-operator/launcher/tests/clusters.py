@@ -62,9 +62,9 @@ class Scripted:
         reply = {"beat": self.beats[place], "running": running, "output": list(output), "daemons": [], "events": list(events)}
         self.post(self.open_calls.pop((place, "exchange")), place, reply, None)
 
-    def fail(self, place, method, message, is_memory=False):
+    def fail(self, place, method, message, **more):
         """Have a call fail."""
-        self.post(self.open_calls.pop((place, method)), place, None, driver.Failure(message, is_memory))
+        self.post(self.open_calls.pop((place, method)), place, None, driver.Failure(message, **more))
 
     def probe(self, node, then):
         """Note which node is looked at."""
@@ -98,7 +98,7 @@ class Local(Scripted):
 
     def open(self, place, group, bundle, resources, then):
         """Start an agent."""
-        gang = {"uid": self.gang["uid"], "attempt": self.gang["attempt"]}
+        gang = {"uid": self.gang["uid"], "attempt": self.gang["attempt"], "trial": 0}
         self.agents[place] = agent.Agent(gang, self.gang["graceSeconds"], log_dir=self.logs, submission=self.gang["submission"])
         self.post(then, place, facts(place, ip="127.0.0.1"), None)
 

@@ -20,6 +20,8 @@ from heliostat_gang import agent, sweep  # noqa: E402  the path above is where t
 
 # How long anything may take on a busy machine, in seconds. Nothing here takes long where the code is right.
 PATIENCE = 40
+# How long programs have to save on SIGTERM. Those that ignore it make a test that long.
+GRACE = 3.0
 
 # A program that leaves a daemon which ignores SIGTERM, and has a child with a session of its own. It saves after SIGTERM.
 LEAVES_DAEMONS = """
@@ -112,7 +114,7 @@ class Case(unittest.TestCase):
 
     def arguments(self, **more):
         """Return what an agent is made with."""
-        given = {"gang": {"uid": self.uid, "attempt": 1}, "grace": 1.0, "log_dir": self.folder, "submission": "sub", "beat": 0.2}
+        given = {"gang": {"uid": self.uid, "attempt": 1, "trial": 0}, "grace": GRACE, "log_dir": self.folder, "submission": "sub", "beat": 0.2}
         return {**given, **more}
 
     def agent(self, **more):

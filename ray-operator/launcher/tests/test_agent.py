@@ -1,15 +1,17 @@
 """Tests of the agent with real processes."""
 
+import errno
 import itertools
 import os
 import pathlib
+import socket
 import threading
 import unittest
 from unittest import mock
 
 from processes import LAUNCHER, LEAVES_DAEMONS, Case, collect, wait_for
 
-from heliostat_gang import agent, output
+from heliostat_gang import agent, guard, output
 
 
 class TestStart(Case):
@@ -43,7 +45,7 @@ class TestStart(Case):
         _, written = collect(made)
         lines = written["w/0"].decode(errors="surrogateescape").splitlines()
         self.assertFalse([line for line in lines if line.startswith("RAY_")])
-        for line in ("PYTHONPATH=/mine", "A=image", "B=user", "C=default", "D=\udcff ö", f"HELIOSTAT_GANG={self.uid}/1/2"):
+        for line in ("PYTHONPATH=/mine", "A=image", "B=user", "C=default", "D=\udcff ö", f"HELIOSTAT_GANG={self.uid}/1/0/2"):
             self.assertIn(line, lines)
 
     def test_starts_programs_as_a_shell_would(self):
@@ -82,6 +84,18 @@ class TestStart(Case):
                 self.assertIn(message, answers[1]["message"])
         made.close()
         self.assert_none_left()
+
+    def test_a_full_disk_is_no_program_that_is_missing(self):
+        """Neither where the guard opens a log, nor where the agent writes files for mpirun."""
+        full = OSError(errno.ENOSPC, "No space left on device", "/x")
+        expected = {"kind": "DiskFull", "message": "write /x: No space left on device"}
+        ours, theirs = socket.socketpair()
+        with theirs, mock.patch.object(output, "Log", side_effect=full), mock.patch.object(guard, "wake_on"), mock.patch("signal.signal"):
+            self.assertFalse(guard.Guard(theirs, {"lease": 0, "log": "/x", "bytes": 1}, None).start())
+        self.assertEqual(agent._await_start(agent.Process("w/0", 1, "/x", ours, None)), expected)
+        with mock.patch.object(agent.mpi, "Relay", side_effect=full):
+            program = {**self.shell("w/0", "exit 0"), "defaults": {}, "mpi": {"slots": {}, "interface": ""}}
+            self.assertEqual(self.agent().start(1, [program]), [expected])
 
     def test_refuses_a_round_that_is_over(self):
         """A call that comes late starts nothing."""

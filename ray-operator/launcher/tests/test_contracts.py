@@ -211,7 +211,7 @@ class Variables(unittest.TestCase):
         found = start(describe("PyTorch", role("worker", 1)), number=3)["worker/0"]
         self.assertEqual(found.env["TORCHELASTIC_RESTART_COUNT"], "2")
         self.assertEqual(found.env["HELIOSTAT_ROUND"], "200003")
-        self.assertEqual(found.env["HELIOSTAT_GANG"], "uid/2/3")
+        self.assertEqual(found.env["HELIOSTAT_GANG"], "uid/2/0/3")
 
     def test_threads_are_the_share_of_cpus(self):
         for cpu, processes, threads in ((4, 1, "4"), (4, 3, "1"), (0.5, 1, "1"), (7.5, 2, "3")):
@@ -296,9 +296,9 @@ class References(unittest.TestCase):
     def test_unknown_names_are_refused_with_what_helps(self):
         for text, words in (
             ("$(ps.count)", r"\$\(ps\.count\) names no role of the gang \(server, my-worker\); correct it"),
-            ("$(server.hosts)", "is none of server.INDEX.host, .*; correct it"),
-            ("$(server.0.hots)", "is none of"),
-            ("$(server.x.host)", "is none of"),
+            ("$(server.hosts)", "must be one of server.INDEX.host, .*; correct it"),
+            ("$(server.0.hots)", "must be one of"),
+            ("$(server.x.host)", "must be one of"),
             ("$(server.2.host)", "names a process that is not there, as server has 2; use a lower index"),
         ):
             with self.subTest(text), self.assertRaisesRegex(contracts.ContractError, words):

@@ -159,6 +159,26 @@ class Calls(Case):
         last = self.end()["last"]
         self.assertEqual((last["kind"], last["process"], last["message"]), ("NotFound", "worker/0", "program train is not in pod-2"))
 
+    def test_a_full_disk_is_named_with_its_pod(self):
+        for method in ("start", "reserve"):
+            with self.subTest(method):
+                self.make(description(role("worker", 2), lossesLeft=5, maxRestarts=5))
+                if method == "start":
+                    self.cluster.answers["start"] = lambda *_: [{"kind": "DiskFull", "message": "write /x: No space left on device"}]
+                else:
+                    del self.cluster.answers["reserve"]
+                self.turn()
+                place = min(self.driver.places)
+                if method == "reserve":
+                    self.cluster.fail(place, "reserve", "write /x: No space left on device", is_disk_full=True)
+                    self.turn()
+                for number in self.driver.places:
+                    self.cluster.reply(number, running=0)
+                self.turn()
+                self.assertEqual(self.driver.result, (2, 0))
+                last = self.end()["last"]
+                self.assertEqual((last["kind"], last["pod"], last["message"]), ("DiskFull", f"pod-{place}", "write /x: No space left on device"))
+
     def test_a_place_that_does_not_reach_the_first_one_is_named(self):
         self.make(description(role("worker", 2)))
         self.cluster.answers["reach"] = lambda *_: "timed out"
@@ -194,7 +214,7 @@ class Calls(Case):
 
     def test_out_of_memory_has_the_figures_of_ray(self):
         self.start()
-        self.cluster.fail(self.second, "exchange", "node running low on memory: 9.5 of 10 GB", True)
+        self.cluster.fail(self.second, "exchange", "node running low on memory: 9.5 of 10 GB", is_memory=True)
         self.turn()
         last = self.driver.rounds.report()["last"]
         self.assertEqual((last.kind, last.code, last.message), ("OutOfMemory", 137, "node running low on memory: 9.5 of 10 GB"))
@@ -250,8 +270,15 @@ class Programs(Case):
 
     def test_a_stop_lets_programs_save(self):
         code = "import signal,sys,time; signal.signal(15, lambda *_: (print('saved'), sys.exit(0))); print('up', flush=True); time.sleep(60)"
-        threading.Timer(2.0, lambda: self.driver.post(self.driver.take_stop)).start()
-        self.assertEqual(self.run_gang(code, replicas=1), (143, 0))
+        write = Console.write
+
+        def stop(console, process, data):
+            write(console, process, data)
+            if b"up" in data:  # from now on it saves
+                self.driver.take_stop()
+
+        with mock.patch.object(Console, "write", stop):
+            self.assertEqual(self.run_gang(code, replicas=1), (143, 0))
         self.assertEqual(self.read(self.out), "up\nsaved\n")
 
 

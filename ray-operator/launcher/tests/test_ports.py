@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pathlib
+import random
 import socket
 import subprocess
 import sys
@@ -21,8 +22,8 @@ class PortsCase(Case):
     def setUp(self):
         """Take other ports than those of gangs that run here."""
         super().setUp()
-        base = os.path.join(self.folder, "ports")
-        for name, value in (("DIRECTORY", base), ("FIRST", 19990), ("LAST", 19994)):
+        self.first = free_range(5)
+        for name, value in (("DIRECTORY", os.path.join(self.folder, "ports")), ("FIRST", self.first), ("LAST", self.first + 4)):
             patch = mock.patch.object(ports, name, value)
             patch.start()
             self.addCleanup(patch.stop)
@@ -39,13 +40,14 @@ class TestReserve(PortsCase):
 
     def test_gives_no_port_twice(self):
         """Nor one that the caller avoids, or that a program has."""
-        with socket.create_server(("127.0.0.1", 19993)):
-            first = self.reserve(2, [19990])
-            second = self.reserve(1, [19990])
-            self.assertEqual({*first, *second}, {19991, 19992, 19994})
-            with self.assertRaisesRegex(OSError, "reserve 2 ports: 1 of 19990 to 19994 are free"):
+        base = self.first
+        with socket.create_server(("127.0.0.1", base + 3)):
+            first = self.reserve(2, [base])
+            second = self.reserve(1, [base])
+            self.assertEqual({*first, *second}, {base + 1, base + 2, base + 4})
+            with self.assertRaisesRegex(OSError, f"reserve 2 ports: 1 of {base} to {base + 4} are free"):
                 ports.reserve(2)
-            self.assertEqual(list(self.reserve(1)), [19990])
+            self.assertEqual(list(self.reserve(1)), [base])
 
     def test_leaves_other_files_alone(self):
         """They are no ports."""
@@ -57,7 +59,7 @@ class TestReserve(PortsCase):
     def test_takes_the_one_that_was_unused_for_longest(self):
         """One that others had at the last look is newer than one that was released before."""
         everything = ports.reserve(5)
-        order = [19992, 19990, 19994, 19991, 19993]
+        order = [self.first + offset for offset in (2, 0, 4, 1, 3)]
         ports.release({port: everything[port] for port in order})
         self.assertEqual(list(self.reserve(2)), order[:2])
         self.assertEqual(list(self.reserve(2)), order[2:4])
@@ -87,6 +89,21 @@ class TestHolders(PortsCase):
         pathlib.Path(self.fifo()).write_text("end\n")
         collect(made)
         wait_for(lambda: self.is_free(5), "all ports are free")
+
+    def test_a_reservation_replaces_the_one_before(self):
+        """No process has taken those ports, and a round that is prepared again and again would hold all."""
+        made = self.agent()
+        for _ in range(4):
+            self.assertEqual(len(made.reserve(3)), 3)
+        self.assertEqual(len(made.reserved), 3)
+
+    def test_a_guard_holds_no_more_ports_than_it_can_get(self):
+        """The kernel passes few descriptors in a message. The agent holds the rest."""
+        with mock.patch.object(ports, "LAST", self.first + 299), mock.patch.object(ports, "_is_free", return_value=True):
+            made = self.agent()
+            made.reserve(300)
+            self.assertEqual(made.start(1, [self.shell("w/0", "echo started", stream=True)]), [None])
+            self.assertEqual(collect(made)[1], {"w/0": b"started\n"})
 
     def is_free(self, count):
         """Report whether so many ports are free."""
@@ -124,12 +141,26 @@ class TestReach(Case):
             answers = [b"", b"HTTP/1.1 400 Bad Request\r\n"]
             thread = threading.Thread(target=serve, args=(server, answers))
             thread.start()
-            found = [reach.reach("127.0.0.1", port, self.uid, 0.1) for _ in answers]
+            found = [self.try_once(port) for _ in answers]
             thread.join()
-        found.append(reach.reach("127.0.0.1", port, self.uid, 0.1))
+        found.append(self.try_once(port))
         reasons = ["the connection was closed", "something else answered", "Connection refused"]
         advice = "allow traffic between pods of the cluster on ports 20000 to 29999"
         self.assertEqual(found, [f"{reason}; {advice}" for reason in reasons])
+
+    def try_once(self, port):
+        """Return what is found at a port at the first try, however long that takes."""
+        clock = mock.Mock(monotonic=mock.Mock(side_effect=[0, 0, 0, 1000]))
+        with mock.patch.object(reach, "time", clock):
+            return reach.reach("127.0.0.1", port, self.uid, 100)
+
+
+def free_range(count):
+    """Return the first of so many free ports in a row, which other tests on this machine hardly choose."""
+    while True:
+        first = random.randrange(10003, ports.FIRST - count)
+        if all(map(ports._is_free, range(first, first + count))):
+            return first
 
 
 def serve(server, answers):

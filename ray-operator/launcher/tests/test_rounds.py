@@ -432,6 +432,15 @@ class Minimum(unittest.TestCase):
         gang.step(1)
         self.assertEqual([size for _, _, size in gang.launched], [4, 3])
 
+    def test_time_with_the_minimum_is_no_wait_for_it(self):
+        gang = self.gang(minReplicasAfterSeconds=3000, firstGatherSeconds=100).step(2000)
+        gang.rounds.placed(1, "waiting", gang.now)
+        gang.agents_start = False
+        gang.rounds.lost(1 + len(gang.asked), "the node died", gang.now)
+        self.assertEqual((gang.step(99).end, gang.launched), (None, []))
+        self.assertEqual(gang.step(1).end, (0, LOST))
+        self.assertIn("missing after 100 s", gang.rounds.report()["last"].message)
+
     def test_the_place_of_rank_0_may_go(self):
         gang = Gang(description(role("worker", 4, 2), minReplicasAfterSeconds=0, lossesLeft=9, graceSeconds=0)).place_all().step(100)
         gang.rounds.placed(1, "waiting", gang.now)

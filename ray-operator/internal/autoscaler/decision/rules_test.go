@@ -193,6 +193,22 @@ func TestGrowth(t *testing.T) {
 	})
 }
 
+// TestLabelsAlone_AreDemand: what asks for nothing but a node off the head, as the driver of a gang does, gets a worker where there
+// is none, and no other one beside a worker that is full.
+func TestLabelsAlone_AreDemand(t *testing.T) {
+	const label = "ray.io/node-group"
+	d := Input{Pace: Default, MaxNodes: 10, Groups: []Group{kindOf("a", cpus(4), labelled(label, "a"))}}
+	d.Nodes = []Node{{Place: Place{Key: "head"}, Labels: map[string]string{label: "headgroup"}, Total: cpus(1), Available: cpus(1)}}
+	d.Demand = tasks(1, Resources{}, Selector{{Label: label, Not: true, Values: []string{"headgroup"}}})
+	if got := said(Decide(d)); got != "a 1 1 × {}" {
+		t.Errorf("without a worker it is %s", got)
+	}
+	d.Nodes = append(d.Nodes, node("a", 0, cpus(0), cpus(4), with(label, "a")))
+	if got := said(Decide(d)); !strings.HasPrefix(got, "a 1") {
+		t.Errorf("with a worker that is full it is %s", got)
+	}
+}
+
 func TestChoiceOfGroup(t *testing.T) {
 	small, large := kindOf("small", cpus(4)), kindOf("large", cpus(16))
 	gpu := kindOf("gpu", gpus(4))
