@@ -239,6 +239,7 @@ func TestFind_TakesTheRouteThatSpellsOutMost(t *testing.T) {
 		"the stop of one":           {"POST", "/v1/namespaces/a/clusters/b/submissions/c:stop", "StopSubmission"},
 		"replicas":                  {"GET", "/v1/namespaces/a/services/b/replicas", "ListReplicas"},
 		"the log of one":            {"GET", "/v1/namespaces/a/services/b/replicas/c/log", "ReadReplicaLog"},
+		"rounds":                    {"GET", "/v1/namespaces/a/jobs/b/rounds", "ListRounds"},
 		"an output":                 {"GET", "/v1/namespaces/a/jobs/b/log", "ReadLog"},
 		"a method it has not":       {"DELETE", "/v1/namespaces/a/clusters/b", "[GET]"},
 		"a verb that is not there":  {"POST", "/v1/namespaces/a/jobs/b:start", "[]"},

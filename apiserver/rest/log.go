@@ -86,6 +86,12 @@ func readFrom(ctx context.Context, p *portal, r logRequest, options logs.Options
 	case *heliostatv1.ReadReplicaLogRequest:
 		return readReplica(ctx, p, one, options, sink)
 	case *heliostatv1.ReadLogRequest:
+		if one.GetProcess() != "" {
+			return readProcess(ctx, p, one, options, sink)
+		}
+		if one.GetRound() != 0 || one.GetOlder() {
+			return needsProcess()
+		}
 		return p.Logs.ReadJob(ctx, logs.JobReference{Namespace: r.GetNamespace(), Name: r.GetName(),
 			Attempt: one.GetAttempt()}, options, sink)
 	}
@@ -202,7 +208,7 @@ func takeOffset(r *http.Request, asked logRequest) error {
 		message.Set(fields.ByName("offset"), offset)
 		message.Clear(fields.ByName("tail"))
 	}
-	for _, name := range []protoreflect.Name{"offset", "tail", "attempt"} {
+	for _, name := range []protoreflect.Name{"offset", "tail", "attempt", "round"} {
 		field := fields.ByName(name)
 		if field != nil && message.Get(field).Int() < 0 {
 			return notFromZero(name, message.Get(field).String())

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -37,6 +38,7 @@ var permissions = map[string][]Permission{
 	"UndoObject":        {{Verb: "get"}, {Verb: "patch"}},
 	"RetryObject":       {{Verb: "get"}, {Verb: "create"}},
 	"ReadLog":           {{"get", "clusterjobs/log"}},
+	"ListRounds":        {{"get", "clusterjobs/log"}},
 	"ListReplicas":      {{"get", "clusterservices/log"}},
 	"ReadReplicaLog":    {{"get", "clusterservices/log"}},
 	"ListSubmissions":   {{"get", "computeclusters/proxy"}},
@@ -61,7 +63,9 @@ func Codes(route Route) []int {
 	if strings.Contains(route.Path, "{name}") {
 		codes = append(codes, http.StatusNotFound)
 	}
-	isAboutHead := strings.Contains(route.Path, "/submissions") || strings.Contains(route.Path, "/replicas")
+	isAboutHead := slices.ContainsFunc([]string{"/submissions", "/replicas", "/jobs/{name}/"}, func(part string) bool {
+		return strings.Contains(route.Path, part)
+	})
 	isChange := Request{route: &route}.IsChange()
 	if isChange || isAboutHead {
 		codes = append(codes, http.StatusConflict)

@@ -104,7 +104,7 @@ func (v *reviewer) permitAt(ctx context.Context, call string, on place, id strin
 	}
 	kind := view.Clusters
 	switch call {
-	case "ReadLog":
+	case "ReadLog", "ListRounds":
 		kind = view.Jobs
 	case "ListReplicas", "ReadReplicaLog":
 		kind = view.Services

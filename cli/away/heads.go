@@ -23,10 +23,8 @@ type Heads interface {
 	ReadOutput(ctx context.Context, of Output, out io.Writer) error
 	// EachReplica visits the replicas of a service that have a log, and returns all deployments that Serve knows.
 	EachReplica(ctx context.Context, service *v1beta1.ClusterService, visit Visit) ([]heads.Deployment, error)
-	// ReadFiles visits the files of log directories that match a glob, on all Ray nodes of the cluster of an attempt, with the number
-	// of those that do not answer.
-	ReadFiles(ctx context.Context, attempt v1beta1.JobAttempt, glob string,
-		visit func(found []headclient.Log, silent int, read ReadFile) error) error
+	// ReadRounds visits the rounds of a process of a gang that have a log, with how many Ray nodes do not answer.
+	ReadRounds(ctx context.Context, of Process, visit func(rounds []heads.Round, silent int, read ReadRound) error) error
 	// Call sends a request to a service. The caller closes the answer's body.
 	Call(ctx context.Context, service *v1beta1.ClusterService, request *http.Request) (*http.Response, error)
 	// FindVersions asks the head of a cluster for its versions.

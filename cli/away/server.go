@@ -254,9 +254,14 @@ func (s *Server) Call(ctx context.Context, service *v1beta1.ClusterService, requ
 
 // decode reads an answer that is JSON.
 func (s *Server) decode(ctx context.Context, into any, path ...string) error {
+	return s.decodeWith(ctx, into, nil, path...)
+}
+
+// decodeWith reads an answer that is JSON, to a request with a query.
+func (s *Server) decodeWith(ctx context.Context, into any, query url.Values, path ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()
-	answer, err := s.getWith(ctx, nil, path...)
+	answer, err := s.getWith(ctx, query, path...)
 	if err != nil {
 		return err
 	}

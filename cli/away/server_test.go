@@ -164,6 +164,37 @@ func TestServer_ReadsEachReplica(t *testing.T) {
 	}
 }
 
+func TestServer_ReadsEachRound(t *testing.T) {
+	const job, of = "/v1/namespaces/team-a/jobs/train/", "attempt=2&offset=7&older="
+	at := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.String() {
+		case job + "rounds?attempt=2&process=worker%2F3":
+			fmt.Fprint(w, `{"rounds": [{"number": 1, "hasOlder": true}, {"number": 2, "hasOlder": false}], "silentNodes": 4}`)
+		case job + "log?" + of + "true&process=worker%2F3&round=1":
+			fmt.Fprint(w, "older\n")
+		case job + "log?" + of + "false&process=worker%2F3&round=2":
+			refuse(409, `{"reason":"OutputShorter","detail":"it has 3 bytes"}`)(w, r)
+		default:
+			t.Errorf("it asks for %s", r.URL)
+		}
+	})
+	server, err := away.NewServer(ofToken(), at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	process := away.Process{Job: train().Job, Attempt: train().Attempt, Name: "worker/3"}
+	err = server.ReadRounds(t.Context(), process, func(rounds []heads.Round, silent int, read away.ReadRound) error {
+		if silent != 4 || len(rounds) != 2 {
+			t.Fatalf("the rounds are %+v, and %d nodes are silent", rounds, silent)
+		}
+		return errors.Join(read(t.Context(), rounds[0], rounds[0].HasOlder, 7, &out), read(t.Context(), rounds[1], rounds[1].HasOlder, 7, &out))
+	})
+	if !errors.Is(err, away.ErrLogShorter) || out.String() != "older\n" {
+		t.Errorf("it prints %q: %v", out.String(), err)
+	}
+}
+
 func TestServer_SaysWhyThereIsNoAnswer(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer    http.HandlerFunc

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +18,7 @@ import (
 	"github.com/heliostat-dev/heliostat/cli/kube"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
 	"github.com/heliostat-dev/heliostat/cli/overview"
+	"github.com/heliostat-dev/heliostat/portal/heads"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 )
@@ -37,7 +38,7 @@ func (p *process) add(flags *pflag.FlagSet, of string) {
 func (p *process) print(ctx context.Context, o *Output, found verbs.Object) error {
 	if p.name == "" {
 		if p.round != 0 {
-			return outcome.Errorf(outcome.Usage, "--round is of one process; give --process ROLE/NUMBER too")
+			return outcome.Errorf(outcome.Usage, "--round needs a process; give --process ROLE/NUMBER too")
 		}
 		return o.Print(ctx, found)
 	}
@@ -62,7 +63,7 @@ func (p *process) check(job *v1beta1.ClusterJob) error {
 	case p.round < 0:
 		return outcome.Errorf(outcome.Usage, "--round must not be negative; give 1 or more")
 	case job.Spec.Gang == nil:
-		return outcome.Errorf(outcome.Usage, "job/%s is no gang, and has one output; leave out --process", job.Name)
+		return outcome.Errorf(outcome.Usage, "job/%s is not a gang and has one output; leave out --process", job.Name)
 	}
 	var names []string
 	for _, one := range job.Spec.Gang.Roles {
@@ -97,9 +98,6 @@ type processOutput struct {
 	// silent is how many Ray nodes did not answer at the last look.
 	silent int
 }
-
-// rotated ends the name of the older half of a log.
-const rotated = ".1"
 
 // print prints the log, and where it is followed, what comes until the attempt has ended.
 func (o *processOutput) print(ctx context.Context) error {
@@ -180,15 +178,14 @@ func (o *processOutput) look(ctx context.Context) error {
 	if o.attempt.SubmissionID == "" {
 		return nil
 	}
-	stem := fmt.Sprintf("job-driver-%s-%s-r", o.attempt.SubmissionID, strings.ReplaceAll(o.process.name, "/", "-"))
-	return o.heads.ReadFiles(ctx, o.attempt, stem+"*.log*", func(found []headclient.Log, silent int, read away.ReadFile) error {
+	of := away.Process{Job: o.job, Attempt: o.attempt, Name: o.process.name}
+	return o.heads.ReadRounds(ctx, of, func(rounds []heads.Round, silent int, read away.ReadRound) error {
 		o.silent = silent
-		rounds := sortRounds(stem, found)
 		for i := range rounds {
-			if !o.isWanted(rounds[i].number, i == len(rounds)-1) {
+			if !o.isWanted(rounds[i].Number, i == len(rounds)-1) {
 				continue
 			}
-			if err := o.printRound(ctx, &rounds[i], read); err != nil {
+			if err := o.printRound(ctx, rounds[i], read); err != nil {
 				return err
 			}
 		}
@@ -208,27 +205,28 @@ func (o *processOutput) isWanted(number int32, isNewest bool) bool {
 	}
 }
 
-// printRound prints what is new in the log of a round. Its older half comes first, where there is one.
-func (o *processOutput) printRound(ctx context.Context, of *roundLog, read away.ReadFile) error {
-	if of.number != o.round {
+// printRound prints what is new in the log of a round. Its older part comes first, where there is one.
+func (o *processOutput) printRound(ctx context.Context, of heads.Round, read away.ReadRound) error {
+	copyPart := func(isOlder bool) error {
+		return o.copy(func(offset int64, out io.Writer) error { return read(ctx, of, isOlder, offset, out) })
+	}
+	if of.Number != o.round {
 		if o.round > 0 {
-			o.output.Clusters.Console.Note("round %d of %s", of.number, o.process.name)
+			o.output.Clusters.Console.Note("round %d of %s", of.Number, o.process.name)
 		}
-		o.round, o.printed = of.number, 0
-		if of.older.File != "" {
-			if err := o.copy(ctx, of.older, read); err != nil {
+		o.round, o.printed = of.Number, 0
+		if of.HasOlder {
+			if err := copyPart(true); err != nil {
 				return err
 			}
 			o.printed = 0
 		}
 	}
-	err := o.copy(ctx, of.log, read)
+	err := copyPart(false)
 	if errors.Is(err, away.ErrLogShorter) { // it was rotated since the last look
-		older := of.log
-		older.File += rotated
-		if err = o.copy(ctx, older, read); err == nil {
+		if err = copyPart(true); err == nil {
 			o.printed = 0
-			err = o.copy(ctx, of.log, read)
+			err = copyPart(false)
 		}
 	}
 	if errors.Is(err, away.ErrLogGone) && o.output.IsFollowed { // with its node, and another round may follow
@@ -237,10 +235,10 @@ func (o *processOutput) printRound(ctx context.Context, of *roundLog, read away.
 	return err
 }
 
-// copy prints what follows in a file after what was printed of it.
-func (o *processOutput) copy(ctx context.Context, file headclient.Log, read away.ReadFile) error {
+// copy prints what follows in a part of a log after what was printed of it.
+func (o *processOutput) copy(read func(offset int64, out io.Writer) error) error {
 	out := &counter{out: o.output.Clusters.Console.Out}
-	err := read(ctx, file, o.printed, out)
+	err := read(o.printed, out)
 	o.printed += out.count
 	if out.err != nil {
 		return outcome.Errorf(outcome.Failed, "print the log: %w", out.err)
@@ -263,38 +261,4 @@ func (o *processOutput) end() error {
 	}
 	return outcome.Errorf(outcome.Failed, "ComputeCluster %s has no log of %s of attempt %d: %s; see %s", o.attempt.ClusterName, what, o.attempt.Number, why,
 		console.Again(o.job.Namespace, "why job/%s", o.job.Name))
-}
-
-// roundLog is the log of a round. Older is its older half, if there is one.
-type roundLog struct {
-	number     int32
-	log, older headclient.Log
-}
-
-// roundFile matches what follows in the name of a log after its stem.
-var roundFile = regexp.MustCompile(`^([1-9][0-9]{0,4})\.log(\.1)?$`)
-
-// sortRounds returns the rounds whose logs are among files, the oldest first.
-func sortRounds(stem string, files []headclient.Log) []roundLog {
-	var rounds []roundLog
-	for _, file := range files {
-		parts := roundFile.FindStringSubmatch(strings.TrimPrefix(file.File, stem))
-		if !strings.HasPrefix(file.File, stem) || parts == nil {
-			continue
-		}
-		number, err := strconv.ParseInt(parts[1], 10, 32)
-		if err != nil { // it has at most five digits
-			continue
-		}
-		at := slices.IndexFunc(rounds, func(one roundLog) bool { return one.number == int32(number) })
-		if at < 0 {
-			at = len(rounds)
-			rounds = append(rounds, roundLog{number: int32(number), log: headclient.Log{Node: file.Node, File: strings.TrimSuffix(file.File, rotated)}})
-		}
-		if parts[2] != "" {
-			rounds[at].older = file
-		}
-	}
-	slices.SortFunc(rounds, func(a, b roundLog) int { return int(a.number - b.number) })
-	return rounds
 }

@@ -132,7 +132,7 @@ func TestProcess_DetachesWithTheCommandThatGoesOn(t *testing.T) {
 
 func TestProcess_RefusesWhatTheGangHasNot(t *testing.T) {
 	run(t, func(t *testing.T, b *bed) {
-		if err := b.follow(t.Context(), "--process", "worker/0"); outcome.Code(err) != outcome.Usage || !strings.Contains(err.Error(), "is no gang") {
+		if err := b.follow(t.Context(), "--process", "worker/0"); outcome.Code(err) != outcome.Usage || !strings.Contains(err.Error(), "is not a gang") {
 			t.Errorf("of a job that is no gang: %v", err)
 		}
 		b.gather()

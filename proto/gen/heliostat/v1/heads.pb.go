@@ -35,8 +35,14 @@ type ReadLogRequest struct {
 	Offset int64 `protobuf:"varint,4,opt,name=offset,proto3" json:"offset,omitempty"`
 	// tail is how many lines of the end to begin with. Not with offset.
 	Tail int32 `protobuf:"varint,5,opt,name=tail,proto3" json:"tail,omitempty"`
-	// follow goes on until the job is over.
-	Follow        bool `protobuf:"varint,6,opt,name=follow,proto3" json:"follow,omitempty"`
+	// follow goes on until the job is over, or with process until the attempt is.
+	Follow bool `protobuf:"varint,6,opt,name=follow,proto3" json:"follow,omitempty"`
+	// process is that of a gang whose own log is read, such as "worker/3". By default the output of the driver is.
+	Process string `protobuf:"bytes,7,opt,name=process,proto3" json:"process,omitempty"`
+	// round is that of the process, 1 or more. By default it is the newest one that has a log. It is needed with an offset.
+	Round int32 `protobuf:"varint,8,opt,name=round,proto3" json:"round,omitempty"`
+	// older reads the older part of a log of a process, which one of more than 128 MiB has.
+	Older         bool `protobuf:"varint,9,opt,name=older,proto3" json:"older,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -113,6 +119,205 @@ func (x *ReadLogRequest) GetFollow() bool {
 	return false
 }
 
+func (x *ReadLogRequest) GetProcess() string {
+	if x != nil {
+		return x.Process
+	}
+	return ""
+}
+
+func (x *ReadLogRequest) GetRound() int32 {
+	if x != nil {
+		return x.Round
+	}
+	return 0
+}
+
+func (x *ReadLogRequest) GetOlder() bool {
+	if x != nil {
+		return x.Older
+	}
+	return false
+}
+
+type ListRoundsRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name      string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// attempt is 1 or more. By default it is the last one.
+	Attempt int32 `protobuf:"varint,3,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	// process is that of the gang, such as "worker/3".
+	Process       string `protobuf:"bytes,4,opt,name=process,proto3" json:"process,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListRoundsRequest) Reset() {
+	*x = ListRoundsRequest{}
+	mi := &file_heliostat_v1_heads_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListRoundsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListRoundsRequest) ProtoMessage() {}
+
+func (x *ListRoundsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_heliostat_v1_heads_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListRoundsRequest.ProtoReflect.Descriptor instead.
+func (*ListRoundsRequest) Descriptor() ([]byte, []int) {
+	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ListRoundsRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *ListRoundsRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ListRoundsRequest) GetAttempt() int32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+func (x *ListRoundsRequest) GetProcess() string {
+	if x != nil {
+		return x.Process
+	}
+	return ""
+}
+
+type ListRoundsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// rounds are in the order of their numbers.
+	Rounds []*Round `protobuf:"bytes,1,rep,name=rounds,proto3" json:"rounds,omitempty"`
+	// silent_nodes is how many Ray nodes did not answer, which may have logs of others.
+	SilentNodes   int32 `protobuf:"varint,2,opt,name=silent_nodes,json=silentNodes,proto3" json:"silent_nodes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListRoundsResponse) Reset() {
+	*x = ListRoundsResponse{}
+	mi := &file_heliostat_v1_heads_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListRoundsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListRoundsResponse) ProtoMessage() {}
+
+func (x *ListRoundsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_heliostat_v1_heads_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListRoundsResponse.ProtoReflect.Descriptor instead.
+func (*ListRoundsResponse) Descriptor() ([]byte, []int) {
+	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ListRoundsResponse) GetRounds() []*Round {
+	if x != nil {
+		return x.Rounds
+	}
+	return nil
+}
+
+func (x *ListRoundsResponse) GetSilentNodes() int32 {
+	if x != nil {
+		return x.SilentNodes
+	}
+	return 0
+}
+
+// Round is one start of the processes of a gang.
+type Round struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Number int32                  `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	// has_older reports whether the log has an older part.
+	HasOlder      bool `protobuf:"varint,2,opt,name=has_older,json=hasOlder,proto3" json:"has_older,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Round) Reset() {
+	*x = Round{}
+	mi := &file_heliostat_v1_heads_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Round) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Round) ProtoMessage() {}
+
+func (x *Round) ProtoReflect() protoreflect.Message {
+	mi := &file_heliostat_v1_heads_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Round.ProtoReflect.Descriptor instead.
+func (*Round) Descriptor() ([]byte, []int) {
+	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Round) GetNumber() int32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *Round) GetHasOlder() bool {
+	if x != nil {
+		return x.HasOlder
+	}
+	return false
+}
+
 type ReadSubmissionLogRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -127,7 +332,7 @@ type ReadSubmissionLogRequest struct {
 
 func (x *ReadSubmissionLogRequest) Reset() {
 	*x = ReadSubmissionLogRequest{}
-	mi := &file_heliostat_v1_heads_proto_msgTypes[1]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -139,7 +344,7 @@ func (x *ReadSubmissionLogRequest) String() string {
 func (*ReadSubmissionLogRequest) ProtoMessage() {}
 
 func (x *ReadSubmissionLogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_v1_heads_proto_msgTypes[1]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -152,7 +357,7 @@ func (x *ReadSubmissionLogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadSubmissionLogRequest.ProtoReflect.Descriptor instead.
 func (*ReadSubmissionLogRequest) Descriptor() ([]byte, []int) {
-	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{1}
+	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ReadSubmissionLogRequest) GetNamespace() string {
@@ -207,7 +412,7 @@ type ListReplicasRequest struct {
 
 func (x *ListReplicasRequest) Reset() {
 	*x = ListReplicasRequest{}
-	mi := &file_heliostat_v1_heads_proto_msgTypes[2]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -219,7 +424,7 @@ func (x *ListReplicasRequest) String() string {
 func (*ListReplicasRequest) ProtoMessage() {}
 
 func (x *ListReplicasRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_v1_heads_proto_msgTypes[2]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -232,7 +437,7 @@ func (x *ListReplicasRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListReplicasRequest.ProtoReflect.Descriptor instead.
 func (*ListReplicasRequest) Descriptor() ([]byte, []int) {
-	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{2}
+	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ListReplicasRequest) GetNamespace() string {
@@ -261,7 +466,7 @@ type ListReplicasResponse struct {
 
 func (x *ListReplicasResponse) Reset() {
 	*x = ListReplicasResponse{}
-	mi := &file_heliostat_v1_heads_proto_msgTypes[3]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -273,7 +478,7 @@ func (x *ListReplicasResponse) String() string {
 func (*ListReplicasResponse) ProtoMessage() {}
 
 func (x *ListReplicasResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_v1_heads_proto_msgTypes[3]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -286,7 +491,7 @@ func (x *ListReplicasResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListReplicasResponse.ProtoReflect.Descriptor instead.
 func (*ListReplicasResponse) Descriptor() ([]byte, []int) {
-	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{3}
+	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ListReplicasResponse) GetReplicas() []*Replica {
@@ -315,7 +520,7 @@ type Deployment struct {
 
 func (x *Deployment) Reset() {
 	*x = Deployment{}
-	mi := &file_heliostat_v1_heads_proto_msgTypes[4]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -327,7 +532,7 @@ func (x *Deployment) String() string {
 func (*Deployment) ProtoMessage() {}
 
 func (x *Deployment) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_v1_heads_proto_msgTypes[4]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -340,7 +545,7 @@ func (x *Deployment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deployment.ProtoReflect.Descriptor instead.
 func (*Deployment) Descriptor() ([]byte, []int) {
-	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{4}
+	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Deployment) GetCluster() string {
@@ -382,7 +587,7 @@ type Replica struct {
 
 func (x *Replica) Reset() {
 	*x = Replica{}
-	mi := &file_heliostat_v1_heads_proto_msgTypes[5]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -394,7 +599,7 @@ func (x *Replica) String() string {
 func (*Replica) ProtoMessage() {}
 
 func (x *Replica) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_v1_heads_proto_msgTypes[5]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -407,7 +612,7 @@ func (x *Replica) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Replica.ProtoReflect.Descriptor instead.
 func (*Replica) Descriptor() ([]byte, []int) {
-	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{5}
+	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Replica) GetCluster() string {
@@ -470,7 +675,7 @@ type ReadReplicaLogRequest struct {
 
 func (x *ReadReplicaLogRequest) Reset() {
 	*x = ReadReplicaLogRequest{}
-	mi := &file_heliostat_v1_heads_proto_msgTypes[6]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -482,7 +687,7 @@ func (x *ReadReplicaLogRequest) String() string {
 func (*ReadReplicaLogRequest) ProtoMessage() {}
 
 func (x *ReadReplicaLogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_v1_heads_proto_msgTypes[6]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -495,7 +700,7 @@ func (x *ReadReplicaLogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadReplicaLogRequest.ProtoReflect.Descriptor instead.
 func (*ReadReplicaLogRequest) Descriptor() ([]byte, []int) {
-	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{6}
+	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ReadReplicaLogRequest) GetNamespace() string {
@@ -557,7 +762,7 @@ type LogEvent struct {
 
 func (x *LogEvent) Reset() {
 	*x = LogEvent{}
-	mi := &file_heliostat_v1_heads_proto_msgTypes[7]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -569,7 +774,7 @@ func (x *LogEvent) String() string {
 func (*LogEvent) ProtoMessage() {}
 
 func (x *LogEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_v1_heads_proto_msgTypes[7]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -582,7 +787,7 @@ func (x *LogEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogEvent.ProtoReflect.Descriptor instead.
 func (*LogEvent) Descriptor() ([]byte, []int) {
-	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{7}
+	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *LogEvent) GetOffset() int64 {
@@ -659,7 +864,7 @@ type LogNotice struct {
 
 func (x *LogNotice) Reset() {
 	*x = LogNotice{}
-	mi := &file_heliostat_v1_heads_proto_msgTypes[8]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -671,7 +876,7 @@ func (x *LogNotice) String() string {
 func (*LogNotice) ProtoMessage() {}
 
 func (x *LogNotice) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_v1_heads_proto_msgTypes[8]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -684,7 +889,7 @@ func (x *LogNotice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogNotice.ProtoReflect.Descriptor instead.
 func (*LogNotice) Descriptor() ([]byte, []int) {
-	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{8}
+	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *LogNotice) GetCode() string {
@@ -718,7 +923,7 @@ type LogEnd struct {
 
 func (x *LogEnd) Reset() {
 	*x = LogEnd{}
-	mi := &file_heliostat_v1_heads_proto_msgTypes[9]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -730,7 +935,7 @@ func (x *LogEnd) String() string {
 func (*LogEnd) ProtoMessage() {}
 
 func (x *LogEnd) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_v1_heads_proto_msgTypes[9]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -743,7 +948,7 @@ func (x *LogEnd) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogEnd.ProtoReflect.Descriptor instead.
 func (*LogEnd) Descriptor() ([]byte, []int) {
-	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{9}
+	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *LogEnd) GetOutcome() string {
@@ -791,7 +996,7 @@ type ListSubmissionsRequest struct {
 
 func (x *ListSubmissionsRequest) Reset() {
 	*x = ListSubmissionsRequest{}
-	mi := &file_heliostat_v1_heads_proto_msgTypes[10]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -803,7 +1008,7 @@ func (x *ListSubmissionsRequest) String() string {
 func (*ListSubmissionsRequest) ProtoMessage() {}
 
 func (x *ListSubmissionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_v1_heads_proto_msgTypes[10]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -816,7 +1021,7 @@ func (x *ListSubmissionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSubmissionsRequest.ProtoReflect.Descriptor instead.
 func (*ListSubmissionsRequest) Descriptor() ([]byte, []int) {
-	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{10}
+	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListSubmissionsRequest) GetNamespace() string {
@@ -842,7 +1047,7 @@ type ListSubmissionsResponse struct {
 
 func (x *ListSubmissionsResponse) Reset() {
 	*x = ListSubmissionsResponse{}
-	mi := &file_heliostat_v1_heads_proto_msgTypes[11]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -854,7 +1059,7 @@ func (x *ListSubmissionsResponse) String() string {
 func (*ListSubmissionsResponse) ProtoMessage() {}
 
 func (x *ListSubmissionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_v1_heads_proto_msgTypes[11]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -867,7 +1072,7 @@ func (x *ListSubmissionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSubmissionsResponse.ProtoReflect.Descriptor instead.
 func (*ListSubmissionsResponse) Descriptor() ([]byte, []int) {
-	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{11}
+	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListSubmissionsResponse) GetSubmissions() []*Submission {
@@ -888,7 +1093,7 @@ type GetSubmissionRequest struct {
 
 func (x *GetSubmissionRequest) Reset() {
 	*x = GetSubmissionRequest{}
-	mi := &file_heliostat_v1_heads_proto_msgTypes[12]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -900,7 +1105,7 @@ func (x *GetSubmissionRequest) String() string {
 func (*GetSubmissionRequest) ProtoMessage() {}
 
 func (x *GetSubmissionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_v1_heads_proto_msgTypes[12]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -913,7 +1118,7 @@ func (x *GetSubmissionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSubmissionRequest.ProtoReflect.Descriptor instead.
 func (*GetSubmissionRequest) Descriptor() ([]byte, []int) {
-	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{12}
+	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *GetSubmissionRequest) GetNamespace() string {
@@ -957,7 +1162,7 @@ type CreateSubmissionRequest struct {
 
 func (x *CreateSubmissionRequest) Reset() {
 	*x = CreateSubmissionRequest{}
-	mi := &file_heliostat_v1_heads_proto_msgTypes[13]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -969,7 +1174,7 @@ func (x *CreateSubmissionRequest) String() string {
 func (*CreateSubmissionRequest) ProtoMessage() {}
 
 func (x *CreateSubmissionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_v1_heads_proto_msgTypes[13]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -982,7 +1187,7 @@ func (x *CreateSubmissionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateSubmissionRequest.ProtoReflect.Descriptor instead.
 func (*CreateSubmissionRequest) Descriptor() ([]byte, []int) {
-	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{13}
+	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *CreateSubmissionRequest) GetNamespace() string {
@@ -1066,7 +1271,7 @@ type StopSubmissionRequest struct {
 
 func (x *StopSubmissionRequest) Reset() {
 	*x = StopSubmissionRequest{}
-	mi := &file_heliostat_v1_heads_proto_msgTypes[14]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1078,7 +1283,7 @@ func (x *StopSubmissionRequest) String() string {
 func (*StopSubmissionRequest) ProtoMessage() {}
 
 func (x *StopSubmissionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_v1_heads_proto_msgTypes[14]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1091,7 +1296,7 @@ func (x *StopSubmissionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopSubmissionRequest.ProtoReflect.Descriptor instead.
 func (*StopSubmissionRequest) Descriptor() ([]byte, []int) {
-	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{14}
+	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *StopSubmissionRequest) GetNamespace() string {
@@ -1136,7 +1341,7 @@ type Submission struct {
 
 func (x *Submission) Reset() {
 	*x = Submission{}
-	mi := &file_heliostat_v1_heads_proto_msgTypes[15]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1148,7 +1353,7 @@ func (x *Submission) String() string {
 func (*Submission) ProtoMessage() {}
 
 func (x *Submission) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_v1_heads_proto_msgTypes[15]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1161,7 +1366,7 @@ func (x *Submission) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Submission.ProtoReflect.Descriptor instead.
 func (*Submission) Descriptor() ([]byte, []int) {
-	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{15}
+	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Submission) GetId() string {
@@ -1238,14 +1443,28 @@ var File_heliostat_v1_heads_proto protoreflect.FileDescriptor
 
 const file_heliostat_v1_heads_proto_rawDesc = "" +
 	"\n" +
-	"\x18heliostat/v1/heads.proto\x12\fheliostat.v1\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa0\x01\n" +
+	"\x18heliostat/v1/heads.proto\x12\fheliostat.v1\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe6\x01\n" +
 	"\x0eReadLogRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
 	"\aattempt\x18\x03 \x01(\x05R\aattempt\x12\x16\n" +
 	"\x06offset\x18\x04 \x01(\x03R\x06offset\x12\x12\n" +
 	"\x04tail\x18\x05 \x01(\x05R\x04tail\x12\x16\n" +
-	"\x06follow\x18\x06 \x01(\bR\x06follow\"\xa0\x01\n" +
+	"\x06follow\x18\x06 \x01(\bR\x06follow\x12\x18\n" +
+	"\aprocess\x18\a \x01(\tR\aprocess\x12\x14\n" +
+	"\x05round\x18\b \x01(\x05R\x05round\x12\x14\n" +
+	"\x05older\x18\t \x01(\bR\x05older\"y\n" +
+	"\x11ListRoundsRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
+	"\aattempt\x18\x03 \x01(\x05R\aattempt\x12\x18\n" +
+	"\aprocess\x18\x04 \x01(\tR\aprocess\"d\n" +
+	"\x12ListRoundsResponse\x12+\n" +
+	"\x06rounds\x18\x01 \x03(\v2\x13.heliostat.v1.RoundR\x06rounds\x12!\n" +
+	"\fsilent_nodes\x18\x02 \x01(\x05R\vsilentNodes\"<\n" +
+	"\x05Round\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x05R\x06number\x12\x1b\n" +
+	"\thas_older\x18\x02 \x01(\bR\bhasOlder\"\xa0\x01\n" +
 	"\x18ReadSubmissionLogRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x0e\n" +
@@ -1365,47 +1584,51 @@ func file_heliostat_v1_heads_proto_rawDescGZIP() []byte {
 	return file_heliostat_v1_heads_proto_rawDescData
 }
 
-var file_heliostat_v1_heads_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_heliostat_v1_heads_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_heliostat_v1_heads_proto_goTypes = []any{
 	(*ReadLogRequest)(nil),           // 0: heliostat.v1.ReadLogRequest
-	(*ReadSubmissionLogRequest)(nil), // 1: heliostat.v1.ReadSubmissionLogRequest
-	(*ListReplicasRequest)(nil),      // 2: heliostat.v1.ListReplicasRequest
-	(*ListReplicasResponse)(nil),     // 3: heliostat.v1.ListReplicasResponse
-	(*Deployment)(nil),               // 4: heliostat.v1.Deployment
-	(*Replica)(nil),                  // 5: heliostat.v1.Replica
-	(*ReadReplicaLogRequest)(nil),    // 6: heliostat.v1.ReadReplicaLogRequest
-	(*LogEvent)(nil),                 // 7: heliostat.v1.LogEvent
-	(*LogNotice)(nil),                // 8: heliostat.v1.LogNotice
-	(*LogEnd)(nil),                   // 9: heliostat.v1.LogEnd
-	(*ListSubmissionsRequest)(nil),   // 10: heliostat.v1.ListSubmissionsRequest
-	(*ListSubmissionsResponse)(nil),  // 11: heliostat.v1.ListSubmissionsResponse
-	(*GetSubmissionRequest)(nil),     // 12: heliostat.v1.GetSubmissionRequest
-	(*CreateSubmissionRequest)(nil),  // 13: heliostat.v1.CreateSubmissionRequest
-	(*StopSubmissionRequest)(nil),    // 14: heliostat.v1.StopSubmissionRequest
-	(*Submission)(nil),               // 15: heliostat.v1.Submission
-	nil,                              // 16: heliostat.v1.CreateSubmissionRequest.MetadataEntry
-	nil,                              // 17: heliostat.v1.CreateSubmissionRequest.EntrypointResourcesEntry
-	nil,                              // 18: heliostat.v1.Submission.MetadataEntry
-	(*structpb.Struct)(nil),          // 19: google.protobuf.Struct
-	(*timestamppb.Timestamp)(nil),    // 20: google.protobuf.Timestamp
+	(*ListRoundsRequest)(nil),        // 1: heliostat.v1.ListRoundsRequest
+	(*ListRoundsResponse)(nil),       // 2: heliostat.v1.ListRoundsResponse
+	(*Round)(nil),                    // 3: heliostat.v1.Round
+	(*ReadSubmissionLogRequest)(nil), // 4: heliostat.v1.ReadSubmissionLogRequest
+	(*ListReplicasRequest)(nil),      // 5: heliostat.v1.ListReplicasRequest
+	(*ListReplicasResponse)(nil),     // 6: heliostat.v1.ListReplicasResponse
+	(*Deployment)(nil),               // 7: heliostat.v1.Deployment
+	(*Replica)(nil),                  // 8: heliostat.v1.Replica
+	(*ReadReplicaLogRequest)(nil),    // 9: heliostat.v1.ReadReplicaLogRequest
+	(*LogEvent)(nil),                 // 10: heliostat.v1.LogEvent
+	(*LogNotice)(nil),                // 11: heliostat.v1.LogNotice
+	(*LogEnd)(nil),                   // 12: heliostat.v1.LogEnd
+	(*ListSubmissionsRequest)(nil),   // 13: heliostat.v1.ListSubmissionsRequest
+	(*ListSubmissionsResponse)(nil),  // 14: heliostat.v1.ListSubmissionsResponse
+	(*GetSubmissionRequest)(nil),     // 15: heliostat.v1.GetSubmissionRequest
+	(*CreateSubmissionRequest)(nil),  // 16: heliostat.v1.CreateSubmissionRequest
+	(*StopSubmissionRequest)(nil),    // 17: heliostat.v1.StopSubmissionRequest
+	(*Submission)(nil),               // 18: heliostat.v1.Submission
+	nil,                              // 19: heliostat.v1.CreateSubmissionRequest.MetadataEntry
+	nil,                              // 20: heliostat.v1.CreateSubmissionRequest.EntrypointResourcesEntry
+	nil,                              // 21: heliostat.v1.Submission.MetadataEntry
+	(*structpb.Struct)(nil),          // 22: google.protobuf.Struct
+	(*timestamppb.Timestamp)(nil),    // 23: google.protobuf.Timestamp
 }
 var file_heliostat_v1_heads_proto_depIdxs = []int32{
-	5,  // 0: heliostat.v1.ListReplicasResponse.replicas:type_name -> heliostat.v1.Replica
-	4,  // 1: heliostat.v1.ListReplicasResponse.deployments:type_name -> heliostat.v1.Deployment
-	8,  // 2: heliostat.v1.LogEvent.notice:type_name -> heliostat.v1.LogNotice
-	9,  // 3: heliostat.v1.LogEvent.end:type_name -> heliostat.v1.LogEnd
-	15, // 4: heliostat.v1.ListSubmissionsResponse.submissions:type_name -> heliostat.v1.Submission
-	19, // 5: heliostat.v1.CreateSubmissionRequest.runtime_env:type_name -> google.protobuf.Struct
-	16, // 6: heliostat.v1.CreateSubmissionRequest.metadata:type_name -> heliostat.v1.CreateSubmissionRequest.MetadataEntry
-	17, // 7: heliostat.v1.CreateSubmissionRequest.entrypoint_resources:type_name -> heliostat.v1.CreateSubmissionRequest.EntrypointResourcesEntry
-	20, // 8: heliostat.v1.Submission.started:type_name -> google.protobuf.Timestamp
-	20, // 9: heliostat.v1.Submission.ended:type_name -> google.protobuf.Timestamp
-	18, // 10: heliostat.v1.Submission.metadata:type_name -> heliostat.v1.Submission.MetadataEntry
-	11, // [11:11] is the sub-list for method output_type
-	11, // [11:11] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	3,  // 0: heliostat.v1.ListRoundsResponse.rounds:type_name -> heliostat.v1.Round
+	8,  // 1: heliostat.v1.ListReplicasResponse.replicas:type_name -> heliostat.v1.Replica
+	7,  // 2: heliostat.v1.ListReplicasResponse.deployments:type_name -> heliostat.v1.Deployment
+	11, // 3: heliostat.v1.LogEvent.notice:type_name -> heliostat.v1.LogNotice
+	12, // 4: heliostat.v1.LogEvent.end:type_name -> heliostat.v1.LogEnd
+	18, // 5: heliostat.v1.ListSubmissionsResponse.submissions:type_name -> heliostat.v1.Submission
+	22, // 6: heliostat.v1.CreateSubmissionRequest.runtime_env:type_name -> google.protobuf.Struct
+	19, // 7: heliostat.v1.CreateSubmissionRequest.metadata:type_name -> heliostat.v1.CreateSubmissionRequest.MetadataEntry
+	20, // 8: heliostat.v1.CreateSubmissionRequest.entrypoint_resources:type_name -> heliostat.v1.CreateSubmissionRequest.EntrypointResourcesEntry
+	23, // 9: heliostat.v1.Submission.started:type_name -> google.protobuf.Timestamp
+	23, // 10: heliostat.v1.Submission.ended:type_name -> google.protobuf.Timestamp
+	21, // 11: heliostat.v1.Submission.metadata:type_name -> heliostat.v1.Submission.MetadataEntry
+	12, // [12:12] is the sub-list for method output_type
+	12, // [12:12] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_heliostat_v1_heads_proto_init() }
@@ -1413,20 +1636,20 @@ func file_heliostat_v1_heads_proto_init() {
 	if File_heliostat_v1_heads_proto != nil {
 		return
 	}
-	file_heliostat_v1_heads_proto_msgTypes[7].OneofWrappers = []any{
+	file_heliostat_v1_heads_proto_msgTypes[10].OneofWrappers = []any{
 		(*LogEvent_Data)(nil),
 		(*LogEvent_Notice)(nil),
 		(*LogEvent_End)(nil),
 	}
-	file_heliostat_v1_heads_proto_msgTypes[9].OneofWrappers = []any{}
-	file_heliostat_v1_heads_proto_msgTypes[15].OneofWrappers = []any{}
+	file_heliostat_v1_heads_proto_msgTypes[12].OneofWrappers = []any{}
+	file_heliostat_v1_heads_proto_msgTypes[18].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heliostat_v1_heads_proto_rawDesc), len(file_heliostat_v1_heads_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   19,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -2865,7 +2865,7 @@ const file_heliostat_v1_portal_proto_rawDesc = "" +
 	"\x05field\x18\x01 \x01(\tR\x05field\x12\x12\n" +
 	"\x04rule\x18\x02 \x01(\tR\x04rule\x12\x18\n" +
 	"\amessage\x18\x03 \x01(\tR\amessage\x12\x16\n" +
-	"\x06remedy\x18\x04 \x01(\tR\x06remedy2\xb8\x15\n" +
+	"\x06remedy\x18\x04 \x01(\tR\x06remedy2\xc1\x16\n" +
 	"\x06Portal\x12P\n" +
 	"\x05GetMe\x12\x1a.heliostat.v1.GetMeRequest\x1a\x1b.heliostat.v1.GetMeResponse\"\x0e\x82\xd3\xe4\x93\x02\b\x12\x06/v1/me\x12s\n" +
 	"\x0eListNamespaces\x12#.heliostat.v1.ListNamespacesRequest\x1a$.heliostat.v1.ListNamespacesResponse\"\x16\x82\xd3\xe4\x93\x02\x10\x12\x0e/v1/namespaces\x12g\n" +
@@ -2882,7 +2882,9 @@ const file_heliostat_v1_portal_proto_rawDesc = "" +
 	"\n" +
 	"UndoObject\x12\x1f.heliostat.v1.UndoObjectRequest\x1a\x1c.heliostat.v1.ActionResponse\"8\x82\xd3\xe4\x93\x022:\x01*\"-/v1/namespaces/{namespace}/{kind}/{name}:undo\x12~\n" +
 	"\vListPresets\x12 .heliostat.v1.ListPresetsRequest\x1a!.heliostat.v1.ListPresetsResponse\"*\x82\xd3\xe4\x93\x02$\x12\"/v1/namespaces/{namespace}/presets\x12A\n" +
-	"\aReadLog\x12\x1c.heliostat.v1.ReadLogRequest\x1a\x16.heliostat.v1.LogEvent0\x01\x12\x9e\x01\n" +
+	"\aReadLog\x12\x1c.heliostat.v1.ReadLogRequest\x1a\x16.heliostat.v1.LogEvent0\x01\x12\x86\x01\n" +
+	"\n" +
+	"ListRounds\x12\x1f.heliostat.v1.ListRoundsRequest\x1a .heliostat.v1.ListRoundsResponse\"5\x82\xd3\xe4\x93\x02/\x12-/v1/namespaces/{namespace}/jobs/{name}/rounds\x12\x9e\x01\n" +
 	"\x0fListSubmissions\x12$.heliostat.v1.ListSubmissionsRequest\x1a%.heliostat.v1.ListSubmissionsResponse\">\x82\xd3\xe4\x93\x028\x126/v1/namespaces/{namespace}/clusters/{name}/submissions\x12\x92\x01\n" +
 	"\rGetSubmission\x12\".heliostat.v1.GetSubmissionRequest\x1a\x18.heliostat.v1.Submission\"C\x82\xd3\xe4\x93\x02=\x12;/v1/namespaces/{namespace}/clusters/{name}/submissions/{id}\x12\x96\x01\n" +
 	"\x10CreateSubmission\x12%.heliostat.v1.CreateSubmissionRequest\x1a\x18.heliostat.v1.Submission\"A\x82\xd3\xe4\x93\x02;:\x01*\"6/v1/namespaces/{namespace}/clusters/{name}/submissions\x12\x9c\x01\n" +
@@ -2945,17 +2947,19 @@ var file_heliostat_v1_portal_proto_goTypes = []any{
 	(*timestamppb.Timestamp)(nil),    // 36: google.protobuf.Timestamp
 	(*structpb.Struct)(nil),          // 37: google.protobuf.Struct
 	(*ReadLogRequest)(nil),           // 38: heliostat.v1.ReadLogRequest
-	(*ListSubmissionsRequest)(nil),   // 39: heliostat.v1.ListSubmissionsRequest
-	(*GetSubmissionRequest)(nil),     // 40: heliostat.v1.GetSubmissionRequest
-	(*CreateSubmissionRequest)(nil),  // 41: heliostat.v1.CreateSubmissionRequest
-	(*StopSubmissionRequest)(nil),    // 42: heliostat.v1.StopSubmissionRequest
-	(*ReadSubmissionLogRequest)(nil), // 43: heliostat.v1.ReadSubmissionLogRequest
-	(*ListReplicasRequest)(nil),      // 44: heliostat.v1.ListReplicasRequest
-	(*ReadReplicaLogRequest)(nil),    // 45: heliostat.v1.ReadReplicaLogRequest
-	(*LogEvent)(nil),                 // 46: heliostat.v1.LogEvent
-	(*ListSubmissionsResponse)(nil),  // 47: heliostat.v1.ListSubmissionsResponse
-	(*Submission)(nil),               // 48: heliostat.v1.Submission
-	(*ListReplicasResponse)(nil),     // 49: heliostat.v1.ListReplicasResponse
+	(*ListRoundsRequest)(nil),        // 39: heliostat.v1.ListRoundsRequest
+	(*ListSubmissionsRequest)(nil),   // 40: heliostat.v1.ListSubmissionsRequest
+	(*GetSubmissionRequest)(nil),     // 41: heliostat.v1.GetSubmissionRequest
+	(*CreateSubmissionRequest)(nil),  // 42: heliostat.v1.CreateSubmissionRequest
+	(*StopSubmissionRequest)(nil),    // 43: heliostat.v1.StopSubmissionRequest
+	(*ReadSubmissionLogRequest)(nil), // 44: heliostat.v1.ReadSubmissionLogRequest
+	(*ListReplicasRequest)(nil),      // 45: heliostat.v1.ListReplicasRequest
+	(*ReadReplicaLogRequest)(nil),    // 46: heliostat.v1.ReadReplicaLogRequest
+	(*LogEvent)(nil),                 // 47: heliostat.v1.LogEvent
+	(*ListRoundsResponse)(nil),       // 48: heliostat.v1.ListRoundsResponse
+	(*ListSubmissionsResponse)(nil),  // 49: heliostat.v1.ListSubmissionsResponse
+	(*Submission)(nil),               // 50: heliostat.v1.Submission
+	(*ListReplicasResponse)(nil),     // 51: heliostat.v1.ListReplicasResponse
 }
 var file_heliostat_v1_portal_proto_depIdxs = []int32{
 	4,  // 0: heliostat.v1.ListNamespacesResponse.namespaces:type_name -> heliostat.v1.Namespace
@@ -3003,38 +3007,40 @@ var file_heliostat_v1_portal_proto_depIdxs = []int32{
 	25, // 42: heliostat.v1.Portal.UndoObject:input_type -> heliostat.v1.UndoObjectRequest
 	27, // 43: heliostat.v1.Portal.ListPresets:input_type -> heliostat.v1.ListPresetsRequest
 	38, // 44: heliostat.v1.Portal.ReadLog:input_type -> heliostat.v1.ReadLogRequest
-	39, // 45: heliostat.v1.Portal.ListSubmissions:input_type -> heliostat.v1.ListSubmissionsRequest
-	40, // 46: heliostat.v1.Portal.GetSubmission:input_type -> heliostat.v1.GetSubmissionRequest
-	41, // 47: heliostat.v1.Portal.CreateSubmission:input_type -> heliostat.v1.CreateSubmissionRequest
-	42, // 48: heliostat.v1.Portal.StopSubmission:input_type -> heliostat.v1.StopSubmissionRequest
-	43, // 49: heliostat.v1.Portal.ReadSubmissionLog:input_type -> heliostat.v1.ReadSubmissionLogRequest
-	44, // 50: heliostat.v1.Portal.ListReplicas:input_type -> heliostat.v1.ListReplicasRequest
-	45, // 51: heliostat.v1.Portal.ReadReplicaLog:input_type -> heliostat.v1.ReadReplicaLogRequest
-	30, // 52: heliostat.v1.Portal.ConvertManifests:input_type -> heliostat.v1.ConvertManifestsRequest
-	1,  // 53: heliostat.v1.Portal.GetMe:output_type -> heliostat.v1.GetMeResponse
-	3,  // 54: heliostat.v1.Portal.ListNamespaces:output_type -> heliostat.v1.ListNamespacesResponse
-	7,  // 55: heliostat.v1.Portal.ListObjects:output_type -> heliostat.v1.ListObjectsResponse
-	11, // 56: heliostat.v1.Portal.WatchObjects:output_type -> heliostat.v1.Change
-	13, // 57: heliostat.v1.Portal.GetObject:output_type -> heliostat.v1.GetObjectResponse
-	19, // 58: heliostat.v1.Portal.CreateObject:output_type -> heliostat.v1.CreateObjectResponse
-	26, // 59: heliostat.v1.Portal.SuspendObject:output_type -> heliostat.v1.ActionResponse
-	26, // 60: heliostat.v1.Portal.ResumeObject:output_type -> heliostat.v1.ActionResponse
-	26, // 61: heliostat.v1.Portal.ScaleObject:output_type -> heliostat.v1.ActionResponse
-	26, // 62: heliostat.v1.Portal.StopObject:output_type -> heliostat.v1.ActionResponse
-	26, // 63: heliostat.v1.Portal.RetryObject:output_type -> heliostat.v1.ActionResponse
-	26, // 64: heliostat.v1.Portal.UndoObject:output_type -> heliostat.v1.ActionResponse
-	28, // 65: heliostat.v1.Portal.ListPresets:output_type -> heliostat.v1.ListPresetsResponse
-	46, // 66: heliostat.v1.Portal.ReadLog:output_type -> heliostat.v1.LogEvent
-	47, // 67: heliostat.v1.Portal.ListSubmissions:output_type -> heliostat.v1.ListSubmissionsResponse
-	48, // 68: heliostat.v1.Portal.GetSubmission:output_type -> heliostat.v1.Submission
-	48, // 69: heliostat.v1.Portal.CreateSubmission:output_type -> heliostat.v1.Submission
-	48, // 70: heliostat.v1.Portal.StopSubmission:output_type -> heliostat.v1.Submission
-	46, // 71: heliostat.v1.Portal.ReadSubmissionLog:output_type -> heliostat.v1.LogEvent
-	49, // 72: heliostat.v1.Portal.ListReplicas:output_type -> heliostat.v1.ListReplicasResponse
-	46, // 73: heliostat.v1.Portal.ReadReplicaLog:output_type -> heliostat.v1.LogEvent
-	31, // 74: heliostat.v1.Portal.ConvertManifests:output_type -> heliostat.v1.ConvertManifestsResponse
-	53, // [53:75] is the sub-list for method output_type
-	31, // [31:53] is the sub-list for method input_type
+	39, // 45: heliostat.v1.Portal.ListRounds:input_type -> heliostat.v1.ListRoundsRequest
+	40, // 46: heliostat.v1.Portal.ListSubmissions:input_type -> heliostat.v1.ListSubmissionsRequest
+	41, // 47: heliostat.v1.Portal.GetSubmission:input_type -> heliostat.v1.GetSubmissionRequest
+	42, // 48: heliostat.v1.Portal.CreateSubmission:input_type -> heliostat.v1.CreateSubmissionRequest
+	43, // 49: heliostat.v1.Portal.StopSubmission:input_type -> heliostat.v1.StopSubmissionRequest
+	44, // 50: heliostat.v1.Portal.ReadSubmissionLog:input_type -> heliostat.v1.ReadSubmissionLogRequest
+	45, // 51: heliostat.v1.Portal.ListReplicas:input_type -> heliostat.v1.ListReplicasRequest
+	46, // 52: heliostat.v1.Portal.ReadReplicaLog:input_type -> heliostat.v1.ReadReplicaLogRequest
+	30, // 53: heliostat.v1.Portal.ConvertManifests:input_type -> heliostat.v1.ConvertManifestsRequest
+	1,  // 54: heliostat.v1.Portal.GetMe:output_type -> heliostat.v1.GetMeResponse
+	3,  // 55: heliostat.v1.Portal.ListNamespaces:output_type -> heliostat.v1.ListNamespacesResponse
+	7,  // 56: heliostat.v1.Portal.ListObjects:output_type -> heliostat.v1.ListObjectsResponse
+	11, // 57: heliostat.v1.Portal.WatchObjects:output_type -> heliostat.v1.Change
+	13, // 58: heliostat.v1.Portal.GetObject:output_type -> heliostat.v1.GetObjectResponse
+	19, // 59: heliostat.v1.Portal.CreateObject:output_type -> heliostat.v1.CreateObjectResponse
+	26, // 60: heliostat.v1.Portal.SuspendObject:output_type -> heliostat.v1.ActionResponse
+	26, // 61: heliostat.v1.Portal.ResumeObject:output_type -> heliostat.v1.ActionResponse
+	26, // 62: heliostat.v1.Portal.ScaleObject:output_type -> heliostat.v1.ActionResponse
+	26, // 63: heliostat.v1.Portal.StopObject:output_type -> heliostat.v1.ActionResponse
+	26, // 64: heliostat.v1.Portal.RetryObject:output_type -> heliostat.v1.ActionResponse
+	26, // 65: heliostat.v1.Portal.UndoObject:output_type -> heliostat.v1.ActionResponse
+	28, // 66: heliostat.v1.Portal.ListPresets:output_type -> heliostat.v1.ListPresetsResponse
+	47, // 67: heliostat.v1.Portal.ReadLog:output_type -> heliostat.v1.LogEvent
+	48, // 68: heliostat.v1.Portal.ListRounds:output_type -> heliostat.v1.ListRoundsResponse
+	49, // 69: heliostat.v1.Portal.ListSubmissions:output_type -> heliostat.v1.ListSubmissionsResponse
+	50, // 70: heliostat.v1.Portal.GetSubmission:output_type -> heliostat.v1.Submission
+	50, // 71: heliostat.v1.Portal.CreateSubmission:output_type -> heliostat.v1.Submission
+	50, // 72: heliostat.v1.Portal.StopSubmission:output_type -> heliostat.v1.Submission
+	47, // 73: heliostat.v1.Portal.ReadSubmissionLog:output_type -> heliostat.v1.LogEvent
+	51, // 74: heliostat.v1.Portal.ListReplicas:output_type -> heliostat.v1.ListReplicasResponse
+	47, // 75: heliostat.v1.Portal.ReadReplicaLog:output_type -> heliostat.v1.LogEvent
+	31, // 76: heliostat.v1.Portal.ConvertManifests:output_type -> heliostat.v1.ConvertManifestsResponse
+	54, // [54:77] is the sub-list for method output_type
+	31, // [31:54] is the sub-list for method input_type
 	31, // [31:31] is the sub-list for extension type_name
 	31, // [31:31] is the sub-list for extension extendee
 	0,  // [0:31] is the sub-list for field type_name

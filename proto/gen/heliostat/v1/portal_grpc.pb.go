@@ -33,6 +33,7 @@ const (
 	Portal_UndoObject_FullMethodName        = "/heliostat.v1.Portal/UndoObject"
 	Portal_ListPresets_FullMethodName       = "/heliostat.v1.Portal/ListPresets"
 	Portal_ReadLog_FullMethodName           = "/heliostat.v1.Portal/ReadLog"
+	Portal_ListRounds_FullMethodName        = "/heliostat.v1.Portal/ListRounds"
 	Portal_ListSubmissions_FullMethodName   = "/heliostat.v1.Portal/ListSubmissions"
 	Portal_GetSubmission_FullMethodName     = "/heliostat.v1.Portal/GetSubmission"
 	Portal_CreateSubmission_FullMethodName  = "/heliostat.v1.Portal/CreateSubmission"
@@ -79,8 +80,10 @@ type PortalClient interface {
 	UndoObject(ctx context.Context, in *UndoObjectRequest, opts ...grpc.CallOption) (*ActionResponse, error)
 	// ListPresets returns the presets that can be used in a namespace.
 	ListPresets(ctx context.Context, in *ListPresetsRequest, opts ...grpc.CallOption) (*ListPresetsResponse, error)
-	// ReadLog returns the output of a job's driver, byte for byte.
+	// ReadLog returns the output of a job's driver, or the log of a process of a gang, byte for byte.
 	ReadLog(ctx context.Context, in *ReadLogRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[LogEvent], error)
+	// ListRounds returns the rounds of a process of a gang that have a log.
+	ListRounds(ctx context.Context, in *ListRoundsRequest, opts ...grpc.CallOption) (*ListRoundsResponse, error)
 	// ListSubmissions returns Ray's own jobs on a cluster.
 	ListSubmissions(ctx context.Context, in *ListSubmissionsRequest, opts ...grpc.CallOption) (*ListSubmissionsResponse, error)
 	// GetSubmission returns one of Ray's own jobs on a cluster.
@@ -265,6 +268,16 @@ func (c *portalClient) ReadLog(ctx context.Context, in *ReadLogRequest, opts ...
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Portal_ReadLogClient = grpc.ServerStreamingClient[LogEvent]
 
+func (c *portalClient) ListRounds(ctx context.Context, in *ListRoundsRequest, opts ...grpc.CallOption) (*ListRoundsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListRoundsResponse)
+	err := c.cc.Invoke(ctx, Portal_ListRounds_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *portalClient) ListSubmissions(ctx context.Context, in *ListSubmissionsRequest, opts ...grpc.CallOption) (*ListSubmissionsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListSubmissionsResponse)
@@ -399,8 +412,10 @@ type PortalServer interface {
 	UndoObject(context.Context, *UndoObjectRequest) (*ActionResponse, error)
 	// ListPresets returns the presets that can be used in a namespace.
 	ListPresets(context.Context, *ListPresetsRequest) (*ListPresetsResponse, error)
-	// ReadLog returns the output of a job's driver, byte for byte.
+	// ReadLog returns the output of a job's driver, or the log of a process of a gang, byte for byte.
 	ReadLog(*ReadLogRequest, grpc.ServerStreamingServer[LogEvent]) error
+	// ListRounds returns the rounds of a process of a gang that have a log.
+	ListRounds(context.Context, *ListRoundsRequest) (*ListRoundsResponse, error)
 	// ListSubmissions returns Ray's own jobs on a cluster.
 	ListSubmissions(context.Context, *ListSubmissionsRequest) (*ListSubmissionsResponse, error)
 	// GetSubmission returns one of Ray's own jobs on a cluster.
@@ -468,6 +483,9 @@ func (UnimplementedPortalServer) ListPresets(context.Context, *ListPresetsReques
 }
 func (UnimplementedPortalServer) ReadLog(*ReadLogRequest, grpc.ServerStreamingServer[LogEvent]) error {
 	return status.Error(codes.Unimplemented, "method ReadLog not implemented")
+}
+func (UnimplementedPortalServer) ListRounds(context.Context, *ListRoundsRequest) (*ListRoundsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListRounds not implemented")
 }
 func (UnimplementedPortalServer) ListSubmissions(context.Context, *ListSubmissionsRequest) (*ListSubmissionsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListSubmissions not implemented")
@@ -752,6 +770,24 @@ func _Portal_ReadLog_Handler(srv interface{}, stream grpc.ServerStream) error {
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Portal_ReadLogServer = grpc.ServerStreamingServer[LogEvent]
 
+func _Portal_ListRounds_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListRoundsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PortalServer).ListRounds(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Portal_ListRounds_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PortalServer).ListRounds(ctx, req.(*ListRoundsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Portal_ListSubmissions_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListSubmissionsRequest)
 	if err := dec(in); err != nil {
@@ -936,6 +972,10 @@ var Portal_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListPresets",
 			Handler:    _Portal_ListPresets_Handler,
+		},
+		{
+			MethodName: "ListRounds",
+			Handler:    _Portal_ListRounds_Handler,
 		},
 		{
 			MethodName: "ListSubmissions",
