@@ -137,6 +137,11 @@ export interface ListReplicasResponse {
   replicas?: Replica[];
 }
 
+export interface ListRoundsResponse {
+  rounds?: Round[];
+  silentNodes?: number;
+}
+
 export interface ListSubmissionsResponse {
   submissions?: Submission[];
 }
@@ -188,6 +193,11 @@ export interface Replica {
   state?: string;
 }
 
+export interface Round {
+  hasOlder?: boolean;
+  number?: number;
+}
+
 export interface Submission {
   ended?: string;
   entrypoint?: string;
@@ -217,6 +227,7 @@ export interface Answers {
   "GET /v1/namespaces/{namespace}/clusters/{name}/submissions/{id}/log": string;
   "POST /v1/namespaces/{namespace}/clusters/{name}/submissions/{id}:stop": Submission;
   "GET /v1/namespaces/{namespace}/jobs/{name}/log": string;
+  "GET /v1/namespaces/{namespace}/jobs/{name}/rounds": ListRoundsResponse;
   "POST /v1/namespaces/{namespace}/objects": CreateObjectResponse;
   "GET /v1/namespaces/{namespace}/presets": ListPresetsResponse;
   "GET /v1/namespaces/{namespace}/services/{name}/replicas": ListReplicasResponse;
