@@ -352,3 +352,22 @@ func TestGangGrace(t *testing.T) {
 		}},
 	)
 }
+
+// TestRequests_OfOneGang: a gang that gathers, runs and ends costs the API server at most three requests more than a plain job on the
+// same cluster.
+func TestRequests_OfOneGang(t *testing.T) {
+	cost := func(edits ...func(*v1beta1.ClusterJob)) []string {
+		w := testkit.NewWorld(t)
+		withWorkers(w, launched(3*time.Minute, func(p *testkit.Process) { p.Reports = []testkit.Report{says(1, gathers), says(50, runs)} }))
+		before := len(w.Requests())
+		w.Create(edited(testkit.Job("train"), edits...))
+		w.Settle()
+		w.ExpectJob("train", "Succeeded", "1 JobSucceeded(0) Complete")
+		return w.Requests()[before:]
+	}
+	plain, gang := cost(), cost(gang)
+	t.Logf("a plain job costs %d requests, a gang %d", len(plain), len(gang))
+	if len(gang) > len(plain)+3 {
+		t.Errorf("a gang sends %q, a plain job %q", gang, plain)
+	}
+}

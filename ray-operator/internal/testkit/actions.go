@@ -221,6 +221,9 @@ func (w *World) Writes(since int) ([]string, int) {
 	return w.operator.writes[since:], len(w.operator.writes)
 }
 
+// Requests are what the operator sent to the API server, each as "verb Kind name": its writes, and what it read past its cache.
+func (w *World) Requests() []string { return w.operator.requests }
+
 // Forget takes an object out of the operator's cache, though it is there.
 func (w *World) Forget(obj client.Object) {
 	w.view.push(Event{Type: watch.Deleted, Object: obj})

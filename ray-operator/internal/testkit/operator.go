@@ -67,8 +67,9 @@ type operator struct {
 	calm bool
 	// calls are those that can go wrong.
 	calls []call
-	// writes are the calls that were sent to change something, as "verb Kind name".
-	writes []string
+	// writes are the calls that were sent to change something, as "verb Kind name". requests are these and those that read past the
+	// cache.
+	writes, requests []string
 }
 
 // call lets one API call through, or not.
@@ -95,7 +96,7 @@ func (o *operator) count(verb string, obj any) (hit, dead bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if write {
-		o.writes = append(o.writes, describe(verb, obj))
+		o.writes, o.requests = append(o.writes, describe(verb, obj)), append(o.requests, describe(verb, obj))
 	}
 	if o.calm {
 		return false, o.dead
@@ -224,8 +225,15 @@ func (o *operator) change(controller, verb string, obj client.Object, act func()
 // liveReader reads past the cache.
 type liveReader struct{ operator *operator }
 
+func (l *liveReader) note(verb string, obj any) {
+	l.operator.mu.Lock()
+	defer l.operator.mu.Unlock()
+	l.operator.requests = append(l.operator.requests, describe(verb, obj))
+}
+
 // Get reads one object from the API server.
 func (l *liveReader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	l.note("get", obj)
 	return l.operator.call("get", obj, func() error {
 		if err := l.operator.world.Gateway.unknown(obj); err != nil {
 			return err
@@ -236,5 +244,6 @@ func (l *liveReader) Get(ctx context.Context, key client.ObjectKey, obj client.O
 
 // List reads a list from the API server.
 func (l *liveReader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	l.note("list", list)
 	return l.operator.call("list", list, func() error { return l.operator.world.server.List(ctx, list, opts...) })
 }
