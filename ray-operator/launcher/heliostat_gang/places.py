@@ -149,9 +149,23 @@ class Cluster:
                 self._gang["graceSeconds"],
                 submission=self._submission,
             )
-            self.call(place, "describe", (), then)
+            self.call(place, "describe", (), take)
+
+        def take(place: int, found: Any, failure: Optional[Failure]) -> None:
+            if failure is None:
+                then(place, found, None)
+            else:  # the agent is not there to name its pod
+                self._commands.put(lambda: self._post(then, place, None, failure._replace(message=failure.message + self._where(group, bundle))))
 
         self._commands.put(create)
+
+    def _where(self, group: int, bundle: int) -> str:
+        """Return in which pod a bundle is, for the end of a text; no text where Ray does not have it."""
+        try:
+            node = placement_group_table(self._groups[group])["bundles_to_node_id"][bundle]
+            return f" (pod {next(found['NodeManagerHostname'] for found in ray.nodes() if found['NodeID'] == node)})"
+        except Exception:  # the group is gone, or the head is away: the text is enough without it
+            return ""
 
     def close(self, place: int) -> None:
         """End an agent."""
@@ -318,6 +332,9 @@ def _outcome(done: Any) -> tuple:
     text = _in_a_line(cause)
     if isinstance(cause, OSError) and host.is_disk_full(cause.errno):
         return None, Failure(host.describe_full(cause), is_disk_full=True)
+    full = re.search(r"\[Errno 28\] No space left on device(: '[^']*')?", text)
+    if full:  # of a runtime environment, behind a traceback
+        return None, Failure(f"its files cannot be unpacked: {full.group()}")
     is_memory = isinstance(error, OutOfMemoryError) or (isinstance(error, RayActorError) and "running low on memory" in text)
     if is_memory:  # behind the figures are the object store's, and a list of all workers
         text = text.partition(" Object store memory usage")[0]

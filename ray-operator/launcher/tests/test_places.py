@@ -161,6 +161,21 @@ class Agents(Case):
                 self.open(**{name: ValueError("cannot fit into any bundles")})
                 self.assertEqual(self.posted, [("refused", "Ray refuses a place: cannot fit into any bundles")])
 
+    def test_one_that_fails_to_start_is_named_with_its_pod(self):
+        self.ask({"CPU": 1})
+        self.places.placement_group_table = lambda group: {"bundles_to_node_id": {0: "n1"}}
+        self.places.ray.nodes = lambda: [{"NodeID": "n0", "NodeManagerHostname": "a"}, {"NodeID": "n1", "NodeManagerHostname": "demo-gpu-1"}]
+        self.open()
+        done = self.cluster._actors[2].describe.remote().future().add_done_callback.call_args[0][0]
+        text = "Failed to set up runtime environment.\nTraceback (most recent call last)\nOSError: [Errno 28] No space left on device: '/tmp/x'\n"
+        done(types.SimpleNamespace(exception=lambda: RayError(text)))
+        take, *arguments = self.posted.pop()
+        take(*arguments)
+        self.cluster._do(self.cluster._commands.get())
+        [(then, place, found, failure)] = self.posted
+        self.assertEqual((then, place, found), ("described", 2, None))
+        self.assertEqual(failure.message, "its files cannot be unpacked: [Errno 28] No space left on device: '/tmp/x' (pod demo-gpu-1)")
+
     def test_one_is_started_again_where_the_head_was_away(self):
         self.ask({"CPU": 1})
         self.assertEqual(self.open(remote=RayError("away")).call_count, 2)
