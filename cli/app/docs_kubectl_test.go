@@ -32,7 +32,7 @@ var (
 	kubectlVerbs   = strings.Fields("apply auth config cp create drain edit events exec explain logs port-forward rollout taint " + objectVerbs)
 	kubectlPlugins = strings.Fields("heliostat krew ray")
 	foreignKinds   = strings.Fields("configmap configmaps crd endpointslices events httproute namespace nodes pod pods prometheus " +
-		"secret services statefulset")
+		"pvc secret services statefulset")
 
 	kindsOfOurs = map[string]reflect.Type{
 		"computecluster cc":      reflect.TypeFor[v1beta1.ComputeCluster](),

@@ -1,5 +1,7 @@
 package naming
 
+import "k8s.io/apimachinery/pkg/types"
+
 // Volumes of the operator in pods of a cluster, and where the Ray container sees them.
 const (
 	// VolumeShared is the shared memory of the object store, VolumeToken the cluster's token.
@@ -20,3 +22,12 @@ const (
 	VolumeStoreTLS = "ray-store-tls"
 	PathStoreTLS   = "/var/run/secrets/heliostat.dev/store"
 )
+
+// SharedVolume is the name of the volume that pods have for a shared volume of a cluster.
+func SharedVolume(name string) string { return "shared-" + name }
+
+// SharedClaim is the name of the claim that a cluster has for a shared volume.
+func SharedClaim(cluster, volume string) string { return cluster + "-" + SharedVolume(volume) }
+
+// JobClaim is the name of the claim that all clusters of a job use for a shared volume.
+func JobClaim(job types.UID, volume string) string { return SharedVolume(volume) + "-" + string(job) }

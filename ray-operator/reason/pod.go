@@ -26,6 +26,11 @@ var (
 			{"key", "Add the key to %s, or correct the volume in the template"},
 			{"claim", "Check why claim %s is not bound: its storage class, or a lack of volumes"},
 			{"unbound", "Check why its PersistentVolumeClaims are not bound: storage class, or a lack of volumes"},
+			{"absent", "Create %s, or correct claimName in sharedVolumes"},
+			{"deleted", "Wait until it is gone and create it again, or use another claim in sharedVolumes"},
+			{"lost", "Restore the PersistentVolume, or use another claim in sharedVolumes"},
+			{"modes", "Use a claim with access mode ReadWriteMany in sharedVolumes, or remove the worker groups"},
+			{"taken", "Remove %s, or use it with claimName in sharedVolumes"},
 			{"attached", "Use a volume with access mode ReadWriteMany, or wait until the other pod is deleted"},
 		},
 	}

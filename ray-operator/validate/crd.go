@@ -125,6 +125,9 @@ func checks() map[string]Rule {
 		"store-kind-fixed":      restored("", func(before, after *v1beta1.ControlStore) bool { return kinds(before) != kinds(after) }),
 		"store-namespace-fixed": restored("redis.namespace", hasOtherNamespace),
 		"store-volume-fixed":    {change: volumeChange},
+
+		"shared-volume-class-fixed": sharedChange("storageClassName", hasOtherClass),
+		"shared-volume-shrunk":      sharedChange("storage", isShrunk),
 	}
 	for _, size := range containerSizes {
 		size.addChecks(all)

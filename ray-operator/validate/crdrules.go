@@ -9,7 +9,7 @@ var clusterExpressions = []Rule{
 		Remedy:  "choose a shorter or simpler name",
 	},
 	{
-		ID: "object-name", Field: "spec.authentication.secretName, spec.controlStore.embedded.storageClassName, spec.controlStore.managedRedis.storageClassName, spec.head.ingress.className, spec.head.ingress.tlsSecretName, spec.podDefaults.priorityClassName, spec.podDefaults.serviceAccountName", By: Expression,
+		ID: "object-name", Field: "spec.authentication.secretName, spec.controlStore.embedded.storageClassName, spec.controlStore.managedRedis.storageClassName, spec.head.ingress.className, spec.head.ingress.tlsSecretName, spec.podDefaults.priorityClassName, spec.podDefaults.serviceAccountName, spec.sharedVolumes[*].claim.storageClassName, spec.sharedVolumes[*].claimName", By: Expression,
 		Refused: "the name must be a DNS-1123 subdomain",
 		Remedy:  "use lower-case letters, digits, '-' and '.'",
 	},
@@ -417,6 +417,53 @@ var clusterExpressions = []Rule{
 		ID: "scheduler-name", Field: "spec.scheduler.schedulerName", By: Expression,
 		Refused: "schedulerName must be lower-case letters, digits, '-' and '.', with a letter or digit first and last",
 		Remedy:  "give the name that the scheduler was started with",
+	},
+	{
+		ID: "shared-volume-path-twice", Field: "spec.sharedVolumes", By: Expression,
+		Refused: "shared volumes must have different mountPaths",
+		Remedy:  "change one of them",
+	},
+	{
+		ID: "shared-volume-claim", Field: "spec.sharedVolumes[*]", By: Expression,
+		Refused: "a shared volume must have exactly one claim",
+		Remedy:  "set one of claimName and claim",
+	},
+	{
+		ID: "shared-volume-shrunk", Field: "spec.sharedVolumes[*].claim.storage", By: Expression,
+		Refused:    "storage of a shared volume must not be lowered, because volumes cannot shrink",
+		Remedy:     "restore the former value, or add a shared volume with another name",
+		IsOfChange: true,
+	},
+	{
+		ID: "shared-volume-storage", Field: "spec.sharedVolumes[*].claim.storage", By: Expression,
+		Refused: "storage of a shared volume must be above 0",
+		Remedy:  "give a size such as 10Gi",
+	},
+	{
+		ID: "shared-volume-class-fixed", Field: "spec.sharedVolumes[*].claim.storageClassName", By: Expression,
+		Refused:    "storageClassName of a shared volume is immutable",
+		Remedy:     "add a shared volume with another name, and copy the files",
+		IsOfChange: true,
+	},
+	{
+		ID: "shared-volume-path", Field: "spec.sharedVolumes[*].mountPath", By: Expression,
+		Refused: "mountPath must be an absolute path without ':', '//', '.', '..' and without '/' at its end",
+		Remedy:  "write it like /checkpoints",
+	},
+	{
+		ID: "shared-volume-path-own", Field: "spec.sharedVolumes[*].mountPath", By: Expression,
+		Refused: "mountPath must not hide files of Ray, of the operator or of the system",
+		Remedy:  "use a path of its own, such as /checkpoints or /home/ray/data",
+	},
+	{
+		ID: "shared-volume-name", Field: "spec.sharedVolumes[*].name", By: Expression,
+		Refused: "the name of a shared volume must be lower-case letters, digits and '-', starting and ending with a letter or digit",
+		Remedy:  "choose such a name",
+	},
+	{
+		ID: "shared-volume-read-only", Field: "spec.sharedVolumes[*].readOnly", By: Expression,
+		Refused: "readOnly must not be set with claim, because nothing could write to the new volume",
+		Remedy:  "use claimName, or leave readOnly out",
 	},
 	{
 		ID: "rolling-none", Field: "spec.upgradeStrategy.rollingWorkers", By: Expression,

@@ -114,6 +114,16 @@ var serviceRules = []Rule{
 		},
 	},
 	{
+		ID: "service-shared-volume", Field: "spec.clusterTemplate.spec.sharedVolumes", By: Policy,
+		Refused: "a shared volume in the clusterTemplate of a service must not have claim, because each cluster of an upgrade would have an empty volume of its own", Remedy: "make a PersistentVolumeClaim, and name it in claimName",
+		Holds: "!variables.cluster.?sharedVolumes.orValue([]).exists(v, has(v.claim))",
+		service: func(s *serving, bad report) {
+			if s.cluster != nil {
+				each(bad, templateSpec, "sharedVolumes", s.cluster.Spec.SharedVolumes, func(v *v1beta1.SharedVolume) bool { return v.Claim != nil })
+			}
+		},
+	},
+	{
 		ID: "service-labels", Field: "spec.service.labels", By: Policy,
 		Refused: labelGrammar, Remedy: "correct the key or the value", Holds: goodIn(goodLabels, "labels"),
 		service: func(s *serving, bad report) {

@@ -16,6 +16,12 @@ func OmitFalse(spec *v1beta1.ComputeClusterSpec) {
 	for i := range spec.WorkerGroups {
 		all = append(all, &spec.WorkerGroups[i].Suspend)
 	}
+	for i := range spec.SharedVolumes {
+		volume := &spec.SharedVolumes[i]
+		if all = append(all, &volume.ReadOnly); volume.Claim != nil {
+			all = append(all, &volume.Claim.Retain)
+		}
+	}
 	if store := spec.ControlStore; store != nil && store.ManagedRedis != nil {
 		all = append(all, &store.ManagedRedis.Retain)
 	}

@@ -8,9 +8,12 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -113,17 +116,29 @@ var _ = Describe("gangs whose cluster changes", Label(live.AcceptLabel, live.Gan
 		job := g.submit(ctx, "moved", "jobs/gang.yaml", values{"Own": true, "Grace": 30, "Placement": "Spread",
 			"Command": steps("1000000", "--save-seconds", "10"), "Roles": `[{name: worker, replicas: 2, resources: {CPU: "1"}}]`})
 		first := g.round(ctx, "moved", 0, 2)
+		before := g.pod(ctx, first.process("worker/0"))
+		exec(ctx, &before, "sh", "-c", "echo kept > /saved/mark")
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: g.namespace, Name: naming.JobClaim(job.now(ctx).UID, "saved")}}
 		job.suspend(ctx, true)
 		job.is(ctx, v1beta1.PhaseSuspended)
 		g.cleared(ctx)
 		job.suspend(ctx, false)
-		g.round(ctx, "moved", first.number, 2)
+		second := g.round(ctx, "moved", first.number, 2)
+		after := g.pod(ctx, second.process("worker/1"))
+		Expect(exec(ctx, &after, "cat", "/saved/mark")).To(HavePrefix("kept"), "the second cluster has the volume of the first")
 		for i := range 2 {
 			g.resumed(ctx, fmt.Sprintf("moved/worker-%d.log", i), 1)
 			Expect(g.log(ctx, fmt.Sprintf("moved/worker-%d.log", i))).To(ContainElement(HavePrefix("ended ")))
 		}
 		g.apart(ctx, "moved")
 		job.remove(ctx)
+		eventually(ctx, "the job's claim to be gone", func(ctx context.Context) error {
+			err := kubernetes.Get(ctx, client.ObjectKeyFromObject(claim), claim)
+			if err == nil {
+				err = errors.New("it is there")
+			}
+			return client.IgnoreNotFound(err)
+		})
 	}, SpecTimeout(2*limit))
 
 	It("save for forty seconds, however they must end", func(ctx SpecContext) {

@@ -27,7 +27,7 @@ var _ = Describe("a volume of a worker", Ordered, func() {
 		before := team.staying(ctx, 2)
 		claims := team.claims(ctx, 2)
 		for i := range before {
-			exec(ctx, &before[i], "sh", "-c", "echo "+before[i].Name+" > /cache/from")
+			exec(ctx, &before[i], "sh", "-c", "echo "+before[i].Name+" > /cache/from; hostname >> /pool/from")
 		}
 		begin := time.Now()
 		Expect(kubernetes.Delete(ctx, &before[0])).To(Succeed())
@@ -40,6 +40,10 @@ var _ = Describe("a volume of a worker", Ordered, func() {
 		Expect(strings.TrimSpace(exec(ctx, &after[1], "cat", "/cache/from"))).To(Equal(before[1].Name), "each has its own")
 		Expect(team.claims(ctx, 2)).To(Equal(claims))
 		team.listed(ctx, 3)
+		head := team.head(ctx)
+		for _, pod := range []corev1.Pod{head, fresh} {
+			Expect(strings.Fields(exec(ctx, &pod, "cat", "/pool/from"))).To(ConsistOf(before[0].Name, before[1].Name), "all pods share one")
+		}
 	}, SpecTimeout(limit))
 
 	It("goes with its slot, and no other goes with it", func(ctx SpecContext) {
@@ -74,7 +78,9 @@ func (e *env) claims(ctx context.Context, n int) map[string]string {
 		err := kubernetes.List(ctx, &list, client.InNamespace(e.Namespace), client.MatchingLabels{v1beta1.LabelCluster: e.Name})
 		clear(found)
 		for i := range list.Items {
-			found[list.Items[i].Name] = list.Items[i].Spec.VolumeName
+			if list.Items[i].Labels[v1beta1.LabelVolume] == "" { // no pod has that one alone
+				found[list.Items[i].Name] = list.Items[i].Spec.VolumeName
+			}
 		}
 		if err == nil && len(found) != n {
 			err = fmt.Errorf("there are %v", found)

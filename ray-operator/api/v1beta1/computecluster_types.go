@@ -122,6 +122,15 @@ type ComputeClusterSpec struct {
 	// +optional
 	WorkerGroups []WorkerGroup `json:"workerGroups,omitempty"`
 
+	// sharedVolumes are volumes that every pod mounts, head and workers, such as for checkpoints. A change of one makes pods out of date.
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:XValidation:rule="self.all(v, self.exists_one(o, o.mountPath == v.mountPath))",message="shared volumes must have different mountPaths; change one of them"
+	// +heliostat:rule=shared-volume-path-twice
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	SharedVolumes []SharedVolume `json:"sharedVolumes,omitempty"`
+
 	// autoscaling scales workers by Ray's demand, within minReplicas and maxReplicas of each group. Default: none, and replicas is the number of workers.
 	// +optional
 	Autoscaling *Autoscaling `json:"autoscaling,omitempty"`
@@ -332,7 +341,7 @@ type ComputeClusterStatus struct {
 	// summary holds what only people read, such as the strings of kubectl's columns. Programs must use the other fields.
 	// +optional
 	Summary ClusterSummary `json:"summary,omitzero"`
-	// conditions are of the types Ready, Reconciling, Stalled, HeadReady, WorkersReady, UpToDate, ControlStoreReady, Autoscaling, Suspended, InvalidSpec, NameConflict, VersionMismatch, RayUnverified.
+	// conditions are of the types Ready, Reconciling, Stalled, HeadReady, WorkersReady, UpToDate, ControlStoreReady, Autoscaling, Suspended, InvalidSpec, NameConflict, VolumeNotReady, VersionMismatch, RayUnverified.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=map
 	// +listMapKey=type

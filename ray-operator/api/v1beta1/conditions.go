@@ -28,6 +28,8 @@ const (
 	// ConditionNameConflict is True while an object of another owner has a name that the
 	// cluster needs. Absent otherwise.
 	ConditionNameConflict = "NameConflict"
+	// ConditionVolumeNotReady is True while pods cannot mount a shared volume. Absent otherwise.
+	ConditionVolumeNotReady = "VolumeNotReady"
 	// ConditionSuspended is True while the cluster has no pods because it is suspended,
 	// and False with the time before its idle policy suspends it.
 	ConditionSuspended = "Suspended"

@@ -24,12 +24,14 @@ const (
 	// LabelStore is, on the objects of a managed control store, the ComputeCluster's name. Its pod
 	// has no LabelCluster, because it is not part of the Ray cluster.
 	LabelStore = "heliostat.dev/store"
+	// LabelVolume is, on a PersistentVolumeClaim that the operator made for a shared volume, the volume's name.
+	LabelVolume = "heliostat.dev/volume"
 	// LabelNote is, on a ConfigMap in the operator's namespace, the UID of the ComputeCluster whose
 	// keys in a Redis it records.
 	LabelNote = "heliostat.dev/store-note"
 	// LabelPreset, with any value, is on a ConfigMap that holds a preset for the server.
 	LabelPreset = "heliostat.dev/preset"
-	// LabelJob is, on the ComputeCluster of a ClusterJob, the job's name.
+	// LabelJob is, on the ComputeCluster and the PersistentVolumeClaims of a ClusterJob, the job's name.
 	LabelJob = "heliostat.dev/job"
 	// LabelService is, on the objects of a ClusterService, the service's name.
 	LabelService = "heliostat.dev/service"

@@ -265,7 +265,7 @@ func addClusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, 
 	if err := manager.Add(stores); err != nil {
 		return fmt.Errorf("add what asks control stores: %w", err)
 	}
-	own, err := pending(manager, cfg.queued(&v1beta1.ComputeCluster{})...)
+	own, err := pending(manager, append(cluster.Children(), cfg.queued(&v1beta1.ComputeCluster{})...)...)
 	if err != nil {
 		return err
 	}
@@ -329,10 +329,10 @@ func addJobs(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dial
 	return nil
 }
 
-// pending returns what holds back passes of a controller until the cache shows the objects of these kinds, and those
-// made for clusters, as the passes before left them.
+// pending returns what holds back passes of a controller until the cache shows the objects of these kinds as the passes
+// before left them.
 func pending(manager ctrl.Manager, kinds ...client.Object) (*kube.Pending, error) {
-	own, err := kube.NewPending(manager.GetCache(), manager.GetScheme(), clock.RealClock{}, append(kinds, cluster.Children()...)...)
+	own, err := kube.NewPending(manager.GetCache(), manager.GetScheme(), clock.RealClock{}, kinds...)
 	if err != nil {
 		return nil, fmt.Errorf("follow the operator's own writes: %w", err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/services"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/service"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
@@ -22,7 +23,7 @@ func addServices(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, 
 	if err := manager.Add(heads); err != nil {
 		return fmt.Errorf("add what asks heads about Serve: %w", err)
 	}
-	own, err := pending(manager, &v1beta1.ClusterService{}, &v1beta1.ComputeCluster{}, &appsv1.ControllerRevision{})
+	own, err := pending(manager, append(cluster.Children(), &v1beta1.ClusterService{}, &v1beta1.ComputeCluster{}, &appsv1.ControllerRevision{})...)
 	if err != nil {
 		return err
 	}

@@ -38,6 +38,8 @@ type Outcome struct {
 	Refused map[string]error
 	// Unresized says why workers could not get more while they run.
 	Unresized error
+	// Ungrown says why the claim of a shared volume could not be changed.
+	Ungrown error
 	// Recorded reports whether the plan's record was written.
 	Recorded bool
 	// Noted tells that the note of the plan is there.
@@ -152,6 +154,12 @@ func (a applier) prepareObjects(ctx context.Context, cluster *v1beta1.ComputeClu
 	}
 	if plan.Volume != nil {
 		acts = append(acts, func() error { return a.makeVolume(ctx, plan.Volume) })
+	}
+	for _, claim := range plan.VolumeClaims {
+		acts = append(acts, func() error { return a.makeClaim(ctx, cluster, claim) })
+	}
+	if len(plan.VolumeChanges) > 0 {
+		acts = append(acts, func() error { return a.changeClaims(ctx, plan, outcome) })
 	}
 	if plan.Note {
 		acts = append(acts, func() error {

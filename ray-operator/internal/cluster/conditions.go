@@ -56,6 +56,7 @@ func setConditions(t *statusDraft) {
 		t.say.Set(v1beta1.ConditionSuspended, false, *idle)
 	}
 	t.say.SetWhile(v1beta1.ConditionInvalidSpec, t.plan.Refused)
+	t.say.SetWhile(v1beta1.ConditionVolumeNotReady, findUnmounted(stalled, t.plan.Unmounted))
 	t.say.SetWhile(v1beta1.ConditionNameConflict, findConflict(stalled, t.outcome.Conflict, t.plan.Conflict))
 	reportAutoscaling(t, suspended)
 	reportStore(t, suspended)
@@ -88,8 +89,9 @@ func findObstacles(t *statusDraft, allRun bool) (stalled, held *reason.Finding) 
 		refusal := explainRefusal(t.cluster, t.outcome)
 		held = &refusal
 	}
-	if isTokenGone(t.plan.Held) && allRun {
-		held = nil // what runs goes on: UpToDate tells
+	held = cmp.Or(held, t.plan.Unmounted)
+	if allRun && held != nil && (isTokenGone(held) || held.Code == reason.VolumeNotReady.Code) {
+		held = nil // what runs goes on: other conditions tell
 	}
 	if stalled == nil && !t.plan.Suspended {
 		stalled = findFailingHead(t)
@@ -234,6 +236,8 @@ func judgeUpToDate(t *statusDraft) verdict {
 		return verdict{false, *t.plan.Rolling}
 	case t.plan.GangFixed != nil:
 		return verdict{false, *t.plan.GangFixed}
+	case t.outcome.Ungrown != nil:
+		return verdict{false, diagnose.Refusal("the new size of a shared volume's claim", t.outcome.Ungrown)}
 	case t.outcome.Unresized != nil:
 		return verdict{false, diagnose.Refusal("the new size of workers", t.outcome.Unresized)}
 	case len(old) > 0:

@@ -44,6 +44,7 @@ func Decide(cluster *v1beta1.ComputeCluster, seen Seen, site desired.Site, now t
 	p.head = headOf(seen.Pods, p.Epoch)
 	p.Reclaim = strayPods(p.seen.Pods)
 	measureGroups(p)
+	p.VolumeChanges = volumeChanges(p.situation)
 	p.Policy = policyOf(p.basis())
 	if !suspendCluster(p) && !deleteIdleCluster(p) && settleEpoch(p) {
 		if away := withdrawHead(p.basis()); away != nil {
@@ -110,7 +111,7 @@ func untilPodsChange(b basis) (wake time.Duration) {
 
 // makeMissing plans what is missing.
 func makeMissing(p *planner) {
-	if p.seen.hasTerminating() {
+	if p.seen.hasTerminating() || hasFormerVolume(p.situation) {
 		p.wakeIn(goingRetry) // the garbage collector is at it, and no watch tells of a Secret
 		return
 	}
@@ -123,6 +124,7 @@ func makeMissing(p *planner) {
 	p.Authority = authority.isMade
 	p.takeSecret(authority)
 	planStoreClaim(p)
+	planVolumes(p)
 	planHead(p)
 	planGroups(p)
 }

@@ -16,8 +16,10 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/volume"
 	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
@@ -119,6 +121,14 @@ var effects = map[string]specEdit{
 	"workerGroups.labels":         group(func(g *v1beta1.WorkerGroup) { g.Labels = text("a") }),
 	"workerGroups.template":       group(func(g *v1beta1.WorkerGroup) { g.Template = nodeNamed() }),
 
+	"sharedVolumes.name":                   shared(func(v *v1beta1.SharedVolume) { v.Name = "other" }),
+	"sharedVolumes.mountPath":              shared(func(v *v1beta1.SharedVolume) { v.MountPath = "/other" }),
+	"sharedVolumes.readOnly":               shared(func(v *v1beta1.SharedVolume) { v.ReadOnly = new(true) }),
+	"sharedVolumes.claimName":              shared(func(v *v1beta1.SharedVolume) { v.Claim, v.ClaimName = nil, "mine" }),
+	"sharedVolumes.claim.storage":          shared(func(v *v1beta1.SharedVolume) { v.Claim.Storage = new(resource.MustParse("2Gi")) }),
+	"sharedVolumes.claim.storageClassName": shared(func(v *v1beta1.SharedVolume) { v.Claim.StorageClassName = new("nfs") }),
+	"sharedVolumes.claim.retain":           shared(func(v *v1beta1.SharedVolume) { v.Claim.Retain = new(true) }),
+
 	"authentication.mode": func(s *v1beta1.ComputeClusterSpec) {
 		s.Authentication = &v1beta1.Authentication{Mode: v1beta1.AuthenticationDisabled}
 		s.Head.Ingress = nil
@@ -167,6 +177,10 @@ func group(edit func(*v1beta1.WorkerGroup)) specEdit {
 	return func(s *v1beta1.ComputeClusterSpec) { edit(&s.WorkerGroups[0]) }
 }
 
+func shared(edit func(*v1beta1.SharedVolume)) specEdit {
+	return func(s *v1beta1.ComputeClusterSpec) { edit(&s.SharedVolumes[0]) }
+}
+
 func strategy(kind v1beta1.ClusterUpgradeType, rolling *v1beta1.RollingWorkers) specEdit {
 	return func(s *v1beta1.ComputeClusterSpec) {
 		s.UpgradeStrategy = &v1beta1.ClusterUpgradeStrategy{Type: kind, RollingWorkers: rolling}
@@ -207,6 +221,7 @@ func opened() *v1beta1.ComputeCluster {
 		Type: v1beta1.ClusterUpgradeRollingWorkers, RollingWorkers: &v1beta1.RollingWorkers{MaxUnavailable: new(intstr.FromInt32(1))},
 	}
 	of.Spec.IdlePolicy = &v1beta1.IdlePolicy{AfterSeconds: 3600, Action: v1beta1.IdleSuspend}
+	of.Spec.SharedVolumes = []v1beta1.SharedVolume{{Name: "data", MountPath: "/data", Claim: &v1beta1.SharedVolumeClaim{Storage: new(resource.MustParse("1Gi"))}}}
 	return of
 }
 
@@ -290,11 +305,24 @@ func leaves(of reflect.Type, path string) []string {
 	return all
 }
 
+// volumesOf are the shared volumes of a cluster, of which nothing is there but the claims of users.
+func volumesOf(of *v1beta1.ComputeCluster) []volume.Seen {
+	var all []volume.Seen
+	for i := range of.Spec.SharedVolumes {
+		one := volume.Seen{Volume: &of.Spec.SharedVolumes[i], Wanted: desired.SharedClaim(of, &of.Spec.SharedVolumes[i])}
+		if one.Wanted == nil {
+			one.Found = mine(corev1.ClaimBound, corev1.ReadWriteMany)
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
 // done is what the operator does about a cluster, or has against it: what its first pass
 // makes, and how it goes on with one whose workers are old, idle and too many.
 func done(of *v1beta1.ComputeCluster) []any {
 	known := cluster.GangSeen{Version: "v1beta1"} // where there is a scheduler
-	first := decide(of, cluster.Seen{Record: cluster.Record{Version: 1, Epoch: 1}, Store: serving(), Gang: known})
+	first := decide(of, cluster.Seen{Record: cluster.Record{Version: 1, Epoch: 1}, Store: serving(), Gang: known, Volumes: volumesOf(of)})
 	pods := []*corev1.Pod{first.Head}
 	var claims []*corev1.PersistentVolumeClaim
 	for _, filling := range first.Create {
@@ -316,5 +344,5 @@ func done(of *v1beta1.ComputeCluster) []any {
 	})
 	next := decide(of, later)
 	told := cluster.Status(of, later, next, cluster.Outcome{}, now).Conditions
-	return []any{pods, claims, first.Volume, first.Store, first.Fixtures, first.Token, validate.Cluster(of), cluster.IsManaged(of), gist(next), next.Snapshot, told}
+	return []any{pods, claims, first.Volume, first.VolumeClaims, first.Store, first.Fixtures, first.Token, validate.Cluster(of), cluster.IsManaged(of), gist(next), next.Snapshot, told}
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/nodes"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/queue"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/volume"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -49,6 +50,8 @@ type Seen struct {
 	Store store.Seen
 	// Claims are the claims of workers' slots, by name.
 	Claims map[string]*corev1.PersistentVolumeClaim
+	// Volumes are the shared volumes, with what is known of their claims.
+	Volumes []volume.Seen
 	// Nodes are those that the pods are on, by name; none where they are not watched.
 	Nodes map[string]Node
 	// Ray is what the head said last.
@@ -128,13 +131,14 @@ type observer struct {
 	cordons    *Cordons
 	storeNodes *store.Nodes
 	podEvents  *diagnose.EventCache
+	claims     *volume.GivenClaims
 }
 
 // observer returns what reads for the passes of a reconciler.
 func (r *Reconciler) observer() observer {
 	return observer{
 		client: r.Client, live: r.Live, groups: r.Groups, queue: r.Queue, heads: r.Heads, scale: r.Scale, stores: r.Stores, notes: r.Notes, clock: r.Clock,
-		watchNodes: r.WatchNodes, cordons: &r.Cordons, storeNodes: &r.StoreNodes, podEvents: &r.PodEvents,
+		watchNodes: r.WatchNodes, cordons: &r.Cordons, storeNodes: &r.StoreNodes, podEvents: &r.PodEvents, claims: &r.GivenClaims,
 	}
 }
 
@@ -161,7 +165,7 @@ func (o observer) observeCluster(ctx context.Context, cluster *v1beta1.ComputeCl
 	slices.SortFunc(seen.Pods, func(a, b Pod) int { return cmp.Compare(a.Name, b.Name) })
 	seen.Record, seen.RecordMissing, seen.RecordError = recallRecord(cluster, pods)
 	for _, look := range []func(context.Context, *v1beta1.ComputeCluster, *Seen) error{
-		o.confirmHead, o.seeFixtures, o.seeGang, o.seePolicies, o.seeClaims, o.seeNodes, o.seeEvents, o.seeRay, o.seeScaler, o.seeStore, o.seeJobs, o.seeQueue,
+		o.confirmHead, o.seeFixtures, o.seeGang, o.seePolicies, o.seeClaims, o.seeVolumes, o.seeNodes, o.seeEvents, o.seeRay, o.seeScaler, o.seeStore, o.seeJobs, o.seeQueue,
 	} {
 		if err := look(ctx, cluster, &seen); err != nil {
 			return seen, err
@@ -214,7 +218,7 @@ func (o observer) seeClaims(ctx context.Context, cluster *v1beta1.ComputeCluster
 	}
 	seen.Claims = map[string]*corev1.PersistentVolumeClaim{}
 	for i := range list.Items {
-		if list.Items[i].Labels[v1beta1.LabelStore] == "" {
+		if labels := list.Items[i].Labels; labels[v1beta1.LabelStore] == "" && labels[v1beta1.LabelVolume] == "" {
 			seen.Claims[list.Items[i].Name] = &list.Items[i]
 		}
 	}

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,6 +42,11 @@ type Plan struct {
 	Volume      *corev1.PersistentVolumeClaim
 	Note        bool
 	Fixtures    []reconcile.FixtureChange
+	// VolumeClaims are the claims of shared volumes to create, VolumeChanges what to change of those that are there.
+	VolumeClaims  []*corev1.PersistentVolumeClaim
+	VolumeChanges []reconcile.FixtureChange
+	// Unmounted says why pods cannot mount a shared volume.
+	Unmounted *reason.Finding
 	// Head is the head pod to create, if not nil.
 	Head *corev1.Pod
 	// Failures counts the heads before that of the plan that ended soon after they were made.
@@ -139,7 +145,7 @@ type Drain struct {
 
 // Empty reports whether the plan writes nothing.
 func (p Plan) Empty() bool {
-	return p.Record == nil && !p.Token && !p.Authority && !p.StoreSecret && p.Volume == nil && !p.Note && len(p.Fixtures) == 0 && p.Head == nil && !p.NoteHead && p.End == nil && p.Queue.Step == kueue.Rest &&
+	return p.Record == nil && !p.Token && !p.Authority && !p.StoreSecret && p.Volume == nil && !p.Note && len(p.Fixtures)+len(p.VolumeClaims)+len(p.VolumeChanges) == 0 && p.Head == nil && !p.NoteHead && p.End == nil && p.Queue.Step == kueue.Rest &&
 		len(p.Create)+len(p.Exits)+len(p.Delete)+len(p.Release)+len(p.Resize)+len(p.Adopt)+len(p.Reclaim) == 0
 }
 
@@ -165,8 +171,11 @@ func (p Plan) String() string {
 	say(p.StoreSecret, "create the store's Secret")
 	say(p.Volume != nil, "create the store's claim")
 	say(p.Note, "note the store's keys")
-	for _, fixing := range p.Fixtures {
+	for _, fixing := range slices.Concat(p.Fixtures, p.VolumeChanges) {
 		parts = append(parts, fixing.String())
+	}
+	for _, claim := range p.VolumeClaims {
+		parts = append(parts, "create claim "+claim.Name)
 	}
 	if p.Head != nil {
 		parts = append(parts, "create head "+p.Head.Name)

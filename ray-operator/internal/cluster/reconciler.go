@@ -34,9 +34,10 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/sweep"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/volume"
 )
 
-// Reconciler reconciles ComputeClusters. Statuses, Deleted, Cordons, StoreNodes and PodEvents make it one that is not copied.
+// Reconciler reconciles ComputeClusters. What it remembers makes it one that is not copied.
 type Reconciler struct {
 	// Client reads from the cache.
 	Client client.Client
@@ -74,8 +75,11 @@ type Reconciler struct {
 	Cordons Cordons
 	// StoreNodes remembers which nodes managed Redis run on.
 	StoreNodes store.Nodes
-	// PodEvents remembers what was told of pods whose containers are not made, and of a StatefulSet whose pod is not.
+	// PodEvents remembers what was told of pods whose containers are not made, of a StatefulSet whose pod is not, and of claims that
+	// are not bound.
 	PodEvents diagnose.EventCache
+	// GivenClaims remembers the claims of shared volumes that users name.
+	GivenClaims volume.GivenClaims
 }
 
 // Notes keeps notes about clusters' keys in a Redis, beside the operator.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -45,7 +46,7 @@ func runAttempt(p *planner) bool {
 	default:
 		p.setPhase(obstacle.phase, obstacle.finding)
 		if p.seen.Cluster == nil && p.hasOwnCluster() {
-			p.Make = ownCluster(p.job, p.record.Own)
+			p.Make, p.Claims = ownCluster(p.job, p.record.Own), desired.JobClaims(p.job)
 			p.Events = append(p.Events, strandedEvents(p.seen.Stranded, p.record.Last.Cluster)...)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/jobs"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -86,10 +87,18 @@ func Decide(job *v1beta1.ClusterJob, seen Seen, now time.Time) Plan {
 			break
 		}
 	}
+	if p.Make == nil && isEdited(job) {
+		p.Claims = desired.JobClaims(job)
+	}
 	if p.record.String() != recordedText(job, &seen) || p.Finalizer != had {
 		p.Record = &p.record
 	}
 	return p.Plan
+}
+
+// isEdited reports whether the spec may have changed since a pass last told of it.
+func isEdited(job *v1beta1.ClusterJob) bool {
+	return job.Status.ObservedGeneration != job.Generation && job.DeletionTimestamp == nil
 }
 
 // recordedText returns the record that the annotation has. A record that was removed is written again, unless the

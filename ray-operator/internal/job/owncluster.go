@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
@@ -43,6 +44,7 @@ func ownCluster(job *v1beta1.ClusterJob, number int32) *v1beta1.ComputeCluster {
 		},
 		Spec: template.Spec,
 	}
+	desired.OfJobClaims(cluster, job)
 	var secret []corev1.EnvVar
 	for i := range job.Spec.Env {
 		if job.Spec.Env[i].ValueFrom != nil {

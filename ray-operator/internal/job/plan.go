@@ -25,6 +25,9 @@ type Plan struct {
 	// Record is written first, if not nil, in one write with the finalizer as it must be.
 	Record    *Record
 	Finalizer bool
+	// Claims are those of the shared volumes of the job's own clusters. They are made before a cluster is, and brought to what the
+	// spec says where it changed.
+	Claims []*corev1.PersistentVolumeClaim
 	// Make is the job's own cluster to create. Free are clusters of its own to suspend before
 	// they go, Discard those to delete.
 	Make    *v1beta1.ComputeCluster
@@ -72,7 +75,7 @@ type Keeping struct {
 
 // Empty reports whether the plan writes nothing.
 func (p *Plan) Empty() bool {
-	return p.Record == nil && p.Make == nil && len(p.Free)+len(p.Discard) == 0 && p.Shrink == nil && p.Keep == nil && !p.End && p.Queue.Step == kueue.Rest
+	return p.Record == nil && p.Make == nil && len(p.Claims) == 0 && len(p.Free)+len(p.Discard) == 0 && p.Shrink == nil && p.Keep == nil && !p.End && p.Queue.Step == kueue.Rest
 }
 
 // String is the plan in one line, for logs.
@@ -85,6 +88,9 @@ func (p *Plan) String() string {
 	}
 	if p.Record != nil {
 		add(true, "record %s", p.Record)
+	}
+	for _, claim := range p.Claims {
+		add(true, "keep claim %s as it must be", claim.Name)
 	}
 	if p.Make != nil {
 		add(true, "create ComputeCluster %s", p.Make.Name)

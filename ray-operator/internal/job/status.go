@@ -30,6 +30,9 @@ func Status(job *v1beta1.ClusterJob, seen Seen, plan Plan, refused error, now ti
 	if job.Spec.ClusterTemplate != nil {
 		status.OwnCluster = record.Own
 	}
+	if refused != nil && len(plan.Claims) > 0 && plan.Make == nil { // the next pass brings them to what the spec says
+		status.ObservedGeneration = job.Status.ObservedGeneration
+	}
 	if status.Attempt > 0 {
 		status.SubmissionID = naming.Submission(job.Name, job.UID, status.Attempt)
 	}

@@ -57,7 +57,7 @@ func (w *Writer) Create(ctx context.Context, obj client.Object) (bool, error) {
 	return false, w.examine(ctx, obj)
 }
 
-// CreateUnowned makes an object whose owner cannot be named, being in another namespace,
+// CreateUnowned makes an object whose owner cannot be named, being in another namespace, or that its owner may have left behind,
 // and gives true. It gives false where the name is taken: whose that one is, the caller has
 // to tell by what it holds.
 func (w *Writer) CreateUnowned(ctx context.Context, obj client.Object) (bool, error) {

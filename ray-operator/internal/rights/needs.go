@@ -221,12 +221,16 @@ var objectNeeds = []Need{
 	},
 	{
 		ID: "claim", Family: Objects, Verb: "use", Resource: "persistentvolumeclaims", IsNamed: true, OrPods: true, Most: 5,
-		Fields: "a PersistentVolumeClaim in volumes; `controlStore.embedded.existingClaim`",
+		Fields: "a PersistentVolumeClaim in volumes; `controlStore.embedded.existingClaim`; `sharedVolumes[*].claimName`",
 		Entries: "[variables.path + '.controlStore.embedded.existingClaim ' + variables.cluster.?controlStore.?embedded.?existingClaim.orValue('')] + " +
+			"variables.cluster.?sharedVolumes.orValue([]).map(v, variables.path + '.sharedVolumes ' + v.?claimName.orValue('')) + " +
 			perNode(fmt.Sprintf(ofVolumes, "v.?persistentVolumeClaim.?claimName.orValue('')")),
 		find: func(o *object, found func(field, name string)) {
 			if store := o.cluster.ControlStore; store != nil && store.Embedded != nil {
 				found(o.path+".controlStore.embedded.existingClaim", store.Embedded.ExistingClaim)
+			}
+			for i := range o.cluster.SharedVolumes {
+				found(o.path+".sharedVolumes", o.cluster.SharedVolumes[i].ClaimName)
 			}
 			o.volumes(func(path string, v *corev1.Volume) {
 				if v.PersistentVolumeClaim != nil {
@@ -246,6 +250,16 @@ var objectNeeds = []Need{
 		Fields:  "`resourceClaims[*].resourceClaimTemplateName`",
 		Entries: perNode("n.pod.?resourceClaims.orValue([]).map(r, n.path + '.template.spec.resourceClaims ' + r.?resourceClaimTemplateName.orValue(''))"),
 		find:    resourceClaims(func(claim *corev1.PodResourceClaim) *string { return claim.ResourceClaimTemplateName }),
+	},
+	{
+		ID: "shared-claim", Family: Objects, Verb: "create", Resource: "persistentvolumeclaims",
+		Fields:  "`sharedVolumes[*].claim`, which outlives pods",
+		Entries: when("variables.cluster.?sharedVolumes.orValue([]).exists(v, has(v.claim))", "variables.path + '.sharedVolumes'"),
+		find: func(o *object, found func(field, name string)) {
+			if slices.ContainsFunc(o.cluster.SharedVolumes, func(v v1beta1.SharedVolume) bool { return v.Claim != nil }) {
+				found(o.path+".sharedVolumes", "")
+			}
+		},
 	},
 	{
 		ID: "data", Family: Objects, Verb: "create", Resource: "persistentvolumeclaims", OrPods: true,

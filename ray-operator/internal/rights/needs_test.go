@@ -30,6 +30,7 @@ objects config-map: get configmaps/NAME, at most 6, or create pods
 objects claim: use persistentvolumeclaims/NAME, at most 5, or create pods
 objects resource-claim: use resourceclaims/NAME of resource.k8s.io, at most 2, or create pods
 objects resource-claim-template: use resourceclaimtemplates/NAME of resource.k8s.io, at most 2, or create pods
+objects shared-claim: create persistentvolumeclaims
 objects data: create persistentvolumeclaims, or create pods
 doors own-secret: get secrets/NAME, at most 6
 doors ingress: create ingresses of networking.k8s.io

@@ -226,6 +226,8 @@ var objectRightsRows = []RightsRow{
 	{Name: "a projected ConfigMap", Need: "config-map", Cluster: projected(corev1.VolumeProjection{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: refTo("m")}})},
 	{Name: "a claim", Need: "claim", Cluster: volume(corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}})},
 	{Name: "a claim of the store", Need: "claim", Cluster: existing("c")},
+	{Name: "a claim of a shared volume", Need: "claim", Cluster: sharing(asGiven)},
+	{Name: "a claim that is made for a shared volume", Need: "shared-claim", Cluster: sharing(claimed(ptr("1Gi"), nil))},
 	{Name: "a resource claim", Need: "resource-claim", Cluster: inPod(func(p *corev1.PodSpec) {
 		p.ResourceClaims = []corev1.PodResourceClaim{{Name: "a", ResourceClaimName: ptr("gpus")}}
 	})},

@@ -172,6 +172,8 @@ var ownServiceRows = []offerRow{
 	{Name: "a claim for all of a service's clusters", Rule: "service-store", Edit: inServed(spec(func(s *v1beta1.ComputeClusterSpec) {
 		s.ControlStore = &v1beta1.ControlStore{Embedded: &v1beta1.EmbeddedStore{ExistingClaim: "a"}}
 	}))},
+	{Name: "a shared volume of each of a service's clusters", Rule: "service-shared-volume", Edit: inServed(sharing(asGiven, claimed(ptr("1Gi"), nil)))},
+	{Name: "a shared volume of all of a service's clusters", Edit: inServed(sharing(asGiven))},
 	{Name: "another control store of a service's cluster", Before: inServed(spec(func(s *v1beta1.ComputeClusterSpec) {
 		s.ControlStore = &v1beta1.ControlStore{ManagedRedis: &v1beta1.ManagedRedis{}}
 	})), Edit: inServed(spec(func(s *v1beta1.ComputeClusterSpec) {

@@ -1,6 +1,11 @@
 package pod
 
 import (
+	"cmp"
+	"slices"
+
+	"k8s.io/utils/ptr"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
@@ -27,6 +32,7 @@ type intentV1 struct {
 	Scheduler       *v1beta1.Scheduler                          `json:",omitempty"`
 	HostsPerReplica int                                         `json:",omitempty"` // when above 1
 	Claims          map[string]corev1.PersistentVolumeClaimSpec `json:",omitempty"` // by the template's name
+	SharedVolumes   []sharedIntent                              `json:",omitempty"` // in the order of their names
 	Autoscaler      *autoscalerIntent                           `json:",omitempty"` // of heads
 	Store           *storeIntent                                `json:",omitempty"` // of heads
 }
@@ -37,6 +43,13 @@ type autoscalerIntent struct {
 	Image           string                  `json:",omitempty"`
 	Env             []corev1.EnvVar         `json:",omitempty"`
 	SecurityContext *corev1.SecurityContext `json:",omitempty"`
+}
+
+// sharedIntent is what of a shared volume a pod mounts. How large a claim of ours is and who keeps it are no part of it.
+type sharedIntent struct {
+	Name, MountPath string
+	ReadOnly        bool   `json:",omitempty"`
+	Claim           string `json:",omitempty"` // the user's own
 }
 
 // storeIntent is what of a control store a running head depends on. How large the store is
@@ -88,6 +101,11 @@ func (form *intentV1) access(spec *v1beta1.ComputeClusterSpec) {
 		form.Unauthenticated = given.Mode == v1beta1.AuthenticationDisabled
 		form.TokenSecret = given.SecretName
 	}
+	for i := range spec.SharedVolumes {
+		given := &spec.SharedVolumes[i]
+		form.SharedVolumes = append(form.SharedVolumes, sharedIntent{given.Name, given.MountPath, ptr.Deref(given.ReadOnly, false), given.ClaimName})
+	}
+	slices.SortFunc(form.SharedVolumes, func(a, b sharedIntent) int { return cmp.Compare(a.Name, b.Name) })
 }
 
 // store takes what concerns a head with a control store. A tls that says nothing is none. The name of the server is the

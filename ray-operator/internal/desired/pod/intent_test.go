@@ -55,6 +55,10 @@ var intentRows = map[string]struct {
 	"claims": {edit: func(c *v1beta1.ComputeCluster) {
 		c.Spec.WorkerGroups[0].VolumeClaimTemplates = []corev1.PersistentVolumeClaim{claim("data", "1Gi")}
 	}, changes: true},
+	"a shared volume": {edit: sharing(v1beta1.SharedVolume{Name: "data", MountPath: "/data", ClaimName: "mine"}), changes: true, head: true},
+	"no shared volume, said": {edit: func(c *v1beta1.ComputeCluster) {
+		c.Spec.SharedVolumes = []v1beta1.SharedVolume{}
+	}},
 	"what no pod has": {edit: func(c *v1beta1.ComputeCluster) {
 		seconds := int32(9)
 		c.Spec.WorkerGroups[0].DrainSeconds, c.Spec.WorkerGroups[0].Suspend, c.Spec.Suspend = &seconds, new(true), new(true)
@@ -90,8 +94,47 @@ func TestIntent(t *testing.T) {
 		t.Error("the size of a claim is no part of the intent")
 	}
 	autoscaledIntents(t)
+	sharedIntents(t)
 	if intent := pod.Intent(base(), "no-such-group"); intent != "" {
 		t.Errorf("a group that is not there has the intent %q", intent)
+	}
+}
+
+func sharing(volumes ...v1beta1.SharedVolume) func(*v1beta1.ComputeCluster) {
+	return func(c *v1beta1.ComputeCluster) { c.Spec.SharedVolumes = volumes }
+}
+
+// sharedIntents: of a shared volume, what the pod mounts is part of it.
+func sharedIntents(t *testing.T) {
+	t.Helper()
+	of := func(volumes ...v1beta1.SharedVolume) string {
+		cluster := testkit.Cluster("demo", sized())
+		sharing(volumes...)(cluster)
+		return pod.Intent(cluster, "gpu")
+	}
+	claim := func(size string) *v1beta1.SharedVolumeClaim {
+		return &v1beta1.SharedVolumeClaim{Storage: new(resource.MustParse(size)), Retain: new(size == "2Gi")}
+	}
+	data, other := v1beta1.SharedVolume{Name: "data", MountPath: "/data", Claim: claim("1Gi")}, v1beta1.SharedVolume{Name: "other", MountPath: "/other", ClaimName: "a"}
+	if of(data, other) != of(other, data) {
+		t.Error("the order of shared volumes is part of the intent")
+	}
+	for name, test := range map[string]struct {
+		edit    func(*v1beta1.SharedVolume)
+		changes bool
+	}{
+		"size and who keeps it": {func(v *v1beta1.SharedVolume) { v.Claim = claim("2Gi") }, false},
+		"readOnly, said":        {func(v *v1beta1.SharedVolume) { v.ReadOnly = new(false) }, false},
+		"readOnly":              {func(v *v1beta1.SharedVolume) { v.ReadOnly = new(true) }, true},
+		"mountPath":             {func(v *v1beta1.SharedVolume) { v.MountPath = "/mnt" }, true},
+		"name":                  {func(v *v1beta1.SharedVolume) { v.Name = "mnt" }, true},
+		"claimName":             {func(v *v1beta1.SharedVolume) { v.Claim, v.ClaimName = nil, "a" }, true},
+	} {
+		edited := data
+		test.edit(&edited)
+		if changed := of(edited) != of(data); changed != test.changes {
+			t.Errorf("%s of a shared volume changes the intent: %v, want %v", name, changed, test.changes)
+		}
 	}
 }
 

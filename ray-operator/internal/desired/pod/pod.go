@@ -35,7 +35,7 @@ func (d *draft) isHead() bool { return d.group == nil }
 // steps in the order in which they build on each other: sizes come before the start
 // command, which tells Ray of them.
 var steps = []func(*draft){
-	podDefaults, base, tolerations, security, lastWords, sizes, storage, claims, ports,
+	podDefaults, base, tolerations, security, lastWords, sizes, storage, claims, sharedVolumes, ports,
 	environment, hosts, slice, authentication, encryption, store, shield, startCommand, probes,
 }
 

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/utils/ptr"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -46,6 +48,26 @@ func claims(d *draft) {
 			},
 		}})
 	}
+}
+
+// sharedVolumes mounts the shared volumes of the cluster in the Ray container.
+func sharedVolumes(d *draft) {
+	for i := range d.cluster.Spec.SharedVolumes {
+		volume := &d.cluster.Spec.SharedVolumes[i]
+		name, readOnly := naming.SharedVolume(volume.Name), ptr.Deref(volume.ReadOnly, false)
+		d.pod.Spec.Volumes = append(d.pod.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: SharedClaim(d.cluster, volume), ReadOnly: readOnly},
+		}})
+		d.ray.VolumeMounts = append(d.ray.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: volume.MountPath, ReadOnly: readOnly})
+	}
+}
+
+// SharedClaim is the name of the claim of a shared volume, the user's own or one of ours.
+func SharedClaim(cluster *v1beta1.ComputeCluster, volume *v1beta1.SharedVolume) string {
+	if volume.Claim == nil {
+		return volume.ClaimName
+	}
+	return naming.SharedClaim(cluster.Name, volume.Name)
 }
 
 // authentication turns Ray's token authentication on, or off where the spec says so:

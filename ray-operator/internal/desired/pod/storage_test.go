@@ -107,6 +107,32 @@ func TestClaims(t *testing.T) {
 	}
 }
 
+// TestSharedVolumes: head and workers mount each, by the claim of the user's or the cluster's.
+func TestSharedVolumes(t *testing.T) {
+	cluster := testkit.Cluster("demo", templated())
+	cluster.Spec.SharedVolumes = []v1beta1.SharedVolume{
+		{Name: "data", MountPath: "/data", ClaimName: "mine", ReadOnly: new(true)},
+		{Name: "out", MountPath: "/out", Claim: &v1beta1.SharedVolumeClaim{}},
+	}
+	for _, built := range []*corev1.Pod{pod.Head(cluster, 1), pod.Worker(cluster, &cluster.Spec.WorkerGroups[0], 0, 1)} {
+		for name, want := range map[string]struct {
+			claim, path string
+			readOnly    bool
+		}{"shared-data": {"mine", "/data", true}, "shared-out": {"demo-shared-out", "/out", false}} {
+			volume := slices.IndexFunc(built.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == name })
+			mount := slices.IndexFunc(ray(t, built).VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == name })
+			if volume < 0 || mount < 0 {
+				t.Errorf("%s has no %s", built.Name, name)
+				continue
+			}
+			source, at := built.Spec.Volumes[volume].PersistentVolumeClaim, ray(t, built).VolumeMounts[mount]
+			if source.ClaimName != want.claim || source.ReadOnly != want.readOnly || at.MountPath != want.path || at.ReadOnly != want.readOnly {
+				t.Errorf("%s has %+v at %+v, want %+v", built.Name, source, at, want)
+			}
+		}
+	}
+}
+
 // TestSharedMemory: one volume at /dev/shm where the memory is known, and never a
 // second one.
 func TestSharedMemory(t *testing.T) {

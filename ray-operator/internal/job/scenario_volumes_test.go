@@ -1,0 +1,135 @@
+package job_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
+)
+
+// sharing gives the clusters of a job a volume whose claim is the job's.
+func sharing(job *v1beta1.ClusterJob) {
+	job.Spec.ClusterTemplate.Spec.SharedVolumes = []v1beta1.SharedVolume{{
+		Name: "data", MountPath: "/data", Claim: &v1beta1.SharedVolumeClaim{Storage: new(resource.MustParse("1Gi"))},
+	}}
+}
+
+// claimOf reads the claim of a job, and binds it.
+func claimOf(w *testkit.World, job *v1beta1.ClusterJob) *corev1.PersistentVolumeClaim {
+	w.Helper()
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: meta(naming.JobClaim(job.UID, "data"))}
+	w.Read(claim)
+	if claim.Status.Phase != corev1.ClaimBound {
+		claim.Status.Phase = corev1.ClaimBound
+		w.Must(w.Client.Status().Update(w.Ctx, claim))
+	}
+	return claim
+}
+
+// uses asserts that the job's only cluster names the claim and has none of its own.
+func uses(w *testkit.World, claim *corev1.PersistentVolumeClaim) {
+	w.Helper()
+	clusters := w.OwnClusters("train")
+	if len(clusters) != 1 {
+		w.Fatalf("the job has %d clusters", len(clusters))
+	}
+	if volume := clusters[0].Spec.SharedVolumes[0]; volume.ClaimName != claim.Name || volume.Claim != nil {
+		w.Fatalf("the cluster's shared volume is %+v", volume)
+	}
+}
+
+func claimGone(w *testkit.World, claim *corev1.PersistentVolumeClaim) {
+	w.Helper()
+	if err := w.Client.Get(w.Ctx, client.ObjectKeyFromObject(claim), claim); !apierrors.IsNotFound(err) {
+		w.Fatalf("claim %s is still there: %v", claim.Name, err)
+	}
+}
+
+func TestSharedVolumes(t *testing.T) {
+	play(t,
+		testkit.Scenario{Name: "of-clusters-after-each-other", Run: func(w *testkit.World) {
+			programs(w, hangs, fails(1), succeeds)
+			given(w, testkit.OwnJob("train"), sharing, retries(v1beta1.Retry{Limit: 1, Scope: v1beta1.RetryCluster}))
+			claim := claimOf(w, w.Job("train"))
+			uses(w, claim)
+			suspend(w, true)
+			w.Settle()
+			gone(w, "train")
+			suspend(w, false)
+			w.Settle()
+			w.After(time.Minute)
+			w.ExpectJob("train", "Succeeded")
+			w.Ran("train", 3)
+			if now := claimOf(w, w.Job("train")); now.UID != claim.UID {
+				w.Fatalf("the claim was made again")
+			}
+			w.Delete(w.Job("train"))
+			w.Settle()
+			claimGone(w, claim)
+		}, AnyOutput: true},
+		testkit.Scenario{Name: "retained-while-suspended", Run: func(w *testkit.World) {
+			programs(w, hangs)
+			given(w, testkit.OwnJob("train"), sharing)
+			claim := claimOf(w, w.Job("train"))
+			suspend(w, true)
+			w.Settle()
+			w.EditJob("train", func(j *v1beta1.ClusterJob) {
+				of := j.Spec.ClusterTemplate.Spec.SharedVolumes[0].Claim
+				of.Retain, of.Storage = new(true), new(resource.MustParse("2Gi"))
+			})
+			w.Settle()
+			w.Delete(w.Job("train"))
+			w.Settle()
+			w.After(time.Minute)
+			w.Read(claim)
+			if size := claim.Spec.Resources.Requests[corev1.ResourceStorage]; size.String() != "2Gi" || len(claim.OwnerReferences) > 0 {
+				w.Fatalf("the claim asks for %s, and its owners are %v", size.String(), claim.OwnerReferences)
+			}
+		}},
+		testkit.Scenario{Name: "somebody-elses", Run: func(w *testkit.World) {
+			programs(w, succeeds)
+			given(w, testkit.OwnJob("train"), sharing, suspended)
+			theirs := &corev1.PersistentVolumeClaim{ObjectMeta: meta(naming.JobClaim(w.Job("train").UID, "data"))}
+			w.Create(theirs)
+			suspend(w, false)
+			w.SettleRefused()
+			w.ExpectJob("train", "Provisioning", "Ready=False VolumeNotReady", "Stalled=True VolumeNotReady")
+			gone(w, "train")
+			w.Delete(theirs)
+			w.After(time.Minute)
+			claimOf(w, w.Job("train"))
+			w.After(time.Minute)
+			w.ExpectJob("train", "Succeeded", "1 JobSucceeded(0) Complete")
+		}},
+		testkit.Scenario{Name: "refused", Run: func(w *testkit.World) {
+			w.Refuse(func(obj client.Object) error {
+				if _, is := obj.(*corev1.PersistentVolumeClaim); !is {
+					return nil
+				}
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "persistentvolumeclaims"}, obj.GetName(), errors.New("exceeded quota: storage"))
+			})
+			programs(w, succeeds)
+			w.Create(edited(testkit.OwnJob("train"), sharing))
+			w.SettleRefused()
+			w.ExpectJob("train", "Provisioning", "Ready=False", "Stalled=False", "Reconciling=True")
+			if said := w.JobMessage("train"); !strings.Contains(said, "exceeded quota") {
+				w.Fatalf("the job says %q", said)
+			}
+			w.Refuse(nil)
+			w.After(time.Minute)
+			claimOf(w, w.Job("train"))
+			w.After(time.Minute)
+			w.ExpectJob("train", "Succeeded", "1 JobSucceeded(0) Complete")
+		}},
+	)
+}

@@ -1,0 +1,199 @@
+// Package volume judges the claims of shared volumes, and makes those that are ours.
+//
+// In, as values: a shared volume, the claim that is wanted of it, what stands under its name, and what Kubernetes told of that. Out:
+// what to do about the claim, and why pods cannot mount it.
+//
+// It must never change or delete a claim that is not its owner's, by UID or, where that was retained, by labels. It never makes a
+// volume smaller.
+package volume
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/utils/ptr"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+)
+
+// Seen is a shared volume, with what a pass knows of its claim.
+type Seen struct {
+	Volume *v1beta1.SharedVolume
+	// Name is that of the claim. Wanted is the claim as it must be, nil where the user names one.
+	Name   string
+	Wanted *corev1.PersistentVolumeClaim
+	// Found is what stands there, nil for nothing. It is not to be changed. Events are about it.
+	Found  *corev1.PersistentVolumeClaim
+	Events []corev1.Event
+}
+
+// PresenceOf returns what a claim that was found is to the owner of one that is wanted. One that was retained has no controller,
+// and the labels of the wanted one.
+func PresenceOf(found, wanted *corev1.PersistentVolumeClaim, owner metav1.OwnerReference) reconcile.Presence {
+	switch {
+	case found == nil:
+		return reconcile.Absent
+	case kube.IsPredecessors(found, owner):
+		return reconcile.Terminating
+	case !naming.IsOwned(found, owner.UID) && !isRetained(found, wanted):
+		return reconcile.Foreign
+	case found.DeletionTimestamp != nil:
+		return reconcile.Terminating
+	default:
+		return reconcile.Ours
+	}
+}
+
+// isRetained reports whether a claim is what an owner left behind under the name of the wanted one.
+func isRetained(found, wanted *corev1.PersistentVolumeClaim) bool {
+	if metav1.GetControllerOfNoCopy(found) != nil {
+		return false
+	}
+	for _, label := range []string{v1beta1.LabelVolume, v1beta1.LabelCluster, v1beta1.LabelJob} {
+		if found.Labels[label] != wanted.Labels[label] {
+			return false
+		}
+	}
+	return true
+}
+
+// Mended returns how a claim of ours must be, nil where it is so: it grows to what is wanted, and has no owner once it must be
+// retained. What cannot be changed of it stays as it was found, and so does a larger size.
+func Mended(found, wanted *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
+	have, want := found.Spec.Resources.Requests[corev1.ResourceStorage], wanted.Spec.Resources.Requests[corev1.ResourceStorage]
+	grows, isOwned := want.Cmp(have) > 0, metav1.GetControllerOfNoCopy(found) != nil
+	releases := isOwned && len(wanted.OwnerReferences) == 0
+	if !grows && !releases {
+		return nil
+	}
+	mended := wanted.DeepCopy()
+	if !isOwned {
+		mended.OwnerReferences = nil
+	}
+	if !grows {
+		mended.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: have}
+	}
+	mended.Spec.AccessModes, mended.Spec.StorageClassName = slices.Clone(found.Spec.AccessModes), found.Spec.StorageClassName
+	return mended
+}
+
+// Obstacle is why pods cannot mount a shared volume.
+type Obstacle struct {
+	reason.Finding
+	// IsFinal reports that no pod could start with the volume as it is. Else a pod may be what its claim waits for.
+	IsFinal bool
+}
+
+// patience is how long a claim may take to be bound before people are told of it though nobody says that anything is wrong.
+const patience = 2 * time.Minute
+
+// Obstacle returns why pods cannot mount the volume, nil for no reason. isMany reports that the cluster has more pods than its head.
+func (s *Seen) Obstacle(isMany bool, now time.Time) *Obstacle {
+	object := "PersistentVolumeClaim " + s.Name
+	switch claim := s.Found; {
+	case claim == nil && s.Wanted != nil: // it is made first
+		return nil
+	case claim == nil:
+		return final(reason.VolumeNotReady.In("absent").Of(s.about("does not exist"), object))
+	case claim.DeletionTimestamp != nil:
+		return final(reason.VolumeNotReady.In("deleted").Of(s.about("is being deleted")))
+	case claim.Status.Phase == corev1.ClaimLost:
+		return final(reason.VolumeNotReady.In("lost").Of(s.about("has lost its PersistentVolume")))
+	case isMany && !s.isShareable():
+		return final(reason.VolumeNotReady.In("modes").Of(s.about("cannot be mounted by the pods of several nodes: its access modes lack " + s.mode())))
+	case claim.Status.Phase == corev1.ClaimBound:
+		return nil
+	}
+	why := explainPending(s.Events)
+	switch {
+	case why.isUsual:
+		return nil
+	case why.message != "":
+		return &Obstacle{Finding: reason.VolumeNotReady.In("claim").Of(s.about("is not bound: "+why.message), s.Name)}
+	case now.Sub(s.Found.CreationTimestamp.Time) >= patience:
+		return &Obstacle{Finding: reason.VolumeNotReady.In("claim").Of(s.about("is not bound"), s.Name)}
+	default:
+		return nil
+	}
+}
+
+// IsPending reports whether the claim is yet to be bound.
+func (s *Seen) IsPending() bool {
+	return s.Found != nil && s.Found.DeletionTimestamp == nil && s.Found.Status.Phase != corev1.ClaimBound && s.Found.Status.Phase != corev1.ClaimLost
+}
+
+func final(finding reason.Finding) *Obstacle { return &Obstacle{finding, true} }
+
+// about returns a sentence about the claim.
+func (s *Seen) about(is string) string {
+	return "claim " + s.Name + " of shared volume " + s.Volume.Name + " " + is
+}
+
+// isShareable reports whether pods of several nodes can mount the volume.
+func (s *Seen) isShareable() bool {
+	modes := s.Found.Spec.AccessModes
+	return slices.Contains(modes, corev1.ReadWriteMany) || ptr.Deref(s.Volume.ReadOnly, false) && slices.Contains(modes, corev1.ReadOnlyMany)
+}
+
+// mode names the access modes that pods of several nodes need.
+func (s *Seen) mode() string {
+	if ptr.Deref(s.Volume.ReadOnly, false) {
+		return "ReadWriteMany and ReadOnlyMany"
+	}
+	return "ReadWriteMany"
+}
+
+// pendingCause is what Kubernetes told last of a claim that is not bound.
+type pendingCause struct {
+	// isUsual reports that the claim waits for a pod, which says itself why it is not scheduled.
+	isUsual bool
+	message string
+}
+
+// Reasons of events about claims. Kubernetes writes all but the third as Normal.
+const (
+	eventFirstConsumer = "WaitForFirstConsumer"
+	eventPodScheduled  = "WaitForPodScheduled"
+	eventProvisioning  = "ProvisioningFailed"
+	eventBinding       = "FailedBinding"
+)
+
+func explainPending(events []corev1.Event) pendingCause {
+	var last *corev1.Event
+	for i := range events {
+		if last == nil || !timeOf(&events[i]).Before(timeOf(last)) {
+			last = &events[i]
+		}
+	}
+	switch {
+	case last == nil:
+		return pendingCause{}
+	case last.Reason == eventFirstConsumer || last.Reason == eventPodScheduled:
+		return pendingCause{isUsual: true}
+	case last.Reason == eventProvisioning || last.Reason == eventBinding || last.Type == corev1.EventTypeWarning:
+		return pendingCause{message: last.Message}
+	default:
+		return pendingCause{}
+	}
+}
+
+// timeOf returns when an event happened last.
+func timeOf(event *corev1.Event) time.Time {
+	switch {
+	case event.Series != nil:
+		return event.Series.LastObservedTime.Time
+	case !event.LastTimestamp.IsZero():
+		return event.LastTimestamp.Time
+	case !event.EventTime.IsZero():
+		return event.EventTime.Time
+	default:
+		return event.CreationTimestamp.Time
+	}
+}
