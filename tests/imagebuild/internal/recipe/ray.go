@@ -38,15 +38,26 @@ func Ray(repository string, step Step) (Recipe, error) {
 	return withRay(image, repository, step, "import ray, ray.serve, ray.dashboard.dashboard, ray.dashboard.agent"), nil
 }
 
+// frameworks are the modules that an image with frameworks must have beside Ray's, by the image's name.
+var frameworks = map[string]string{
+	"frameworks":            "torch, mpi4py, xgboost",
+	"frameworks-bookworm":   "torch, mpi4py",
+	"frameworks-tensorflow": "tensorflow, jax",
+}
+
 // Frameworks returns the recipe of an image with Ray and the frameworks whose programs gangs run, of a Debian release. Its
 // name is that of a directory below images.
 func Frameworks(repository, name string, release rootfs.Release, step Step) (Recipe, error) {
-	inputs, err := readInputs(repository, name, "packages.txt", "excluded.txt", "requirements.txt", "setup.sh")
+	lists := []string{"packages.txt", "requirements.txt", "setup.sh"}
+	if excluded := "excluded.txt"; hasList(repository, name, excluded) {
+		lists = append(lists, excluded)
+	}
+	inputs, err := readInputs(repository, name, lists...)
 	if err != nil {
 		return Recipe{}, err
 	}
 	image := Recipe{Name: name, Ref: "localhost/heliostat/" + name + ":dev", Inputs: inputs, Release: release}
-	return withRay(image, repository, step, "import ray, ray.dashboard.dashboard, ray.dashboard.agent, torch, mpi4py"), nil
+	return withRay(image, repository, step, "import ray, ray.dashboard.dashboard, ray.dashboard.agent, "+frameworks[name]), nil
 }
 
 // withRay completes the recipe of an image whose lists are in its inputs and that holds Ray. It runs imports, a line of

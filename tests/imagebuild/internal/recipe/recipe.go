@@ -77,6 +77,12 @@ func readInputs(repository, name string, files ...string) (map[string]string, er
 	return inputs, nil
 }
 
+// hasList reports whether images/<name>/ has a file.
+func hasList(repository, name, file string) bool {
+	_, err := os.Stat(filepath.Join(repository, "images", name, file))
+	return err == nil
+}
+
 // machineFiles are patterns of what differs from build to build and has no place in an image: devices, which the
 // container runtime makes, and what the package manager and programs leave behind.
 var machineFiles = []string{"./dev/*", "./proc/*", "./sys/*", "./run/*", "./tmp/*", "./var/tmp/*", "./var/log/*.log",

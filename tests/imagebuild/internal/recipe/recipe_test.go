@@ -56,7 +56,8 @@ func TestRedisIsWhatAUserExpects(t *testing.T) {
 
 func TestFrameworks_AreRaysOnEachRelease(t *testing.T) {
 	ray := must[Recipe](t)(Ray(repository, silent))
-	for name, release := range map[string]rootfs.Release{"frameworks": rootfs.Trixie, "frameworks-bookworm": rootfs.Bookworm} {
+	releases := map[string]rootfs.Release{"frameworks": rootfs.Trixie, "frameworks-bookworm": rootfs.Bookworm, "frameworks-tensorflow": rootfs.Bookworm}
+	for name, release := range releases {
 		image := must[Recipe](t)(Frameworks(repository, name, release, silent))
 		if image.Ref != "localhost/heliostat/"+name+":dev" || image.Config.User != ray.Config.User || image.Release != release {
 			t.Errorf("recipe of %s = %q %+v %+v", name, image.Ref, image.Config, image.Release)

@@ -39,7 +39,7 @@ var epoch = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 // glibc are the C libraries that binary wheels may ask for, newest first: bookworm has 2.36,
 // trixie 2.41.
-var glibc = []string{"manylinux_2_34", "manylinux_2_28", "manylinux_2_17", "manylinux2014"}
+var glibc = []string{"manylinux_2_34", "manylinux_2_28", "manylinux_2_27", "manylinux_2_17", "manylinux2014"}
 
 // machine is the name that wheels give to an architecture of Go.
 var machine = map[string]string{"amd64": "x86_64", "arm64": "aarch64"}
