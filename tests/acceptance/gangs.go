@@ -26,7 +26,8 @@ const (
 var gangFrameworks = scenario{
 	name: live.GangFrameworksLabel,
 	promise: "programs that know neither Ray nor the operator run as gangs: DistributedDataParallel with four ranks on two nodes, one of which is killed, " +
-		"the same by torchrun, mpi4py with eight ranks on Open MPI 5, XGBoost, and a scheduler, servers and workers",
+		"the same by torchrun, mpi4py with eight ranks on Open MPI 5, XGBoost, and a scheduler, servers and workers; " +
+		"PyTorch and XGBoost read the golden environments as they are meant",
 	play: func(ctx context.Context, state string) (Outcome, error) {
 		return onFrameworks(ctx, "frameworks", showSpecs(ctx, state, live.GangFrameworksLabel, 1, countPlayed))
 	},
@@ -35,9 +36,19 @@ var gangFrameworks = scenario{
 // gangsOfDebian12 shows them with former generations of two frameworks.
 var gangsOfDebian12 = scenario{
 	name:    live.GangMPILabel,
-	promise: "mpi4py with eight ranks on Open MPI 4.1 without an sshd, the benchmark that mpi4py ships, and PyTorch 1.13",
+	promise: "mpi4py with eight ranks on Open MPI 4.1 without an sshd, the benchmark that mpi4py ships, and PyTorch 1.13, which reads the golden environments too",
 	play: func(ctx context.Context, state string) (Outcome, error) {
 		return onFrameworks(ctx, "frameworks-bookworm", showSpecs(ctx, state, live.GangMPILabel, 1, countPlayed))
+	},
+}
+
+// gangsOfTensorFlow shows programs of TensorFlow and JAX.
+var gangsOfTensorFlow = scenario{
+	name: live.GangTensorFlowLabel,
+	promise: "MultiWorkerMirroredStrategy, one of whose workers is killed, ParameterServerStrategy with a chief and an evaluator that reads checkpoints, " +
+		"and jax.distributed with a sum over four processes; TensorFlow and JAX read the golden environments as they are meant",
+	play: func(ctx context.Context, state string) (Outcome, error) {
+		return onFrameworks(ctx, "frameworks-tensorflow", showSpecs(ctx, state, live.GangTensorFlowLabel, 1, countPlayed))
 	},
 }
 

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/onsi/ginkgo/v2/types"
 
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
@@ -28,4 +31,49 @@ func TestGangs_AreCounted(t *testing.T) {
 	if page := gangEndsTable(encoded([]live.GangEnd{{Way: "stopped", Seconds: 4}})); !strings.Contains(page, "| stopped | 4.0 |") {
 		t.Error(page)
 	}
+}
+
+func TestGangTimes_AreJudged(t *testing.T) {
+	restarts := func(slow int) []float64 {
+		all := slices.Repeat([]float64{0.5}, live.GangRestartsMeasured)
+		for i := range slow {
+			all[i] = 3
+		}
+		return all
+	}
+	for name, c := range map[string]struct {
+		times live.GangTimes
+		kept  bool
+	}{
+		"one slow restart of twenty is fine": {live.GangTimes{Restarts: restarts(1), Starts: []float64{6}, ByHand: []float64{5}}, true},
+		"two are not":                        {live.GangTimes{Restarts: restarts(2), Starts: []float64{6}, ByHand: []float64{5}}, false},
+		"few restarts are not":               {live.GangTimes{Restarts: []float64{0.5}, Starts: []float64{6}, ByHand: []float64{5}}, false},
+		"late starts are not":                {live.GangTimes{Restarts: restarts(0), Starts: []float64{7}, ByHand: []float64{5}}, false},
+	} {
+		got, err := judgeGangTimes(reported(live.GangTimesEntry, c.times))
+		if err != nil || got.Kept != c.kept {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+	if got, err := judgeGangTimes(nil); err == nil {
+		t.Errorf("nothing passed for times: %+v", got)
+	}
+}
+
+func TestGangPods_AreJudged(t *testing.T) {
+	gangs := slices.Repeat([]live.GangStart{{Start: 1, Restart: 0.5}}, live.GangStartsMeasured)
+	for name, c := range map[string]struct {
+		pods live.GangStart
+		kept bool
+	}{"pods that take five times as long are": {live.GangStart{Start: 5, Restart: 1}, true}, "quicker ones are not": {live.GangStart{Start: 4, Restart: 9}, false}} {
+		got, err := judgeGangPods(reported(live.GangPodsEntry, live.GangPods{Of: "JobSet", Gangs: gangs, Pods: []live.GangStart{c.pods}}))
+		if err != nil || got.Kept != c.kept || !strings.Contains(got.Measured, "JobSet") {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+}
+
+// reported is the report of a spec with an entry.
+func reported(name string, entry any) []types.SpecReport {
+	return []types.SpecReport{{ReportEntries: types.ReportEntries{{Name: name, Value: types.ReportEntryValue{AsJSON: string(encoded(entry))}}}}}
 }

@@ -61,8 +61,11 @@ var areas = map[string][]scenario{
 		decisions, elasticRolls, decisionTime, demand, givenBack, churn, autoscalerTrouble, apiAway, anew, quiet, selected, slice, elasticRolling, neverStart,
 	},
 	"families": {ipv6Alone},
-	"gangs":    {gangFrameworks, gangsOfDebian12, gangFaults, gangEnds, gangPlaces, gangClusters, fuzzedReports, gangHistories},
-	"jobs":     {jobTime, jobCost, headLost, freed, jobStop, jobExamples, submissions, manySubmissions},
+	"gangs": {
+		gangFrameworks, gangsOfDebian12, gangsOfTensorFlow, gangFaults, gangEnds, gangPlaces, gangClusters, gangTimes, gangPods,
+		gangZombies, fuzzedReports, gangHistories,
+	},
+	"jobs": {jobTime, jobCost, headLost, freed, jobStop, jobExamples, submissions, manySubmissions},
 }
 
 // tables make Markdown of a scenario's samples.

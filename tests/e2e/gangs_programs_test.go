@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -52,6 +53,10 @@ func gangFrameworks(given func() *gangs) {
 		Expect(models).To(HaveLen(2))
 		Expect(models[0]).To(Equal(models[1]), "the model of both ranks")
 	}, Label(live.GangFrameworksLabel), SpecTimeout(limit))
+
+	It("have environments that PyTorch and XGBoost read as they are meant", func(ctx SpecContext) {
+		given().reads(ctx, "PyTorch", "XGBoost")
+	}, Label(live.AcceptLabel, live.GangFrameworksLabel), SpecTimeout(limit))
 
 	It("find each other by their arguments: a scheduler, servers and workers", func(ctx SpecContext) {
 		g := given()
@@ -104,5 +109,58 @@ var _ = Describe("gangs on Debian 12", Label(live.AcceptLabel, live.GangMPILabel
 		ddp := g.submit(ctx, "ddp", "jobs/gang.yaml", values{"Framework": "PyTorch", "Placement": "Spread",
 			"Command": inRounds("python", "/programs/ddp.py"), "Roles": `[{name: worker, replicas: 4, resources: {CPU: "1"}}]`})
 		g.loss(ctx, ddp.is(ctx, v1beta1.PhaseSucceeded))
+		g.reads(ctx, "PyTorch")
 	}, SpecTimeout(3*limit))
 })
+
+// Frameworks that are too large for the images of make test.
+var _ = Describe("gangs of TensorFlow and JAX", Ordered, ContinueOnFailure, Label(live.AcceptLabel, live.GangTensorFlowLabel, localkubeLabel), func() {
+	var g *gangs
+
+	BeforeAll(func(ctx SpecContext) { g = withGangs(ctx, values{"Image": "frameworks-tensorflow"}) }, NodeTimeout(limit))
+
+	It("train one model by MultiWorkerMirroredStrategy, though a worker is killed", func(ctx SpecContext) {
+		job := g.submit(ctx, "mirrored", "jobs/gang.yaml", values{"Framework": "TensorFlow", "MaxRestarts": 3, "Placement": "StrictSpread",
+			"Command": inRounds("python", "/programs/mirrored.py", "--pause", "0.5"), "Roles": `[{name: worker, replicas: 2, resources: {CPU: "2"}}]`})
+		first := g.round(ctx, "mirrored", 0, 2)
+		g.untilStep(ctx, "mirrored/log", 5)
+		g.signal(ctx, first.process("worker/1"), "KILL")
+		g.round(ctx, "mirrored", first.number, 2)
+		Expect(job.restarted(ctx, 1).Replica).To(Equal("worker/1"))
+		ended := job.is(ctx, v1beta1.PhaseSucceeded)
+		g.resumed(ctx, "mirrored/log", 1)
+		g.apart(ctx, "mirrored")
+		losses := g.printed(ctx, ended, regexp.MustCompile(`worker \d of 2 ends with loss (\d\.\d{6})`))
+		Expect(losses).To(HaveLen(2), "workers that ended")
+		Expect(losses[0]).To(Equal(losses[1]), "the model of both workers")
+	}, SpecTimeout(3*limit))
+
+	It("train by ParameterServerStrategy, and are waited for until the evaluator has read the last checkpoint", func(ctx SpecContext) {
+		job := g.submit(ctx, "strategy", "jobs/gang.yaml", values{"Framework": "TensorFlow", "Placement": "Spread",
+			"Command": inRounds("python", "/programs/strategy.py"), "Roles": `
+    - {name: worker, replicas: 2, resources: {CPU: "1"}}
+    - {name: ps, resources: {CPU: "1"}}
+    - {name: chief, resources: {CPU: "1"}}
+    - {name: evaluator, resources: {CPU: "1"}}`})
+		ended := job.is(ctx, v1beta1.PhaseSucceeded)
+		Expect(g.printed(ctx, ended, regexp.MustCompile(`(chief: slope 3\.\d, offset 1\.\d|evaluator: epoch 10)\b`))).To(ConsistOf(HavePrefix("chief"), HavePrefix("evaluator")))
+		g.leavesNothing(ctx, ended, time.Second)
+	}, SpecTimeout(3*limit))
+
+	It("sum the numbers of processes by jax.distributed", func(ctx SpecContext) {
+		job := g.submit(ctx, "psum", "jobs/gang.yaml", values{"Framework": "JAX", "Placement": "Spread",
+			"Command": inRounds("python", "/programs/psum.py"), "Roles": `[{name: worker, replicas: 2, processesPerReplica: 2, resources: {CPU: "2"}}]`})
+		ended := job.is(ctx, v1beta1.PhaseSucceeded)
+		Expect(g.printed(ctx, ended, regexp.MustCompile(`process (\d) of 4: sum 10`))).To(ConsistOf("0", "1", "2", "3"))
+	}, SpecTimeout(2*limit))
+
+	It("have environments that both read as they are meant", func(ctx SpecContext) { g.reads(ctx, "TensorFlow", "JAX") }, SpecTimeout(limit))
+})
+
+// reads has frameworks read the golden environments, in a pod of their image.
+func (g *gangs) reads(ctx context.Context, frameworks ...string) {
+	GinkgoHelper()
+	said := exec(ctx, &g.cluster.staying(ctx, 2)[0], append([]string{"python3", "/programs/readers.py", "/programs/environments.golden"}, frameworks...)...)
+	GinkgoWriter.Print(said)
+	Expect(strings.Count(said, ", 0 read otherwise")).To(Equal(len(frameworks)), said)
+}

@@ -131,6 +131,9 @@ func withPrograms(ctx context.Context) *gangs {
 	programs, err := frameworks.Programs()
 	Expect(err).NotTo(HaveOccurred())
 	programs["round.sh"] = rendered("programs/round.sh", nil)
+	golden, err := os.ReadFile("../../ray-operator/launcher/tests/environments.golden")
+	Expect(err).NotTo(HaveOccurred())
+	programs["environments.golden"] = string(golden)
 	Expect(kubernetes.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: "programs"}, Data: programs})).To(Succeed())
 	return &gangs{o, &env{o.named("gangs")}}
 }

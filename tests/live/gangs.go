@@ -19,6 +19,9 @@ const (
 	GangPlacesLabel                  = "gang-places"
 	GangFrameworksLabel              = "gang-frameworks"
 	GangMPILabel                     = "gang-mpi"
+	GangTensorFlowLabel              = "gang-tensorflow"
+	GangTimesLabel, GangTimesEntry   = "gang-times", "times of gangs"
+	GangPodsLabel, GangPodsEntry     = "gang-pods", "times of gangs beside pods"
 	GangClustersLabel                = "gang-clusters"
 )
 
@@ -35,6 +38,35 @@ type GangFault struct {
 type GangEnd struct {
 	Way     string  `json:"way"`
 	Seconds float64 `json:"seconds"`
+}
+
+// How often gangs start and start again where that is measured.
+const (
+	GangRestartsMeasured = 20
+	GangStartsMeasured   = 5
+)
+
+// GangTimes are seconds until all processes of gangs have begun.
+type GangTimes struct {
+	// Restarts are from when a process failed.
+	Restarts []float64 `json:"restarts"`
+	// Starts are from when a gang was applied, and ByHand from when a job was whose program places the same processes itself.
+	Starts []float64 `json:"starts"`
+	ByHand []float64 `json:"byHand"`
+}
+
+// GangStart is a start of processes, from when they were applied, and the next one, from when one of them failed. In seconds.
+type GangStart struct {
+	Start   float64 `json:"start"`
+	Restart float64 `json:"restart"`
+}
+
+// GangPods are starts of gangs beside those of the same processes in pods of their own.
+type GangPods struct {
+	// Of is what made the pods.
+	Of    string      `json:"of"`
+	Gangs []GangStart `json:"gangs"`
+	Pods  []GangStart `json:"pods"`
 }
 
 // GangProcess is a process on this machine that belongs to a gang: of a program, or what started it.

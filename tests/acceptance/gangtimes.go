@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os/exec"
+	"slices"
+	"strings"
+
+	"github.com/onsi/ginkgo/v2/types"
+
+	"github.com/heliostat-dev/heliostat/tests/live"
+)
+
+// What is promised of the times of gangs.
+const (
+	promisedGangRestart  = 2.0 // seconds, for 95 of 100 restarts
+	promisedGangStart    = 1.2 // times as long as by a driver made by hand
+	promisedGangPods     = 5.0 // times as soon as pods
+	gangRounds           = 1000
+	promisedGangZombies  = 10
+	processesOfGangRound = 4
+)
+
+// gangTimes measures how soon gangs start, and start again.
+var gangTimes = scenario{
+	name: live.GangTimesLabel,
+	promise: fmt.Sprintf("after a process has failed, and the others end at once, all four run again within %.0f s in 95 of 100 cases; "+
+		"a gang starts at most %.1f times as late as the same processes by a driver made by hand", promisedGangRestart, promisedGangStart),
+	play: func(ctx context.Context, state string) (Outcome, error) {
+		return onFrameworks(ctx, "frameworks", showSpecs(ctx, state, live.GangTimesLabel, 1, judgeGangTimes))
+	},
+}
+
+func judgeGangTimes(ran []types.SpecReport) (Outcome, error) {
+	samples, measured, err := entry[live.GangTimes](ran, live.GangTimesEntry)
+	if err != nil {
+		return Outcome{}, err
+	}
+	restart, start, byHand := percentile(measured.Restarts, 95), percentile(measured.Starts, 50), percentile(measured.ByHand, 50)
+	return Outcome{
+		Measured: fmt.Sprintf("%d restarts, 95 of 100 within %.2f s, median %.2f s; a start takes %.2f s, by hand %.2f s: %.2f times as long; medians of %d",
+			len(measured.Restarts), restart, percentile(measured.Restarts, 50), start, byHand, start/byHand, len(measured.Starts)),
+		Kept: len(measured.Restarts) >= live.GangRestartsMeasured && restart < promisedGangRestart && start <= promisedGangStart*byHand, Samples: samples,
+	}, nil
+}
+
+// gangPods compares gangs on a cluster that is there with pods, of JobSet where the variable JOBSET names its source.
+var gangPods = scenario{
+	name: live.GangPodsLabel,
+	promise: fmt.Sprintf("on a cluster that is there, a gang of four starts at least %.0f times as soon as the same processes in pods of their own",
+		promisedGangPods),
+	play: func(ctx context.Context, state string) (Outcome, error) {
+		return onFrameworks(ctx, "frameworks", showSpecs(ctx, state, live.GangPodsLabel, 1, judgeGangPods))
+	},
+}
+
+func judgeGangPods(ran []types.SpecReport) (Outcome, error) {
+	samples, measured, err := entry[live.GangPods](ran, live.GangPodsEntry)
+	if err != nil {
+		return Outcome{}, err
+	}
+	gang, pods := medianOfStarts(measured.Gangs), medianOfStarts(measured.Pods)
+	return Outcome{
+		Measured: fmt.Sprintf("a start takes %.2f s, %s %.2f s: %.1f times as soon; a restart %.2f s, and %.2f s: %.1f times as soon; medians of %d",
+			gang.Start, measured.Of, pods.Start, pods.Start/gang.Start, gang.Restart, pods.Restart, pods.Restart/gang.Restart, len(measured.Gangs)),
+		Kept: len(measured.Gangs) >= live.GangStartsMeasured && pods.Start >= promisedGangPods*gang.Start, Samples: samples,
+	}, nil
+}
+
+func medianOfStarts(all []live.GangStart) live.GangStart {
+	var starts, restarts []float64
+	for _, one := range all {
+		starts, restarts = append(starts, one.Start), append(restarts, one.Restart)
+	}
+	return live.GangStart{Start: percentile(starts, 50), Restart: percentile(restarts, 50)}
+}
+
+// gangZombies counts what rounds leave below a process 1 that reaps nothing.
+var gangZombies = scenario{
+	name: "gang-zombies",
+	promise: fmt.Sprintf("after %d rounds of %d processes below a process 1 that reaps nothing, as in a pod, there are at most %d zombies",
+		gangRounds, processesOfGangRound, promisedGangZombies),
+	play: func(ctx context.Context, _ string) (Outcome, error) {
+		program := exec.CommandContext(ctx, "unshare", "--pid", "--fork", "--mount-proc", "--kill-child",
+			"python3", "-B", "ray-operator/launcher/tests/zombies.py", fmt.Sprint(gangRounds))
+		out, err := program.CombinedOutput()
+		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+		return Outcome{Measured: strings.Join(lines[max(0, len(lines)-2):], "; "), Kept: err == nil}, ctx.Err()
+	},
+}
+
+// entry decodes the only entry of a name that specs reported.
+func entry[T any](ran []types.SpecReport, name string) (json.RawMessage, T, error) {
+	var none T
+	all, err := entries[T](ran, name)
+	if err != nil {
+		return nil, none, err
+	}
+	if len(all) != 1 {
+		return nil, none, fmt.Errorf("find %s: %d specs reported them", name, len(all))
+	}
+	samples, err := json.Marshal(all)
+	return samples, all[0], err
+}
+
+// percentile is the least value that as many of 100 values are at most, and 0 where there are none.
+func percentile(values []float64, percent int) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[max(0, int(math.Ceil(float64(len(sorted)*percent)/100))-1)]
+}
