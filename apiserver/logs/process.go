@@ -84,7 +84,8 @@ func (l *Logs) findAttempt(of JobReference) *v1beta1.JobAttempt {
 func (l *Logs) endOfAttempt(of JobReference) End {
 	switch attempt := l.findAttempt(of); {
 	case attempt == nil:
-		return End{Outcome: Broken, Code: reason.OutputGone.Code, Message: fmt.Sprintf("the status of ClusterJob %s has no attempt %d", of.Name, of.Attempt)}
+		why := fmt.Sprintf("the status of ClusterJob %s has no attempt %d", of.Name, of.Attempt)
+		return End{Outcome: Broken, Code: reason.OutputGone.Code, Message: why}
 	case attempt.EndTime != nil:
 		return ended(attempt)
 	default:

@@ -40,11 +40,10 @@ func TestReadProcess_FollowsUntilTheAttemptEnds(t *testing.T) {
 			t.Errorf("it ends with %+v after %q", end, followed.text())
 		}
 		of.Log.File = "job-driver-s-worker-3-r2.log"
-		if gone := read(Options{}); true {
-			<-gone.done
-			if gone.err == nil || gone.end != nil {
-				t.Errorf("a log that is not there ends with %+v", gone.end)
-			}
+		gone := read(Options{})
+		<-gone.done
+		if gone.err == nil || gone.end != nil {
+			t.Errorf("a log that is not there ends with %+v", gone.end)
 		}
 	})
 }

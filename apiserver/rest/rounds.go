@@ -31,19 +31,17 @@ func (p *portal) ListRounds(ctx context.Context, r *heliostatv1.ListRoundsReques
 	if err != nil {
 		return nil, err
 	}
-	rounds, silent, err := p.Heads.ListRounds(ctx, clusterOf(r, attempt), heads.Process{Submission: attempt.SubmissionID, Name: r.GetProcess()})
+	of := heads.Process{Submission: attempt.SubmissionID, Name: r.GetProcess()}
+	rounds, silent, err := p.Heads.ListRounds(ctx, clusterOf(r, attempt), of)
 	if err != nil {
 		return nil, ofHead(err)
 	}
-	answer := &heliostatv1.ListRoundsResponse{SilentNodes: int32(min(silent, maxSilent))}
+	answer := &heliostatv1.ListRoundsResponse{SilentNodes: int32(silent)}
 	for _, one := range rounds {
 		answer.Rounds = append(answer.Rounds, &heliostatv1.Round{Number: one.Number, HasOlder: one.HasOlder})
 	}
 	return answer, nil
 }
-
-// maxSilent is the largest number of silent nodes that an answer has.
-const maxSilent = 1 << 20
 
 // readProcess reads the log of a process of a gang in one round.
 func readProcess(

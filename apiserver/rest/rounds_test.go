@@ -47,7 +47,8 @@ func TestRounds_AreThoseOfOneProcess(t *testing.T) {
 		b.gathers(t)
 		const path = "/v1/namespaces/" + headstest.Namespace + "/jobs/train/"
 		code, answer := b.send(t, "GET", path+"rounds?process=worker/3", "")
-		if want := "map[rounds:[map[hasOlder:false number:1] map[hasOlder:true number:10]] silentNodes:0]"; code != 200 || fmt.Sprint(answer) != want {
+		const want = "map[rounds:[map[hasOlder:false number:1] map[hasOlder:true number:10]] silentNodes:0]"
+		if code != 200 || fmt.Sprint(answer) != want {
 			t.Errorf("the rounds are %d, %v", code, answer)
 		}
 		for query, want := range map[string]string{

@@ -32,6 +32,10 @@ class Failure(NamedTuple):
     is_memory: bool = False  # Ray has ended the agent, as its node had no memory left
     is_disk_full: bool = False  # the agent is there, and its disk takes nothing more
 
+    def located(self, where: str) -> "Failure":
+        """Return the failure with a text behind its own, which has where it was."""
+        return self._replace(message=self.message + where)
+
 
 class Call(NamedTuple):
     """A call of an agent that has to come back in time."""

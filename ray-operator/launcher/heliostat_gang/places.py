@@ -155,7 +155,7 @@ class Cluster:
             if failure is None:
                 then(place, found, None)
             else:  # the agent is not there to name its pod
-                self._commands.put(lambda: self._post(then, place, None, failure._replace(message=failure.message + self._where(group, bundle))))
+                self._commands.put(lambda: self._post(then, place, None, failure.located(self._where(group, bundle))))
 
         self._commands.put(create)
 

@@ -164,10 +164,12 @@ class Agents(Case):
     def test_one_that_fails_to_start_is_named_with_its_pod(self):
         self.ask({"CPU": 1})
         self.places.placement_group_table = lambda group: {"bundles_to_node_id": {0: "n1"}}
-        self.places.ray.nodes = lambda: [{"NodeID": "n0", "NodeManagerHostname": "a"}, {"NodeID": "n1", "NodeManagerHostname": "demo-gpu-1"}]
+        self.places.ray.nodes = lambda: [
+            {"NodeID": "n0", "NodeManagerHostname": "a"}, {"NodeID": "n1", "NodeManagerHostname": "demo-gpu-1"},
+        ]
         self.open()
         done = self.cluster._actors[2].describe.remote().future().add_done_callback.call_args[0][0]
-        text = "Failed to set up runtime environment.\nTraceback (most recent call last)\nOSError: [Errno 28] No space left on device: '/tmp/x'\n"
+        text = "Failed to set up runtime environment.\nTraceback\nOSError: [Errno 28] No space left on device: '/tmp/x'\n"
         done(types.SimpleNamespace(exception=lambda: RayError(text)))
         take, *arguments = self.posted.pop()
         take(*arguments)
