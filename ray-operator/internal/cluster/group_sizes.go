@@ -67,6 +67,7 @@ func measureGroups(p *planner) {
 	for i := range p.cluster.Spec.WorkerGroups {
 		group := &p.cluster.Spec.WorkerGroups[i]
 		size, wake := sizeOf(b, group)
+		size.Replicas = min(size.Replicas, maxSize) // a CRD older than the operator may let a group have more
 		p.Sizes[group.Name] = limitToQuota(p.situation, group, size)
 		p.wakeIn(wake)
 	}
