@@ -130,7 +130,9 @@ func withPrograms(ctx context.Context) *gangs {
 	o := opened(ctx)
 	programs, err := frameworks.Programs()
 	Expect(err).NotTo(HaveOccurred())
-	programs["round.sh"] = rendered("programs/round.sh", nil)
+	for _, name := range []string{"round.sh", "times.sh", "handmade.py"} {
+		programs[name] = rendered("programs/"+name, nil)
+	}
 	golden, err := os.ReadFile("../../ray-operator/launcher/tests/environments.golden")
 	Expect(err).NotTo(HaveOccurred())
 	programs["environments.golden"] = string(golden)

@@ -52,7 +52,8 @@ var _ = Describe("gangs", Label(live.AcceptLabel, live.GangTimesLabel, localkube
 			measured.Starts = append(measured.Starts, started.Sub(begin).Seconds())
 			job.is(ctx, v1beta1.PhaseSucceeded)
 			begin = time.Now()
-			job = g.submit(ctx, byHand, "jobs/shared.yaml", values{"Cluster": "gangs", "Entrypoint": "python /programs/handmade.py " + strings.Join(toTimes(byHand), " ")})
+			job = g.submit(ctx, byHand, "jobs/shared.yaml", values{"Cluster": "gangs",
+				"Entrypoint": "python /programs/handmade.py " + strings.Join(toTimes(byHand), " ")})
 			started, _ = g.times(ctx, byHand, 0)
 			measured.ByHand = append(measured.ByHand, started.Sub(begin).Seconds())
 			job.is(ctx, v1beta1.PhaseSucceeded)
@@ -164,7 +165,7 @@ func (g *gangs) pods(ctx context.Context) pods {
 	g.startJobSet(ctx, source)
 	return pods{"JobSet " + strings.TrimSpace(string(commit)), func(ctx context.Context, name string) func() {
 		GinkgoHelper()
-		text := rendered("jobs/timed-jobset.yaml", values{"Name": name, "File": fileOfTimes(name), "Index": "$(JOB_COMPLETION_INDEX)", "Seconds": longRound})
+		text := rendered("jobs/timed-jobset.yaml", timedPod(name, "$(JOB_COMPLETION_INDEX)"))
 		Expect(kubernetes.Apply(ctx, g.namespace, []byte(text))).To(Succeed())
 		return func() {
 			objects, err := live.Decode([]byte(text))
@@ -176,12 +177,17 @@ func (g *gangs) pods(ctx context.Context) pods {
 	}}
 }
 
+// timedPod are the values of a pod that notes its times under a name.
+func timedPod(name, index string) values {
+	return values{"Name": name, "File": fileOfTimes(name), "Index": index, "Seconds": longRound}
+}
+
 // applyPods applies pods, and applies them again once one has failed and all are gone.
 func (g *gangs) applyPods(ctx context.Context, name string) func() {
 	GinkgoHelper()
 	var texts []string
 	for index := range timed {
-		texts = append(texts, rendered("jobs/timed-pod.yaml", values{"Name": name, "File": fileOfTimes(name), "Index": index, "Seconds": longRound}))
+		texts = append(texts, rendered("jobs/timed-pod.yaml", timedPod(name, strconv.Itoa(index))))
 	}
 	all := []byte(strings.Join(texts, "\n---\n"))
 	remove := func() {

@@ -74,7 +74,7 @@ class TensorFlow:
         return {
             "task": f"{task}/{index}",
             "is chief": self.util.is_chief(cluster, task, index),
-            "hosts": {f"{role}/{at}": address.rpartition(":")[0] for role, found in cluster.items() for at, address in enumerate(found)},
+            "hosts": {f"{role}/{at}": one.rpartition(":")[0] for role, found in cluster.items() for at, one in enumerate(found)},
             "different addresses": len({address for found in cluster.values() for address in found}),
         }
 
