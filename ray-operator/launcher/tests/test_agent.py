@@ -9,6 +9,7 @@ import threading
 import unittest
 from unittest import mock
 
+import zombies
 from processes import LAUNCHER, LEAVES_DAEMONS, Case, collect, wait_for
 
 from heliostat_gang import agent, guard, output
@@ -173,6 +174,16 @@ class TestEnd(Case):
             made.start(1, [self.shell("w/0", "kill -KILL $$"), self.shell("w/1", "exit 9")])
             events, _ = collect(made)
         self.assertEqual({event["process"]: event["oom"] for event in events}, {"w/0": True, "w/1": False})
+
+
+class TestZombies(unittest.TestCase):
+    """The program that counts zombies, without a process 1 of its own."""
+
+    def test_plays_rounds(self):
+        """It counts once all are played."""
+        with mock.patch.object(zombies, "count") as count:
+            zombies.play(2)
+        count.assert_called_once_with(2, "with the agent")
 
 
 class TestExchange(Case):
