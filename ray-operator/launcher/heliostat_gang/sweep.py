@@ -180,6 +180,8 @@ def _judge(process: Process, processes: Dict[int, Process], start: Mark) -> List
         numbers = _numbers(process.pid, KEEPER_VARIABLE, start.uid)
         return [Target(process, process)] if len(numbers) == 1 and numbers[0] < start.attempt else []
     numbers = _numbers(process.pid, VARIABLE, start.uid)
+    if len(numbers) == 2:  # its launcher is older than trials, and may have left it on this node before an upgrade
+        numbers.insert(1, 0)
     if len(numbers) != 3:
         return []
     guard = _guard_of(process, processes)

@@ -155,6 +155,17 @@ class TestSweep(Case):
         end_process(process)
         self.assert_none_left()
 
+    def test_reads_marks_of_launchers_before_trials(self):
+        """An upgrade of the operator may find their processes on a node. They are of trial 0."""
+        orphan = subprocess.Popen(["sleep", self.mark], env={sweep.VARIABLE: f"{self.uid}/1/9"})
+        sweepers = [self.agent(gang={"uid": self.uid, "attempt": 2, "trial": trial}) for trial in (0, 5)]
+        self.assertEqual((sweepers[0].sweep(1), orphan.wait(PATIENCE)), (1, -signal.SIGTERM))
+        older = self.agent(gang={"uid": self.uid, "attempt": 2, "trial": 0})
+        older._mark = lambda number: f"{self.uid}/2/{number}"
+        older.start(3, [self.shell("w/0", "exec sleep {mark}")])
+        self.assertEqual([sweeper.sweep(number) for sweeper, number in zip(sweepers, (3, 9))], [0, 0])
+        self.assertGreater(sweepers[0].sweep(4), 0)
+
     def test_signals_where_python_has_no_descriptors_of_processes(self):
         """It compares the start of the process then, and the number alone is not enough."""
         with mock.patch.object(os, "pidfd_open", create=True):
