@@ -347,8 +347,7 @@ class Driver:
         """Take which processes have started."""
         failed = [(name, answer) for name, answer in zip(names, answers) if answer is not None]
         if failed and failed[0][0] in self.lines:
-            self.finish_daemon(failed[0][0], mpi.REFUSED, failed[0][1]["message"])
-            self.rounds.ended(place, failed[0][0], mpi.REFUSED, now(), message=failed[0][1]["message"])
+            self.refuse_daemon(place, failed[0][0], failed[0][1])
         elif failed:
             self.rounds.fail(place, failed[0][1]["kind"], failed[0][1]["message"], now(), failed[0][0])
         else:
@@ -381,6 +380,14 @@ class Driver:
         if name in self.lines:
             answer = self.rounds.round, self.lines.pop(name), code, message
             self.call(self.mpirun, "finish_daemon", answer, lambda *_: None)
+
+    def refuse_daemon(self, place: int, name: str, answer: Mapping[str, str]) -> None:
+        """Take that a daemon cannot start. A disk that is full ends the attempt, as for other processes."""
+        self.finish_daemon(name, mpi.REFUSED, answer["message"])
+        if answer["kind"] == "DiskFull":
+            self.rounds.fail(place, answer["kind"], answer["message"], now(), name)
+        else:
+            self.rounds.ended(place, name, mpi.REFUSED, now(), message=answer["message"])
 
     def stop(self, number: int, places: Tuple[int, ...]) -> None:
         """Send SIGTERM to processes."""

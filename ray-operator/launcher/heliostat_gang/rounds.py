@@ -221,7 +221,9 @@ class Rounds:
     def fail(self, place: Optional[int], kind: str, message: str, now: float, process: str = "", code: int = 2) -> None:
         """Take what ends the attempt: a process that cannot start, or a place that does not reach the first one."""
         found = self.hand.places.get(-1 if place is None else place)
-        if found is not None:
+        if found is not None and process in self._daemons:  # others of its place were started before, and may run
+            found.running.discard(process)
+        elif found is not None:
             found.running.clear()  # its agent leaves none running
         if self.phase in (PREPARING, RUNNING):
             cause = Cause(now, kind, message, process, code, is_final=True)

@@ -113,6 +113,15 @@ class MPI(unittest.TestCase):
         self.assertEqual(self.called("finish_daemon"), [(self.first, (1, 7, mpi.REFUSED, "no sh"))])
         self.assertEqual(self.driver.rounds.phase, rounds.RUNNING)
 
+    def test_a_full_disk_where_a_daemon_starts_ends_the_attempt(self):
+        self.driver.rounds.began(self.second, "worker/1-2")
+        self.cluster.failure = {"kind": "DiskFull", "message": "write /x: No space left on device"}
+        self.want(f"10.0.0.{self.second}")
+        self.assertEqual(self.called("finish_daemon"), [(self.first, (1, 7, mpi.REFUSED, self.cluster.failure["message"]))])
+        last = self.driver.rounds.report()["last"]
+        self.assertEqual((last.kind, last.process, last.pod, last.is_final), ("DiskFull", "worker/1", f"10.0.0.{self.second}", True))
+        self.assertEqual(self.driver.rounds.blockers(), ["worker/0", "worker/1-2"])  # which started before
+
     def test_another_host_is_refused(self):
         self.want("10.9.9.9")
         answer = 1, 7, mpi.REFUSED, "no place of the gang has this address"
