@@ -112,7 +112,7 @@ class Hand:
         self.places: Dict[int, Place] = {}
         self.draining: FrozenSet[str] = frozenset()
         self.since = now  # of the wait for places
-        self.minimum_since = now  # when the minimum was ready, while it is
+        self.minimum_since = now  # while the minimum is ready: since when, less the time for which it was ready before
         self._minimum_seconds = 0.0  # for how long of this wait it was ready before
         self._groups: Dict[int, _Group] = {}
         self._base: Optional[int] = None  # the group of the minimum
@@ -248,9 +248,9 @@ class Hand:
         self._open(actions, now)
         has = self.is_minimum_ready()
         if has and not self._had_minimum:
-            self.minimum_since = now
+            self.minimum_since = now - self._minimum_seconds
         elif self._had_minimum and not has:
-            self._minimum_seconds += now - self.minimum_since
+            self._minimum_seconds = now - self.minimum_since
         self._had_minimum = has
         return actions
 

@@ -441,6 +441,14 @@ class Minimum(unittest.TestCase):
         self.assertEqual(gang.step(1).end, (0, LOST))
         self.assertIn("missing after 100 s", gang.rounds.report()["last"].message)
 
+    def test_a_minimum_that_comes_and_goes_does_not_lengthen_the_wait_for_more(self):
+        gang = self.gang(minReplicasAfterSeconds=300, firstGatherSeconds=100).step(200)
+        gang.rounds.placed(1, "waiting", gang.now)
+        gang.rounds.lost(1 + len(gang.asked), "the node died", gang.now)
+        gang.step(50).rounds.placed(1, "placed", gang.now)
+        self.assertEqual(gang.step(99).launched, [])
+        self.assertEqual(gang.step(1).launched, [(1, 350.0, 2)])
+
     def test_the_place_of_rank_0_may_go(self):
         gang = Gang(description(role("worker", 4, 2), minReplicasAfterSeconds=0, lossesLeft=9, graceSeconds=0)).place_all().step(100)
         gang.rounds.placed(1, "waiting", gang.now)
