@@ -38,9 +38,14 @@ class Relay:
         self._waiting: Dict[int, socket.socket] = {}
         self._number = 0
         self._is_closed = False
-        self._write(slots)
         self._server = socket.socket(socket.AF_UNIX)
-        self._server.bind(os.path.join(self.directory, "socket"))
+        try:
+            self._write(slots)
+            self._server.bind(os.path.join(self.directory, "socket"))
+        except BaseException:  # such as a disk that is full; nobody else knows of the directory
+            self._server.close()
+            shutil.rmtree(self.directory, ignore_errors=True)
+            raise
         self._server.listen(128)
         threading.Thread(target=self._serve, daemon=True).start()
 

@@ -155,6 +155,9 @@ class Cluster:
             if failure is None:
                 then(place, found, None)
             else:  # the agent is not there to name its pod
+                full = re.search(_FULL, failure.message)
+                if full:  # of its runtime environment, behind a traceback
+                    failure = failure._replace(message=f"its files cannot be unpacked: {full.group()}")
                 self._commands.put(lambda: self._post(then, place, None, failure.located(self._where(group, bundle))))
 
         self._commands.put(create)
@@ -332,9 +335,6 @@ def _outcome(done: Any) -> tuple:
     text = _in_a_line(cause)
     if isinstance(cause, OSError) and host.is_disk_full(cause.errno):
         return None, Failure(host.describe_full(cause), is_disk_full=True)
-    full = re.search(r"\[Errno 28\] No space left on device(: '[^']*')?", text)
-    if full:  # of a runtime environment, behind a traceback
-        return None, Failure(f"its files cannot be unpacked: {full.group()}")
     is_memory = isinstance(error, OutOfMemoryError) or (isinstance(error, RayActorError) and "running low on memory" in text)
     if is_memory:  # behind the figures are the object store's, and a list of all workers
         text = text.partition(" Object store memory usage")[0]
@@ -352,6 +352,8 @@ def _shorten(text: str) -> str:
     return text
 
 
+# What errors of a full disk, or of a full share of it, are as texts.
+_FULL = r"\[Errno (28\] No space left on device|122\] Disk quota exceeded)(: '[^']*')?"
 # Where Ray's texts have the cause, and what stands before it in ours.
 _ENDS = (
     (r"the actor's node was (.*)", "its node was "),

@@ -14,7 +14,7 @@ import os
 import random
 import socket
 import time
-from typing import Collection, Dict
+from typing import Collection, Dict, Optional
 
 DIRECTORY = "/tmp/heliostat-gang-ports"
 FIRST, LAST = 20000, 29999
@@ -30,20 +30,16 @@ def reserve(count: int, avoid: Collection[int] = ()) -> Dict[int, int]:
     fresh = [port for port in names.values() if port not in used]
     random.shuffle(fresh)  # pods that share a network have directories of their own
     taken: Dict[int, int] = {}
-    for port in itertools.chain(fresh, sorted(used, key=used.__getitem__)):
-        if len(taken) == count:
-            break
-        if port in avoid:
-            continue
-        try:
-            descriptor = os.open(f"{DIRECTORY}/{port}", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
-        except PermissionError:  # it is another user's
-            continue
-        touch(descriptor)
-        if _has_lock(descriptor) and _is_free(port):
-            taken[port] = descriptor
-        else:
-            os.close(descriptor)
+    try:
+        for port in itertools.chain(fresh, sorted(used, key=used.__getitem__)):
+            if len(taken) == count:
+                break
+            descriptor = None if port in avoid else _take(port)
+            if descriptor is not None:
+                taken[port] = descriptor
+    except BaseException:  # such as a disk that is full
+        release(taken)
+        raise
     if len(taken) < count:
         free = len(taken)
         release(taken)
@@ -54,7 +50,8 @@ def reserve(count: int, avoid: Collection[int] = ()) -> Dict[int, int]:
 def release(taken: Dict[int, int]) -> None:
     """Close the descriptors of ports. Others may still hold them."""
     for descriptor in taken.values():
-        touch(descriptor)
+        with contextlib.suppress(OSError):  # of a disk that takes nothing more, not even a time
+            touch(descriptor)
         os.close(descriptor)
     taken.clear()
 
@@ -71,6 +68,22 @@ def listener(port: int) -> socket.socket:
         with contextlib.suppress(OSError):  # a kernel without IPv6, though Python has it
             return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
     return socket.create_server(("", port))
+
+
+def _take(port: int) -> Optional[int]:
+    """Return a descriptor that holds a port, None where another one has it."""
+    try:
+        descriptor = os.open(f"{DIRECTORY}/{port}", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    except PermissionError:  # it is another user's
+        return None
+    is_taken = False
+    try:
+        touch(descriptor)
+        is_taken = _has_lock(descriptor) and _is_free(port)
+    finally:
+        if not is_taken:
+            os.close(descriptor)
+    return descriptor if is_taken else None
 
 
 def _has_lock(descriptor: int) -> bool:

@@ -1,12 +1,15 @@
 """Tests of how mpirun starts its daemons, with a program that calls the agent program as mpirun does."""
 
+import errno
 import os
 import pathlib
 import queue
 import stat
 import subprocess
 import sys
+import tempfile
 import unittest
+from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
@@ -79,6 +82,14 @@ class Relay(Case):
         self.assertEqual((process.wait(SECONDS), process.stderr.read()), (255, "host: the round has ended\n"))
         self.assertFalse(os.path.exists(self.relay.directory))
         self.relay.answer(number, 0)
+
+    def test_a_full_disk_leaves_no_directory(self):
+        full = OSError(errno.ENOSPC, "No space left on device")
+        with tempfile.TemporaryDirectory(dir="/tmp") as folder, mock.patch.object(mpi.tempfile, "mkdtemp", return_value=folder + "/x"):
+            os.mkdir(folder + "/x")
+            with mock.patch.object(mpi.shutil, "copyfile", side_effect=full), self.assertRaisesRegex(OSError, "No space left"):
+                mpi.Relay({}, self.requests.put)
+            self.assertEqual(os.listdir(folder), [])
 
     def test_an_agent_program_that_was_killed_disturbs_no_other(self):
         killed, other = self.call("a", "x"), self.call("b", "x")

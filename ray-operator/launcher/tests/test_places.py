@@ -167,16 +167,18 @@ class Agents(Case):
         self.places.ray.nodes = lambda: [
             {"NodeID": "n0", "NodeManagerHostname": "a"}, {"NodeID": "n1", "NodeManagerHostname": "demo-gpu-1"},
         ]
-        self.open()
-        done = self.cluster._actors[2].describe.remote().future().add_done_callback.call_args[0][0]
-        text = "Failed to set up runtime environment.\nTraceback\nOSError: [Errno 28] No space left on device: '/tmp/x'\n"
-        done(types.SimpleNamespace(exception=lambda: RayError(text)))
-        take, *arguments = self.posted.pop()
-        take(*arguments)
-        self.cluster._do(self.cluster._commands.get())
-        [(then, place, found, failure)] = self.posted
-        self.assertEqual((then, place, found), ("described", 2, None))
-        self.assertEqual(failure.message, "its files cannot be unpacked: [Errno 28] No space left on device: '/tmp/x' (pod demo-gpu-1)")
+        for full in ("[Errno 28] No space left on device: '/tmp/x'", "[Errno 122] Disk quota exceeded"):
+            with self.subTest(full):
+                self.open()
+                done = self.cluster._actors[2].describe.remote().future().add_done_callback.call_args[0][0]
+                text = f"Failed to set up runtime environment.\nTraceback\nOSError: {full}\n"
+                done(types.SimpleNamespace(exception=lambda text=text: RayError(text)))
+                take, *arguments = self.posted.pop()
+                take(*arguments)
+                self.cluster._do(self.cluster._commands.get())
+                then, place, found, failure = self.posted.pop()
+                self.assertEqual((then, place, found, self.posted), ("described", 2, None, []))
+                self.assertEqual(failure.message, f"its files cannot be unpacked: {full} (pod demo-gpu-1)")
 
     def test_one_is_started_again_where_the_head_was_away(self):
         self.ask({"CPU": 1})
@@ -194,6 +196,10 @@ class Outcomes(Case):
         error.cause = OSError(errno.ENOSPC, "No space left on device", "/tmp/x")
         found = self.outcome(error)
         self.assertEqual((found.message, found.is_disk_full), ("write /tmp/x: No space left on device", True))
+
+    def test_a_text_with_a_full_disk_is_not_about_files_to_unpack(self):
+        text = "the program wrote [Errno 28] No space left on device"
+        self.assertEqual(self.outcome(RayError(text)).message, text)
 
     def test_others_have_the_text_of_what_the_agent_raised(self):
         error = RayError("a traceback")

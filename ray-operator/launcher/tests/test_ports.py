@@ -1,6 +1,7 @@
 """Tests of ports: who has one, and whether one place reaches another."""
 
 import contextlib
+import errno
 import os
 import pathlib
 import random
@@ -63,6 +64,23 @@ class TestReserve(PortsCase):
         ports.release({port: everything[port] for port in order})
         self.assertEqual(list(self.reserve(2)), order[:2])
         self.assertEqual(list(self.reserve(2)), order[2:4])
+
+    def test_a_full_disk_leaves_no_port_taken(self):
+        """Neither where a file cannot be made, nor where its time cannot be set."""
+        makes = os.open
+
+        def make(path, *given):
+            if len(os.listdir(ports.DIRECTORY)) == 2:
+                raise OSError(errno.ENOSPC, "No space left on device", path)
+            return makes(path, *given)
+
+        for name, failure in (("open", make), ("utime", OSError(errno.ENOSPC, "No space left on device"))):
+            with self.subTest(name):
+                before = os.listdir("/proc/self/fd")
+                with mock.patch.object(ports.os, name, side_effect=failure), self.assertRaisesRegex(OSError, "No space left"):
+                    ports.reserve(4)
+                self.assertEqual(os.listdir("/proc/self/fd"), before)
+        self.assertEqual(len(self.reserve(5)), 5)
 
     def test_a_port_goes_with_its_last_holder(self):
         """A process that got the descriptor holds it when the first holder has closed it."""
