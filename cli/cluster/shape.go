@@ -17,12 +17,12 @@ import (
 	"github.com/heliostat-dev/heliostat/cli/console"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // What a cluster has where no flag says something else.
 const (
-	defaultRay = "2.60.0"
-	groupName  = "workers"
+	groupName = "workers"
 	// nvidia is the resource that a GPU is without a name.
 	nvidia = "nvidia.com/gpu"
 )
@@ -46,7 +46,7 @@ func (s *Shape) Add(flags *pflag.FlagSet) {
 	flags.StringVar(&s.memory, "memory", "", "memory of each worker, such as 16Gi; default: that of the installation")
 	flags.StringVar(&s.gpu, "gpu", "", "GPUs of each worker: a number, or RESOURCE=N such as amd.com/gpu=1")
 	flags.StringVar(&s.image, "image", "", "image with Ray and your dependencies; default: Ray's own of that version")
-	flags.StringVar(&s.ray, "ray-version", defaultRay, "version of Ray in the image")
+	flags.StringVar(&s.ray, "ray-version", naming.NewestRay, "version of Ray in the image")
 	flags.StringVar(&s.autoscale, "autoscale", "", "MIN:MAX workers, as demand asks for them, in place of --workers")
 	console.AddDuration(flags, &s.idle, "idle", "suspend the cluster when nobody has used it for that long, such as 1h")
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/cli/outcome"
 	"github.com/heliostat-dev/heliostat/ray-operator/crdcheck"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // TestBuild_MakesValidClusters has what flags become, and what is refused.
@@ -31,7 +32,7 @@ func TestBuild_MakesValidClusters(t *testing.T) {
 		"idle for a negative time": {Shape{idle: -time.Hour}, false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c.shape.ray = defaultRay
+			c.shape.ray = naming.NewestRay
 			made, err := c.shape.Build("a", "dev", c.hasWorkers)
 			switch {
 			case c.says == "":
@@ -49,7 +50,7 @@ func TestBuild_MakesValidClusters(t *testing.T) {
 			}
 		})
 	}
-	made, err := (&Shape{workers: 1, gpu: "amd.com/gpu=2", ray: defaultRay}).Build("a", "dev", false)
+	made, err := (&Shape{workers: 1, gpu: "amd.com/gpu=2", ray: naming.NewestRay}).Build("a", "dev", false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,8 +5,11 @@ import (
 	"regexp"
 )
 
-// VerifiedRay names the releases of Ray that the operator was verified with.
-const VerifiedRay = "2.52 to 2.60"
+// VerifiedRay names the releases of Ray that the operator was verified with, and NewestRay is the last of them.
+const (
+	VerifiedRay = "2.52 to 2.60"
+	NewestRay   = "2.60.0"
+)
 
 // Forms of versions of Ray: one that a cluster may have, and a release that the operator was verified with. A cluster may
 // have any from 2.52.0 on, with the suffixes that Python gives pre-releases and builds of one's own, and a nightly.
