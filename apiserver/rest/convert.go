@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,16 +37,24 @@ func (p *portal) ConvertManifests(
 	ctx context.Context, r *heliostatv1.ConvertManifestsRequest,
 ) (*heliostatv1.ConvertManifestsResponse, error) {
 	if strings.TrimSpace(r.GetManifests()) == "" {
-		return nil, problem.Bad("manifests", "is empty", "send objects of ray.io/v1 as YAML or JSON")
+		return nil, problem.Bad("manifests", "is empty", "send objects of ray.io/v1 or jobs of Kubeflow as YAML or JSON")
+	}
+	options, err := optionsOf(r)
+	if err != nil {
+		return nil, err
 	}
 	over, err := p.takeTurn(ctx, "wait for the answers of other conversions")
 	if err != nil {
 		return nil, err
 	}
 	defer over()
-	made := conversion{options: convert.Options{Aliases: r.GetAliases(), KeepOpen: r.GetKeepOpen()}}
-	for _, one := range document.Read([]byte(r.GetManifests()), maxDocument) {
-		if err := made.add(&one); err != nil {
+	documents := document.Read([]byte(r.GetManifests()), maxDocument)
+	for i := range documents {
+		options.Kubeflow.AddRuntime(documents[i].Object)
+	}
+	made := conversion{options: options}
+	for i := range documents {
+		if err := made.add(&documents[i]); err != nil {
 			return nil, err
 		}
 		if ctx.Err() != nil {
@@ -53,6 +62,17 @@ func (p *portal) ConvertManifests(
 		}
 	}
 	return &made.answer, nil
+}
+
+// optionsOf reads what the caller chose.
+func optionsOf(r *heliostatv1.ConvertManifestsRequest) (convert.Options, error) {
+	choices := convert.Choices{Onto: r.GetOnto(), Command: r.GetCommand(), Images: r.GetImages(), Selectors: r.GetLabelSelectors()}
+	made, err := choices.Read()
+	if wrong := (*convert.ChoiceError)(nil); errors.As(err, &wrong) {
+		field := map[string]string{"image": "images", "label-selector": "labelSelectors"}[wrong.Choice]
+		return convert.Options{}, problem.Bad(cmp.Or(field, wrong.Choice), wrong.Text, wrong.Remedy)
+	}
+	return convert.Options{Aliases: r.GetAliases(), KeepOpen: r.GetKeepOpen(), Kubeflow: made}, err
 }
 
 // takeTurn waits until nothing else large is judged or converted.

@@ -75,6 +75,31 @@ func TestConvertManifests_KeepsOpenAndAddsAliases(t *testing.T) {
 	}
 }
 
+const aTrainJob = "apiVersion: trainer.kubeflow.org/v1alpha1\nkind: TrainJob\nmetadata: {name: tune, namespace: team-a}\n" +
+	"spec: {runtimeRef: {name: own}, trainer: {numNodes: 2}}\n---\n" +
+	"apiVersion: trainer.kubeflow.org/v1alpha1\nkind: ClusterTrainingRuntime\nmetadata: {name: own}\nspec: {mlPolicy: {torch: {}}, template: {spec: " +
+	"{replicatedJobs: [{name: node, template: {spec: {template: {spec: {nodeSelector: {gpu: a}, containers: [{name: node}]}}}}}]}}}\n"
+
+// TestConvertManifests_TakesChoicesForJobsOfKubeflow: with a runtime that stands behind the job in the same text.
+func TestConvertManifests_TakesChoicesForJobsOfKubeflow(t *testing.T) {
+	request := &heliostatv1.ConvertManifestsRequest{Manifests: aTrainJob, Onto: "shared", Command: "torchrun 'a b.py'",
+		LabelSelectors: []string{"worker=pool=gpu"}}
+	portal, ctx := newBed(t).api.portal, withCaller(t.Context(), &access.Caller{})
+	answer, err := portal.ConvertManifests(ctx, request)
+	if err != nil || len(answer.GetObjects()) != 1 || answer.GetRefused() != 0 {
+		t.Fatalf("it is %v, %v", answer, err)
+	}
+	for _, want := range []string{"shared", "a b.py", "PerReplica", "pool"} {
+		if text := answer.GetObjects()[0].String(); !strings.Contains(text, want) {
+			t.Errorf("%q is not in %s", want, text)
+		}
+	}
+	request.LabelSelectors = []string{"worker"}
+	if _, err := portal.ConvertManifests(ctx, request); err == nil || !strings.Contains(err.Error(), "labelSelectors") {
+		t.Errorf("a selector of nothing: %v", err)
+	}
+}
+
 func TestConvertManifests_IsBounded(t *testing.T) {
 	bed := newBed(t)
 	for name, c := range map[string]struct {

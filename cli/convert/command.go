@@ -1,4 +1,4 @@
-// Package convert is the command that turns objects of ray.io into ours.
+// Package convert is the command that turns objects of ray.io and jobs of Kubeflow into ours.
 //
 // In: manifests from files, directories or standard input, or live objects through a kubeconfig. Out: our YAML on standard
 // output, one row on standard error for each field that was not kept unchanged, and an exit code. What cannot be read gets a
@@ -19,34 +19,41 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/convert"
 )
 
-const long = `Converts objects of KubeRay (ray.io/v1) into objects of Heliostat.
+const long = `Converts objects of KubeRay (ray.io/v1) and jobs of Kubeflow into objects of Heliostat. Of Kubeflow these are PyTorchJob, TFJob,
+JAXJob, XGBoostJob, MPIJob, PaddleJob, MXJob and TrainJob; an MLTrainingJob of any group is one, too.
 
 Our YAML goes to standard output. Standard error gets one row for each field that was not kept unchanged: where it
 stands, what became of it, and what to do. An object with a refused field does not come out; all others do.
+
+A job of Kubeflow becomes a ClusterJob with a gang, on a cluster of its own or, with --onto, on one that is there.
 
 Exit code: 0 converted; 3 something will behave differently; 5 something was refused; 2 something could not be read.`
 
 const examples = `  heliostat convert -f manifests/ > ours.yaml
   heliostat convert rayclusters,rayjobs,rayservices -A > ours.yaml
   heliostat convert rayclusters demo -n team-a
-  heliostat convert --explain workerGroupSpecs.numOfHosts`
+  heliostat convert -f job.yaml --image pytorch/pytorch:2.5.1=registry.example/torch-ray:1 > ours.yaml
+  heliostat convert pytorchjobs,mpijobs -A --onto shared > ours.yaml
+  heliostat convert --explain workerGroupSpecs.numOfHosts
+  heliostat convert --explain PyTorchJob.spec.elasticPolicy`
 
 // request is what the user asks for.
 type request struct {
 	files         []string
-	resources     []string
+	resources     []convert.Kind
 	names         []string
 	allNamespaces bool
 	explain       string
 	options       convert.Options
+	choices       convert.Choices
 }
 
 // Command returns the command.
 func Command(access *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	var wanted request
 	command := &cobra.Command{
-		Use:   "convert (-f FILE|DIR|- | rayclusters,rayjobs,rayservices [NAME...])",
-		Short: "Convert KubeRay's objects to Heliostat's, and report the result for each field",
+		Use:   "convert (-f FILE|DIR|- | KINDS [NAME...])",
+		Short: "Convert objects of KubeRay and Kubeflow to Heliostat's, and report the result for each field",
 		Long:  long, Example: examples,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := wanted.read(args); err != nil {
@@ -62,13 +69,18 @@ func Command(access *genericclioptions.ConfigFlags, streams genericiooptions.IOS
 	flags.BoolVar(&wanted.options.Aliases, "aliases", false, "add Services with KubeRay's names (NAME-head-svc, "+
 		"NAME-serve-svc) for clients that must not notice")
 	flags.BoolVar(&wanted.options.KeepOpen, "keep-open", false, "keep clusters open that were: no token, no isolation")
+	addChoices(&wanted.choices, flags)
 	flags.StringVar(&wanted.explain, "explain", "",
-		"print what becomes of a field, such as workerGroupSpecs.replicas, and convert nothing")
+		"print what becomes of a field, such as workerGroupSpecs.replicas or TFJob.spec.successPolicy, and convert nothing")
 	return command
 }
 
 // read takes the arguments, and says what is wrong with them.
 func (r *request) read(args []string) error {
+	var err error
+	if r.options.Kubeflow, err = readChoices(&r.choices); err != nil {
+		return err
+	}
 	switch {
 	case r.explain != "" && len(args)+len(r.files) > 0:
 		return errors.New("--explain converts nothing; leave files and kinds out")
@@ -79,9 +91,8 @@ func (r *request) read(args []string) error {
 	case len(r.files) > 0:
 		return nil
 	case len(args) == 0:
-		return errors.New("there is nothing to convert; give -f FILE, or kinds such as rayclusters,rayjobs,rayservices")
+		return errors.New("there is nothing to convert; give -f FILE, or kinds such as rayclusters,rayjobs,pytorchjobs")
 	}
-	var err error
 	if r.resources, err = readResources(args[0]); err != nil {
 		return err
 	}
@@ -106,6 +117,9 @@ func (r *request) run(ctx context.Context, access *genericclioptions.ConfigFlags
 		inputs = readFiles(r.files, streams.In)
 	} else if inputs, err = r.list(ctx, access); err != nil {
 		return err
+	}
+	for i := range inputs {
+		r.options.Kubeflow.AddRuntime(inputs[i].Object)
 	}
 	report := report{out: streams.Out, rows: streams.ErrOut}
 	for i := range inputs {

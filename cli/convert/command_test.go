@@ -22,6 +22,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/heliostat-dev/heliostat/cli/outcome"
+	"github.com/heliostat-dev/heliostat/ray-operator/convert"
 	"github.com/heliostat-dev/heliostat/tests/rayio"
 )
 
@@ -62,6 +63,11 @@ func TestCommand_RefusesWhatItCannotUnderstand(t *testing.T) {
 		"explain of an unknown field":  {[]string{"--explain", "numOfHost"}, `write "numOfHosts"`},
 		"a file that is not there":     {[]string{"-f", "testdata/none.yaml"}, "no such file"},
 		"a directory without manifest": {[]string{"-f", t.TempDir()}, "name one that has some"},
+		"a selector without --onto":    {[]string{"-f", "x.yaml", "--label-selector", "worker=a=b"}, "give onto too"},
+		"a selector of no role":        {[]string{"-f", "x.yaml", "--onto", "c", "--label-selector", "a=b"}, "give ROLE=KEY=VALUE"},
+		"an image that is not there":   {[]string{"-f", "x.yaml", "--image", "a="}, "give FROM=TO"},
+		"a quote that is not closed":   {[]string{"-f", "x.yaml", "--command", "python 'a"}, "close each quote"},
+		"a kind of any group":          {[]string{"mltrainingjobs"}, "no such kind"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, said, code := runCommand(t, nil, c.args...); code != outcome.Usage || !strings.Contains(said, c.says) {
@@ -148,6 +154,8 @@ func TestExplain_PrintsTheRule(t *testing.T) {
 	for field, want := range map[string]string{
 		"spec.workerGroupSpecs[2].numOfHosts": "workerGroups[].hostsPerReplica", "backoffLimit": "retry.limit", "spec.rayClusterConfig.tlsOptions.enabled": "network.encryption",
 		"autoscalerOptions.env[0].name": "autoscaling.env", "upgradeStrategy.type": "kept",
+		"PyTorchJob.spec.elasticPolicy": "spec.elasticPolicy.minReplicas  (PyTorchJob)", "TFJob.spec.tfReplicaSpecs.PS.restartPolicy": "gang.maxRestarts",
+		"MPIJob.spec.runPolicy.suspend": "every job of kubeflow.org", "ClusterTrainingRuntime.spec.mlPolicy.numNodes": "gang.roles[].replicas",
 	} {
 		if out, _, code := runCommand(t, nil, "--explain", field); code != outcome.Done || !strings.Contains(out, want) {
 			t.Errorf("--explain %s, exit code %d: %s", field, code, out)
@@ -172,6 +180,16 @@ func live(kind, namespace, name string) *unstructured.Unstructured {
 	return object
 }
 
+// of reads a list of kinds as users write it.
+func of(t *testing.T, kinds string) []convert.Kind {
+	t.Helper()
+	all, err := readResources(kinds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
 func TestList_TakesLiveObjects(t *testing.T) {
 	owned := live("RayCluster", "a", "of-a-job")
 	_ = unstructured.SetNestedSlice(owned.Object, []any{map[string]any{
@@ -182,10 +200,10 @@ func TestList_TakesLiveObjects(t *testing.T) {
 		wanted request
 		want   []string
 	}{
-		"of the namespace": {request{resources: []string{"rayclusters"}}, []string{"ComputeCluster a/one"}},
-		"of all namespaces": {request{resources: []string{"rayclusters", "rayjobs"}, allNamespaces: true},
+		"of the namespace": {request{resources: of(t, "rayclusters")}, []string{"ComputeCluster a/one"}},
+		"of all namespaces": {request{resources: of(t, "rayclusters,rayjobs"), allNamespaces: true},
 			[]string{"ComputeCluster a/one", "ComputeCluster b/two", "ClusterJob a/one"}},
-		"of a name": {request{resources: []string{"rayjobs"}, names: []string{"one"}}, []string{"ClusterJob a/one"}},
+		"of a name": {request{resources: of(t, "rayjobs"), names: []string{"one"}}, []string{"ClusterJob a/one"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inputs, err := c.wanted.listWith(t.Context(), api, "a")
@@ -210,6 +228,47 @@ func TestList_TakesLiveObjects(t *testing.T) {
 	}
 }
 
+// TestList_TakesJobsOfKubeflow: an MPIJob in the version that the API server has, and a TrainJob with its runtime.
+func TestList_TakesJobsOfKubeflow(t *testing.T) {
+	kinds := map[schema.GroupVersionResource]string{
+		{Group: "kubeflow.org", Version: "v2beta1", Resource: "mpijobs"}:                          "MPIJobList",
+		{Group: "kubeflow.org", Version: "v1", Resource: "mpijobs"}:                               "MPIJobList",
+		{Group: "trainer.kubeflow.org", Version: "v1alpha1", Resource: "trainjobs"}:               "TrainJobList",
+		{Group: "trainer.kubeflow.org", Version: "v1alpha1", Resource: "trainingruntimes"}:        "TrainingRuntimeList",
+		{Group: "trainer.kubeflow.org", Version: "v1alpha1", Resource: "clustertrainingruntimes"}: "ClusterTrainingRuntimeList",
+	}
+	var objects []runtime.Object
+	for _, file := range []string{"testdata/kubeflow/trainjob-runtime.yaml", "testdata/kubeflow/mpi-v1.yaml"} {
+		for _, in := range readFile(file) {
+			if in.Object.GetName() != "unknown" && in.Object.GetName() != "loaded" {
+				objects = append(objects, in.Object)
+			}
+		}
+	}
+	api := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, objects...)
+	api.PrependReactor("list", "mpijobs", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if action.GetResource().Version == "v1" {
+			return false, nil, nil
+		}
+		return true, nil, apierrors.NewNotFound(schema.GroupResource{Resource: "mpijobs"}, "")
+	})
+	wanted := request{resources: of(t, "mpijobs,trainjob"), allNamespaces: true}
+	inputs, err := wanted.listWith(t.Context(), api, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows bytes.Buffer
+	printed := report{out: io.Discard, rows: &rows}
+	for i := range inputs {
+		if err := printed.convert(&inputs[i], wanted.options); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if printed.written != 2 || printed.refused > 0 {
+		t.Errorf("%d of 2 objects come out:\n%s", printed.written, &rows)
+	}
+}
+
 func TestList_SaysWhyItCannot(t *testing.T) {
 	jobs := schema.GroupResource{Group: "ray.io", Resource: "rayjobs"}
 	for name, c := range map[string]struct {
@@ -224,13 +283,13 @@ func TestList_SaysWhyItCannot(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			api := client()
 			api.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, c.err })
-			_, err := (&request{resources: []string{"rayjobs"}}).listWith(context.Background(), api, "a")
+			_, err := (&request{resources: of(t, "rayjobs")}).listWith(context.Background(), api, "a")
 			if outcome.Code(err) != c.code || !strings.Contains(fmt.Sprint(err), c.says) {
 				t.Errorf("exit code %d: %v", outcome.Code(err), err)
 			}
 		})
 	}
-	_, err := (&request{resources: []string{"rayjobs"}, names: []string{"trai"}}).listWith(t.Context(),
+	_, err := (&request{resources: of(t, "rayjobs"), names: []string{"trai"}}).listWith(t.Context(),
 		client(live("RayJob", "a", "train")), "a")
 	if outcome.Code(err) != outcome.Usage || !strings.Contains(fmt.Sprint(err), `write "train"`) {
 		t.Errorf("a name that is not there: %v", err)

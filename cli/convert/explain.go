@@ -29,7 +29,7 @@ func explain(out io.Writer, field string) error {
 func describe(out io.Writer, rule *convert.Rule) {
 	kind := rule.Kind
 	if kind == "" {
-		kind = "every kind"
+		kind = "every kind of ray.io"
 	}
 	fmt.Fprintf(out, "%s  (%s)\n  %s", rule.Path, kind, rule.Verdict)
 	if rule.To != "" {
@@ -57,5 +57,5 @@ func nearest(field string) string {
 			return fmt.Sprintf("write %q", name)
 		}
 	}
-	return "the page of all fields is docs/reference/kuberay-fields.md"
+	return "the pages of all fields are docs/reference/kuberay-fields.md and kubeflow-fields.md"
 }

@@ -17,33 +17,48 @@ import (
 	"github.com/heliostat-dev/heliostat/apiserver/spelling"
 	"github.com/heliostat-dev/heliostat/cli/kube"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
+	"github.com/heliostat-dev/heliostat/ray-operator/convert"
 	"github.com/heliostat-dev/heliostat/ray-operator/convert/document"
 )
 
 // page is how many objects one answer holds.
 const page = 500
 
-// known are the resources of ray.io, by what people call them.
-var known = map[string]string{
-	"raycluster": "rayclusters", "rayclusters": "rayclusters", "rayjob": "rayjobs", "rayjobs": "rayjobs",
-	"rayservice": "rayservices", "rayservices": "rayservices", "raycronjob": "raycronjobs", "raycronjobs": "raycronjobs",
+// source returns the kind that people call by a name: that of its resource or the kind's own, in the singular or the plural.
+func source(name string) (convert.Kind, bool) {
+	for _, kind := range convert.Sources() {
+		if resource := kind.Resource(); kind.Group != "" && (name == resource || name+"s" == resource) {
+			return kind, true
+		}
+	}
+	return convert.Kind{}, false
+}
+
+// resources are those of the kinds that the API server can list.
+func resources() []string {
+	var names []string
+	for _, kind := range convert.Sources() {
+		if kind.Group != "" {
+			names = append(names, kind.Resource())
+		}
+	}
+	return names
 }
 
 // readResources reads a list of kinds.
-func readResources(text string) ([]string, error) {
-	var all []string
+func readResources(text string) ([]convert.Kind, error) {
+	var all []convert.Kind
 	for name := range strings.SplitSeq(text, ",") {
 		plain, suffix, _ := strings.Cut(strings.ToLower(strings.TrimSpace(name)), ".")
-		resource, has := known[plain]
+		kind, has := source(plain)
 		switch {
 		case slices.Contains([]string{"yaml", "yml", "json"}, suffix):
 			return nil, errors.New("a file is no kind; give it with -f")
 		case !has:
-			return nil, fmt.Errorf("ray.io has no such kind; %s", spelling.Remedy(plain, []string{"rayclusters", "rayjobs",
-				"rayservices", "raycronjobs"}))
+			return nil, fmt.Errorf("no such kind is converted; %s", spelling.Remedy(plain, resources()))
 		}
-		if !slices.Contains(all, resource) {
-			all = append(all, resource)
+		if !slices.ContainsFunc(all, func(other convert.Kind) bool { return other.Name == kind.Name }) {
+			all = append(all, kind)
 		}
 	}
 	return all, nil
@@ -71,21 +86,60 @@ func (r *request) listWith(ctx context.Context, client dynamic.Interface, namesp
 		namespace = metav1.NamespaceAll
 	}
 	var all []input
-	for _, resource := range r.resources {
-		of := client.Resource(schema.GroupVersionResource{Group: "ray.io", Version: "v1",
-			Resource: resource}).Namespace(namespace)
-		items, err := listAll(ctx, of)
+	for _, kind := range r.resources {
+		items, err := listKind(ctx, client, &kind, namespace)
 		if err != nil {
-			return nil, whyNot(resource, err)
+			return nil, whyNot(&kind, err)
 		}
-		if items, err = r.named(resource, items); err != nil {
+		if items, err = r.named(kind.Resource(), items); err != nil {
 			return nil, err
+		}
+		if kind.Name == kindOfTrainer {
+			r.readRuntimes(ctx, client, namespace)
 		}
 		for i := range items {
 			all = append(all, input{Document: document.Document{Object: &items[i]}})
 		}
 	}
 	return all, nil
+}
+
+// kindOfTrainer is the kind whose objects refer to a runtime.
+const kindOfTrainer = "TrainJob"
+
+// readRuntimes reads the runtimes that TrainJobs may refer to, as far as the user may list them. A job whose runtime is missing says
+// so.
+func (r *request) readRuntimes(ctx context.Context, client dynamic.Interface, namespace string) {
+	for _, name := range []string{"trainingruntimes", "clustertrainingruntimes"} {
+		kind, has := source(name)
+		if !has {
+			continue
+		}
+		at := namespace
+		if strings.HasPrefix(name, "cluster") {
+			at = metav1.NamespaceAll
+		}
+		items, err := listKind(ctx, client, &kind, at)
+		if err != nil {
+			continue
+		}
+		for i := range items {
+			r.options.Kubeflow.AddRuntime(&items[i])
+		}
+	}
+}
+
+// listKind lists the objects of a kind, in the first version that the API server has.
+func listKind(ctx context.Context, client dynamic.Interface, kind *convert.Kind, namespace string) ([]unstructured.Unstructured, error) {
+	var items []unstructured.Unstructured
+	var err error
+	for _, version := range kind.Versions {
+		resource := schema.GroupVersionResource{Group: kind.Group, Version: version, Resource: kind.Resource()}
+		if items, err = listAll(ctx, client.Resource(resource).Namespace(namespace)); !apierrors.IsNotFound(err) {
+			return items, err
+		}
+	}
+	return nil, err
 }
 
 func listAll(ctx context.Context, of dynamic.ResourceInterface) ([]unstructured.Unstructured, error) {
@@ -125,15 +179,15 @@ func (r *request) named(resource string, items []unstructured.Unstructured) ([]u
 }
 
 // whyNot says why objects could not be listed, and what helps.
-func whyNot(resource string, err error) error {
+func whyNot(kind *convert.Kind, err error) error {
 	switch {
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 		return &outcome.Error{Code: outcome.Refused, Err: fmt.Errorf("list %s: %w; ask for the right to get and list them",
-			resource, err)}
+			kind.Resource(), err)}
 	case apierrors.IsNotFound(err):
-		return &outcome.Error{Code: outcome.Usage, Err: fmt.Errorf("list %s: the API server has no such kind in ray.io/v1; "+
-			"choose another --context, or give -f FILE", resource)}
+		return &outcome.Error{Code: outcome.Usage, Err: fmt.Errorf("list %s: the API server has no such kind in %s/%s; "+
+			"choose another --context, or give -f FILE", kind.Resource(), kind.Group, strings.Join(kind.Versions, ", "))}
 	default:
-		return kube.Because(fmt.Errorf("list %s: %w", resource, err))
+		return kube.Because(fmt.Errorf("list %s: %w", kind.Resource(), err))
 	}
 }

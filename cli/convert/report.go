@@ -71,8 +71,16 @@ func (r *report) row(in *input, line int, name string, row convert.Row) error {
 	}
 	cells = slices.DeleteFunc(append(cells, name, row.Path, verdict, row.Text),
 		func(cell string) bool { return cell == "" })
-	_, err := fmt.Fprintln(r.rows, printable(strings.Join(cells, "  ")))
-	return err
+	// Further lines of a text are what somebody copies. They are indented, so that none looks like a row.
+	for i, line := range strings.Split(strings.Join(cells, "  "), "\n") {
+		if i > 0 {
+			line = "    " + line
+		}
+		if _, err := fmt.Fprintln(r.rows, printable(line)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // printable has nothing that a terminal obeys: names and errors may be a stranger's.

@@ -56,11 +56,12 @@ func writePages(directory string) error {
 		return err
 	}
 	for name, text := range map[string]string{
-		"docs/reference/cli.md":            commandsPage(commands()),
-		"docs/reference/reasons.md":        reasonsPage(reason.Sections()),
-		"docs/reference/kuberay-fields.md": kuberayPage(convert.Rules()),
-		"docs/reference/rest.md":           routes,
-		"apiserver/rest/openapi.json":      document,
+		"docs/reference/cli.md":             commandsPage(commands()),
+		"docs/reference/reasons.md":         reasonsPage(reason.Sections()),
+		"docs/reference/kuberay-fields.md":  kuberayPage(convert.Rules()),
+		"docs/reference/kubeflow-fields.md": kubeflowPage(convert.Rules()),
+		"docs/reference/rest.md":            routes,
+		"apiserver/rest/openapi.json":       document,
 	} {
 		if err := os.WriteFile(filepath.Join(directory, name), []byte(text), 0o644); err != nil {
 			return fmt.Errorf("write a page: %w", err)

@@ -66,12 +66,12 @@ func (p *clusterPart) takeRest() {
 	case p.spec.Suspend && p.owned():
 		p.drop(p.path("suspend"), "the cluster of a job or a service follows that; set its own suspend")
 	case !p.owned():
-		p.made.Suspend = p.suspended(p.spec.Suspend)
+		p.made.Suspend = p.suspended("spec.suspend", p.spec.Suspend)
 	}
 	if p.owned() && p.spec.ManagedBy != "" {
 		p.drop(p.path("managedBy"), "the manager of a job or a service manages its cluster too; set its own managedBy")
 	} else {
-		p.made.ManagedBy = p.manager(p.path("managedBy"), p.spec.ManagedBy)
+		p.made.ManagedBy = p.manager(p.path("managedBy"), p.spec.ManagedBy, managerKubeRay)
 	}
 	if u := p.spec.UpgradeStrategy; u != nil {
 		switch u.Type {

@@ -32,7 +32,7 @@ type conversion struct {
 func (c *conversion) run() Result {
 	c.noted = map[string]bool{}
 	c.takeMetadata()
-	main := c.convert()
+	main := makers()[c.kind](c)
 	if main != nil {
 		c.tell(c.kind, c.from.Object["spec"])
 	}
@@ -68,34 +68,7 @@ func order(path string) int {
 	return 1
 }
 
-// convert returns the object of ours, nil where the object cannot be read.
-func (c *conversion) convert() runtime.Object {
-	switch c.kind {
-	case kindCluster:
-		var spec rayClusterSpec
-		if c.read(&spec) {
-			return c.computeCluster(&spec)
-		}
-	case kindJob:
-		var spec rayJobSpec
-		if c.read(&spec) {
-			return c.clusterJob(&spec)
-		}
-	case kindService:
-		var spec rayServiceSpec
-		if c.read(&spec) {
-			return c.clusterService(&spec)
-		}
-	case kindCron:
-		var spec rayCronJobSpec
-		if c.read(&spec) {
-			return convertCronJob(c, &spec)
-		}
-	}
-	return nil
-}
-
-// read reads the spec, and refuses what ray.io would not take: a field that it does not know, or one of another type.
+// read reads the spec, and refuses what its API would not take: a field that it does not have, or one of another type.
 func (c *conversion) read(into any) bool {
 	spec, is := c.from.Object["spec"].(map[string]any)
 	if !is {
@@ -113,7 +86,7 @@ func (c *conversion) read(into any) bool {
 		return false
 	}
 	for _, one := range unknown {
-		c.refuseUnknown(one)
+		c.refuseUnknown(c.from.GetAPIVersion(), one)
 	}
 	return len(unknown) == 0
 }

@@ -27,8 +27,8 @@ type jobPart struct {
 // clusterJob converts a RayJob.
 func (c *conversion) clusterJob(spec *rayJobSpec) runtime.Object {
 	job := &v1beta1.ClusterJob{TypeMeta: typeMeta("ClusterJob"), ObjectMeta: c.meta, Spec: v1beta1.ClusterJobSpec{
-		Entrypoint: spec.Entrypoint, Metadata: spec.Metadata, Suspend: c.suspended(spec.Suspend), StartDeadlineSeconds: spec.PreRunningDeadlineSeconds,
-		ManagedBy: c.manager("spec.managedBy", spec.ManagedBy), RuntimeEnv: c.object("spec.runtimeEnvYAML",
+		Entrypoint: spec.Entrypoint, Metadata: spec.Metadata, Suspend: c.suspended("spec.suspend", spec.Suspend), StartDeadlineSeconds: spec.PreRunningDeadlineSeconds,
+		ManagedBy: c.manager("spec.managedBy", spec.ManagedBy, managerKubeRay), RuntimeEnv: c.object("spec.runtimeEnvYAML",
 			spec.RuntimeEnvYAML),
 	}}
 	switch {

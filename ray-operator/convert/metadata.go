@@ -103,10 +103,10 @@ func (c *conversion) scheduler() *v1beta1.Scheduler {
 	return nil
 }
 
-// suspended is what the user says about the suspension of an object. Of what has a queue, Kueue says it in KubeRay.
-func (c *conversion) suspended(suspend bool) *bool {
+// suspended is what the user says about the suspension of an object. Of what has a queue, Kueue says it there.
+func (c *conversion) suspended(path string, suspend bool) *bool {
 	if suspend && c.from.GetLabels()[keyQueue] != "" {
-		c.drop("spec.suspend", "Kueue sets it in KubeRay, and never here; set it again if it was you")
+		c.drop(path, "Kueue sets it there, and never here; set it again if it was you")
 		return nil
 	}
 	return ifTrue(suspend)

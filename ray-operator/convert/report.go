@@ -56,20 +56,21 @@ func (r *report) refuseType(err error) {
 	r.refuse("spec", "a value has not the form that its field takes: "+err.Error())
 }
 
-// refuseUnknown refuses a field by the error of a strict reader.
-func (r *report) refuseUnknown(err error) {
+// refuseUnknown refuses a field that an API does not have, by the error of a strict reader.
+func (r *report) refuseUnknown(apiVersion string, err error) {
 	path := "spec"
 	if at, is := err.(interface{ FieldPath() string }); is {
 		path += "." + at.FieldPath()
 	}
-	r.refuse(path, "ray.io/v1 has no such field; correct its name, or take it out")
+	r.refuse(path, apiVersion+" has no such field; correct its name, or take it out")
 }
 
 // tell adds the rows of the table for the fields that the object has.
-func (r *report) tell(kind string, spec any) { r.walk(books[kind], "spec", spec) }
+func (r *report) tell(kind string, spec any) { r.walk(books[kind], "spec", "spec", spec) }
 
-func (r *report) walk(rules book, path string, value any) {
-	if rule, has := rules[normal(path)]; has {
+// walk adds the rows about a value and what is below it. Its form is its path as rules have it.
+func (r *report) walk(rules *book, path, form string, value any) {
+	if rule, has := rules.rules[form]; has {
 		if rule.Verdict != Kept && !r.noted[path] && !isEmpty(value) {
 			r.rows = append(r.rows, Row{Path: path, To: rule.To, Verdict: rule.Verdict, Differs: rule.Differs, Text: rule.Text})
 		}
@@ -78,11 +79,15 @@ func (r *report) walk(rules book, path string, value any) {
 	switch value := value.(type) {
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(value)) {
-			r.walk(rules, join(path, key), value[key])
+			inner := join(form, key)
+			if rules.maps[form] {
+				inner = form + "{}"
+			}
+			r.walk(rules, join(path, key), inner, value[key])
 		}
 	case []any:
 		for i := range value {
-			r.walk(rules, fmt.Sprintf("%s[%d]", path, i), value[i])
+			r.walk(rules, fmt.Sprintf("%s[%d]", path, i), form+"[]", value[i])
 		}
 	case nil:
 	default:
@@ -108,15 +113,15 @@ func isEmpty(value any) bool {
 	}
 }
 
-// manager is who manages an object, empty for the default.
-func (r *report) manager(path, managedBy string) string {
+// manager is who manages an object, empty for the default, which has a name of its own there.
+func (r *report) manager(path, managedBy, usual string) string {
 	switch managedBy {
-	case "", managerKubeRay:
+	case "", usual:
 		return ""
 	case managerMultiKueue:
 		return managedBy
 	default:
-		r.refuse(path, "ray.io knows "+managerKubeRay+" and "+managerMultiKueue+"; use one of them")
+		r.refuse(path, "managers are "+usual+" and "+managerMultiKueue+"; use one of them")
 		return ""
 	}
 }

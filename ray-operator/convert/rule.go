@@ -22,10 +22,11 @@ const (
 
 // Rule says what becomes of one field, where no value of it makes a difference.
 type Rule struct {
-	// Kind is of ray.io, and empty for what a cluster's spec and the metadata of each kind have.
+	// Kind is the object's. It is empty for what a cluster's spec and the metadata of each kind of ray.io have, and KubeflowJobs for
+	// what each job of kubeflow.org has.
 	Kind string
-	// Path is the field's: below the object for a Kind, below the spec of a RayCluster otherwise. Entries of lists
-	// are [], and keys of maps are in brackets.
+	// Path is the field's: below the object for a Kind, below the spec of a RayCluster otherwise. Entries of lists are [], entries of
+	// maps whose keys users choose are {}, and other keys of maps are in brackets.
 	Path string
 	// To is the field of ours that follows it, empty where there is none.
 	To      string
@@ -38,49 +39,95 @@ type Rule struct {
 	Whole bool
 }
 
-// Kinds of ray.io, and where each has the spec of a cluster.
-const (
-	kindCluster = "RayCluster"
-	kindJob     = "RayJob"
-	kindService = "RayService"
-	kindCron    = "RayCronJob"
-)
-
-// clusterAt is where a kind has the spec of a cluster.
+// clusterAt is where a kind of ray.io has the spec of a cluster.
 var clusterAt = map[string]string{
 	kindCluster: "spec", kindJob: "spec.rayClusterSpec", kindService: "spec.rayClusterConfig",
 }
 
-// Kinds returns the kinds that have rules, in the order of the table.
-func Kinds() []string { return []string{kindCluster, kindJob, kindService, kindCron} }
-
 // Rules returns all rules, in the order in which people read them.
 func Rules() []Rule {
-	return slices.Concat(clusterRules, jobRules, serviceRules, cronRules, keyRules)
+	return slices.Concat(clusterRules, jobRules, serviceRules, cronRules, keyRules, kubeflowRules())
+}
+
+// holdsFor reports whether a rule is about the objects of a kind.
+func (r *Rule) holdsFor(kind string) bool {
+	switch r.Kind {
+	case "":
+		return groupOf(kind) == rayGroup
+	case KubeflowJobs:
+		return slices.Contains(policyKinds, kind)
+	case kindRuntime:
+		return kind == kindRuntime || kind == kindClusterRuntime
+	default:
+		return r.Kind == kind
+	}
 }
 
 // Explain returns the rules about a field: a path of a rule, of an object with or without numbers of entries, or the end
-// of one.
+// of one. The kind may stand in front of it, as in PyTorchJob.spec.elasticPolicy.
 func Explain(field string) []Rule {
-	wanted := normal(field)
-	var exact, below []Rule
+	kind, below, hasKind := strings.Cut(field, ".")
+	if hasKind = hasKind && slices.Contains(Kinds(), kind); hasKind {
+		field = below
+	}
+	var exact, near []Rule
 	for _, rule := range Rules() {
-		for _, full := range rule.paths() {
-			switch {
-			case full == wanted || rule.Path == wanted || rule.Whole && (isBelow(wanted, full) || isBelow(wanted, rule.Path)):
-				exact = append(exact, rule)
-			case strings.HasSuffix(full, "."+wanted) || strings.HasPrefix(full, wanted+"."):
-				below = append(below, rule)
-			default:
-				continue
-			}
-			break
+		if hasKind && !rule.holdsFor(kind) {
+			continue
+		}
+		switch rule.isAbout(normal(field)) {
+		case aboutExactly:
+			exact = append(exact, rule)
+		case aboutNearly:
+			near = append(near, rule)
 		}
 	}
 	if len(exact) > 0 {
 		return exact
 	}
-	return below
+	return near
+}
+
+// How near a rule is to a field that somebody asks for.
+const (
+	aboutNothing = iota
+	aboutNearly
+	aboutExactly
+)
+
+// isAbout says how near a rule is to a field.
+func (r *Rule) isAbout(wanted string) int {
+	near := aboutNothing
+	for _, full := range r.paths() {
+		asked := inMap(wanted, full)
+		switch {
+		case full == asked || r.Path == asked || r.Whole && (isBelow(asked, full) || isBelow(asked, r.Path)):
+			return aboutExactly
+		case strings.HasSuffix(full, "."+asked) || strings.HasPrefix(full, asked+".") || strings.HasPrefix(full, asked+"["), strings.HasPrefix(full, asked+"{"):
+			near = aboutNearly
+		}
+	}
+	return near
+}
+
+// inMap writes a path with {} where a rule has that, in place of the key that stands there.
+func inMap(path, ofRule string) string {
+	before, _, has := strings.Cut(ofRule, "{}")
+	if !has {
+		return path
+	}
+	for _, full := range []string{path, "spec." + path} {
+		rest, is := strings.CutPrefix(full, before)
+		if !is || rest == "" || !strings.ContainsRune(".[", rune(rest[0])) {
+			continue
+		}
+		end := strings.IndexAny(rest[1:], ".]")
+		if end < 0 {
+			return before + "{}"
+		}
+		return before + "{}" + strings.TrimPrefix(rest[1+end:], "]")
+	}
+	return path
 }
 
 // isBelow reports whether a path leads to a part of what another one leads to.
@@ -124,24 +171,41 @@ func normal(path string) string {
 	}
 }
 
-// book has the rules of one kind by their full paths.
-type book map[string]Rule
+// book has the rules of one kind.
+type book struct {
+	// rules are by their full paths.
+	rules map[string]Rule
+	// maps are the paths of maps whose keys users choose.
+	maps map[string]bool
+}
+
+func (b *book) add(path string, rule Rule) {
+	b.rules[path] = rule
+	if before, _, has := strings.Cut(path, "{}"); has {
+		b.maps[before] = true
+	}
+}
 
 // books has the rules that hold for the spec of each kind.
-var books = func() map[string]book {
-	all := map[string]book{}
+var books = func() map[string]*book {
+	all := map[string]*book{}
 	for _, kind := range Kinds() {
-		all[kind] = book{}
+		all[kind] = &book{rules: map[string]Rule{}, maps: map[string]bool{}}
 	}
 	for _, rule := range Rules() {
 		switch {
+		case rule.Kind == KubeflowJobs:
+			for _, kind := range policyKinds {
+				all[kind].add(rule.Path, rule)
+			}
 		case rule.Kind != "":
-			all[rule.Kind][rule.Path] = rule
+			all[rule.Kind].add(rule.Path, rule)
 		case !strings.HasPrefix(rule.Path, "metadata."):
 			for kind, at := range clusterAt {
-				all[kind][at+"."+rule.Path] = rule
+				all[kind].add(at+"."+rule.Path, rule)
 			}
 		}
 	}
+	all[kindClusterRuntime] = all[kindRuntime]
 	return all
 }()

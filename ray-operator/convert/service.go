@@ -23,7 +23,7 @@ const (
 // clusterService converts a RayService.
 func (c *conversion) clusterService(spec *rayServiceSpec) runtime.Object {
 	service := &v1beta1.ClusterService{TypeMeta: typeMeta("ClusterService"), Spec: v1beta1.ClusterServiceSpec{
-		Suspend: c.suspended(spec.Suspend), ManagedBy: c.manager("spec.managedBy", spec.ManagedBy),
+		Suspend: c.suspended("spec.suspend", spec.Suspend), ManagedBy: c.manager("spec.managedBy", spec.ManagedBy, managerKubeRay),
 	}}
 	if config := c.object("spec.serveConfigV2", spec.ServeConfig); config != nil {
 		service.Spec.ServeConfig = *config

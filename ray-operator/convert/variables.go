@@ -144,7 +144,7 @@ func (n variablesPart) takeTokenVariable(at string, e corev1.EnvVar) bool {
 			n.auth.Mode = e.Value
 		}
 	case variableK8s:
-		rule := books[kindCluster]["spec.authOptions.enableK8sTokenAuth"]
+		rule := books[kindCluster].rules["spec.authOptions.enableK8sTokenAuth"]
 		n.note(Row{Path: at, Verdict: rule.Verdict, Differs: rule.Differs, Text: rule.Text})
 	case variableToken, variablePath:
 		n.takeToken(at, e)

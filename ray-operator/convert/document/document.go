@@ -88,6 +88,11 @@ func isBlank(text []byte) bool {
 
 // read reads the objects of a document: one, or those of a List.
 func (d *Document) read(most int) []Document {
+	if len(d.text) <= most {
+		if text, isNumbered := d.withoutNumbers(most); isNumbered {
+			return d.unread(numbered(text))
+		}
+	}
 	content, err := d.toJSON(most)
 	if err != nil {
 		return d.unread(d.inText(err.Error()))

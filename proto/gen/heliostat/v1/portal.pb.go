@@ -2237,9 +2237,18 @@ type ConvertManifestsRequest struct {
 	// aliases adds Services with KubeRay's names.
 	Aliases bool `protobuf:"varint,2,opt,name=aliases,proto3" json:"aliases,omitempty"`
 	// keep_open keeps clusters open that were: without authentication and isolation.
-	KeepOpen      bool `protobuf:"varint,3,opt,name=keep_open,json=keepOpen,proto3" json:"keep_open,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	KeepOpen bool `protobuf:"varint,3,opt,name=keep_open,json=keepOpen,proto3" json:"keep_open,omitempty"`
+	// onto is the cluster that jobs of Kubeflow run on, in place of one of their own.
+	Onto string `protobuf:"bytes,4,opt,name=onto,proto3" json:"onto,omitempty"`
+	// command is the program of containers of Kubeflow's jobs that name none. It is divided at spaces, and quotes hold words
+	// together.
+	Command string `protobuf:"bytes,5,opt,name=command,proto3" json:"command,omitempty"`
+	// images are FROM=TO, or one image alone for containers of Kubeflow's jobs that name none.
+	Images []string `protobuf:"bytes,6,rep,name=images,proto3" json:"images,omitempty"`
+	// label_selectors are ROLE=KEY=VALUE, and pick Ray nodes for roles where onto is set.
+	LabelSelectors []string `protobuf:"bytes,7,rep,name=label_selectors,json=labelSelectors,proto3" json:"label_selectors,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *ConvertManifestsRequest) Reset() {
@@ -2291,6 +2300,34 @@ func (x *ConvertManifestsRequest) GetKeepOpen() bool {
 		return x.KeepOpen
 	}
 	return false
+}
+
+func (x *ConvertManifestsRequest) GetOnto() string {
+	if x != nil {
+		return x.Onto
+	}
+	return ""
+}
+
+func (x *ConvertManifestsRequest) GetCommand() string {
+	if x != nil {
+		return x.Command
+	}
+	return ""
+}
+
+func (x *ConvertManifestsRequest) GetImages() []string {
+	if x != nil {
+		return x.Images
+	}
+	return nil
+}
+
+func (x *ConvertManifestsRequest) GetLabelSelectors() []string {
+	if x != nil {
+		return x.LabelSelectors
+	}
+	return nil
 }
 
 type ConvertManifestsResponse struct {
@@ -2831,11 +2868,15 @@ const file_heliostat_v1_portal_proto_rawDesc = "" +
 	"\x05title\x18\x03 \x01(\tR\x05title\x12 \n" +
 	"\vdescription\x18\x04 \x01(\tR\vdescription\x12/\n" +
 	"\x06schema\x18\x05 \x01(\v2\x17.google.protobuf.StructR\x06schema\x12\x14\n" +
-	"\x05error\x18\x06 \x01(\tR\x05error\"n\n" +
+	"\x05error\x18\x06 \x01(\tR\x05error\"\xdd\x01\n" +
 	"\x17ConvertManifestsRequest\x12\x1c\n" +
 	"\tmanifests\x18\x01 \x01(\tR\tmanifests\x12\x18\n" +
 	"\aaliases\x18\x02 \x01(\bR\aaliases\x12\x1b\n" +
-	"\tkeep_open\x18\x03 \x01(\bR\bkeepOpen\"\xd3\x01\n" +
+	"\tkeep_open\x18\x03 \x01(\bR\bkeepOpen\x12\x12\n" +
+	"\x04onto\x18\x04 \x01(\tR\x04onto\x12\x18\n" +
+	"\acommand\x18\x05 \x01(\tR\acommand\x12\x16\n" +
+	"\x06images\x18\x06 \x03(\tR\x06images\x12'\n" +
+	"\x0flabel_selectors\x18\a \x03(\tR\x0elabelSelectors\"\xd3\x01\n" +
 	"\x18ConvertManifestsResponse\x121\n" +
 	"\aobjects\x18\x01 \x03(\v2\x17.google.protobuf.StructR\aobjects\x124\n" +
 	"\x06fields\x18\x02 \x03(\v2\x1c.heliostat.v1.ConvertedFieldR\x06fields\x12\x1c\n" +

@@ -1,0 +1,340 @@
+package convert
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
+	"github.com/heliostat-dev/heliostat/ray-operator/validate"
+)
+
+// takeEnv divides the container's variables: those with a value become the role's, and those from elsewhere stay in the pods.
+func (r *gangRole) takeEnv() {
+	for i, e := range r.program().Env {
+		at := r.path(fmt.Sprintf("env[%d]", i))
+		switch {
+		case slices.Contains(validate.GangVariables(r.gang.Framework), e.Name):
+			r.note(Row{Path: at, Verdict: Dropped, Differs: true, Text: fmt.Sprintf("the gang sets %s for each process by itself", e.Name)})
+		case e.ValueFrom != nil:
+			r.takeSource(at, e)
+		default:
+			r.takeValue(at, e)
+		}
+	}
+	for i := range r.program().EnvFrom {
+		if at := r.path(fmt.Sprintf("envFrom[%d]", i)); r.isOnto() {
+			r.refuse(at, fmt.Sprintf("a Secret or ConfigMap cannot become variables of a job on a cluster that is there; put envFrom into the template "+
+				"of a worker group of %s, and take it out here", r.options.Kubeflow.Onto))
+		}
+	}
+	for _, e := range r.env {
+		r.setEnv(e)
+	}
+}
+
+// takeSource takes a variable whose value a Secret, a ConfigMap or the pod has.
+func (r *gangRole) takeSource(at string, e corev1.EnvVar) {
+	r.open[e.Name] = true
+	if r.isOnto() {
+		r.refuse(at, fmt.Sprintf("a variable from a Secret, a ConfigMap or a field of the pod needs a pod of its own; put it into the template of a "+
+			"worker group of %s, and take it out here", r.options.Kubeflow.Onto))
+		return
+	}
+	r.inPod = append(r.inPod, e)
+}
+
+// takeValue takes a variable with a value.
+func (r *gangRole) takeValue(at string, e corev1.EnvVar) {
+	pieces := textPart{r}.expand(e.Value)
+	if slices.ContainsFunc(pieces, func(p piece) bool { return r.open[p.variable] }) {
+		r.open[e.Name] = true
+		if r.hosts != nil && r.hosts.MatchString(e.Value) {
+			r.refuse(at, "it has both the name of a pod and a value that only a pod finds; write it in the program's shell line instead")
+			return
+		}
+		r.inPod = append(r.inPod, e)
+		return
+	}
+	plain, isPlain := textOf(pieces)
+	if isPlain {
+		r.values[e.Name] = plain
+	}
+	r.setEnv(corev1.EnvVar{Name: e.Name, Value: textPart{r}.written(at, pieces)})
+}
+
+// setEnv sets a variable of the role. Of two with one name the last one counts, as in a container.
+func (r *gangRole) setEnv(e corev1.EnvVar) {
+	at := slices.IndexFunc(r.made.Env, func(other corev1.EnvVar) bool { return other.Name == e.Name })
+	if at >= 0 {
+		r.made.Env[at] = e
+		return
+	}
+	r.made.Env = append(r.made.Env, e)
+}
+
+// takeCommand takes the program with its arguments.
+func (r *gangRole) takeCommand() {
+	of := r.program()
+	if r.isDaemon {
+		r.dropDaemon(of)
+		return
+	}
+	words, at := slices.Clone(of.Command), func(i int) string { return r.path(fmt.Sprintf("command[%d]", i)) }
+	if len(words) == 0 {
+		if words = slices.Clone(r.options.Kubeflow.Command); len(words) == 0 {
+			r.refuse(r.path("command"), "without a command the image's entrypoint runs, which this object does not have; give command, or pass "+
+				"--command PROGRAM")
+			return
+		}
+	}
+	first := len(words)
+	words = append(words, of.Args...)
+	for i, word := range words {
+		where := at(i)
+		if i >= first {
+			where = r.path(fmt.Sprintf("args[%d]", i-first))
+		}
+		textPart{r}.checkShell(where, word)
+		r.made.Command = append(r.made.Command, textPart{r}.written(where, textPart{r}.expand(word)))
+	}
+	if r.start == "" && r.gang.Framework == v1beta1.FrameworkPyTorch && startsProcesses(words) {
+		r.made.Start = v1beta1.StartPerReplica
+	}
+	if r.gang.Framework == v1beta1.FrameworkMPI {
+		r.takeMPICommand(at(0))
+	}
+	if dir := of.WorkingDir; dir != "" && (r.isOnto() || r.isGuest) {
+		r.made.Command = append([]string{"sh", "-c", `cd "$0" && exec "$@"`, dir}, r.made.Command...)
+		r.adjust(r.path("workingDir"), "gang.roles[].command", "a shell changes to the directory, and becomes the program")
+	}
+}
+
+// startsProcesses reports whether a program starts the processes of a replica itself.
+func startsProcesses(words []string) bool {
+	if path.Base(words[0]) == "torchrun" {
+		return true
+	}
+	at := slices.Index(words, "-m")
+	return at > 0 && at+1 < len(words) && slices.Contains([]string{"torch.distributed.run", "torch.distributed.launch"}, words[at+1])
+}
+
+// textPart is a role whose texts are rewritten as a gang reads them.
+type textPart struct{ *gangRole }
+
+// rankInShell matches variables that the gang sets for each process, and not for a program that starts processes itself.
+var rankInShell = regexp.MustCompile(`[$]{?(RANK|WORLD_SIZE|LOCAL_RANK)\b`)
+
+// checkShell refuses what a shell would not find.
+func (t textPart) checkShell(at, text string) {
+	if found := rankInShell.FindStringSubmatch(text); found != nil && t.start == v1beta1.StartPerReplica {
+		t.refuse(at, fmt.Sprintf("%s is not there where torchrun starts the processes; take the option out, as torchrun finds PET_NODE_RANK and "+
+			"PET_NNODES, or write NODE_RANK or PET_NNODES", found[1]))
+	}
+}
+
+// piece is a part of a text: its letters, or a variable that Kubernetes would replace there.
+type piece struct{ text, variable string }
+
+// expand divides a text as Kubernetes does where it replaces variables: $(NAME) is one, and $$ is a dollar sign. What is known is
+// replaced.
+func (t textPart) expand(text string) []piece {
+	var all []piece
+	add := func(letters string) {
+		if last := len(all) - 1; last >= 0 && all[last].variable == "" {
+			all[last].text += letters
+			return
+		}
+		all = append(all, piece{text: letters})
+	}
+	for text != "" {
+		before, rest, found := strings.Cut(text, "$")
+		add(before)
+		if !found {
+			break
+		}
+		name, after, isClosed := strings.Cut(strings.TrimPrefix(rest, "("), ")")
+		switch {
+		case strings.HasPrefix(rest, "$"):
+			add("$")
+			text = rest[1:]
+			continue
+		case !strings.HasPrefix(rest, "(") || !isClosed:
+			add("$")
+			text = rest
+			continue
+		}
+		value, isKnown := t.values[name]
+		switch {
+		case isKnown:
+			add(value)
+		case t.open[name] || t.isContract(name):
+			all = append(all, piece{variable: name})
+		default:
+			add("$(" + name + ")")
+		}
+		text = after
+	}
+	return all
+}
+
+// isContract reports whether Kubeflow sets a variable of a process.
+func (t textPart) isContract(name string) bool {
+	return slices.Contains(validate.GangVariables(t.gang.Framework), name) ||
+		slices.ContainsFunc(t.env, func(e corev1.EnvVar) bool { return e.Name == name })
+}
+
+// textOf joins pieces that have no variable.
+func textOf(pieces []piece) (text string, isPlain bool) {
+	for _, p := range pieces {
+		if p.variable != "" {
+			return "", false
+		}
+		text += p.text
+	}
+	return text, true
+}
+
+// written writes pieces as a role has them: with references to processes, and with other texts that look so escaped.
+func (t textPart) written(at string, pieces []piece) string {
+	var out strings.Builder
+	for _, p := range pieces {
+		if p.variable == "" {
+			out.WriteString(t.withHosts(at, p.text))
+			continue
+		}
+		out.WriteString(t.reference(at, p.variable))
+	}
+	return out.String()
+}
+
+// reference is what a role writes for a variable of Kubernetes' form.
+func (t textPart) reference(at, name string) string {
+	first := t.roles[0]
+	switch name {
+	case "MASTER_ADDR":
+		return fmt.Sprintf("$(%s.0.host)", first.name)
+	case "MASTER_PORT":
+		return fmt.Sprintf("$(%s.0.port)", first.name)
+	}
+	for _, e := range t.env {
+		if e.Name == name {
+			return e.Value
+		}
+	}
+	t.refuse(at, fmt.Sprintf("the value of $(%[1]s) is known only where the process starts; write a line for a shell, such as [sh, -c, "+
+		"'exec python train.py --option=$%[1]s']", name))
+	return ""
+}
+
+// findHosts makes what finds the names of pods.
+func (g *gangJob) findHosts(sources []roleSource) {
+	if g.meta.Name == "" {
+		return
+	}
+	var aliases []string
+	for i := range sources {
+		aliases = append(aliases, regexp.QuoteMeta(sources[i].alias))
+	}
+	slices.SortFunc(aliases, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
+	g.hosts = regexp.MustCompile(regexp.QuoteMeta(g.meta.Name) + `-(` + strings.Join(aliases, "|") + `)\b`)
+}
+
+var hostRest = regexp.MustCompile(`^-([0-9]{1,4})((\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)`)
+
+// withHosts replaces names of pods by references, and escapes all other texts that look like one. A name that may be something
+// else is refused.
+func (t textPart) withHosts(at, text string) string {
+	if t.hosts == nil {
+		return escaped(text)
+	}
+	var out strings.Builder
+	for {
+		found := t.hosts.FindStringSubmatchIndex(text)
+		if found == nil {
+			return out.String() + escaped(text)
+		}
+		begin, end, alias := found[0], found[1], text[found[2]:found[3]]
+		before, rest := text[:begin], text[end:]
+		out.WriteString(escaped(before))
+		host, length := t.host(alias, rest)
+		switch {
+		case isWithinWord(before):
+			out.WriteString(escaped(text[begin:end]))
+			length = 0
+		case host == "" || strings.HasSuffix(before, "/") && !strings.HasSuffix(before, "//"):
+			t.refuse(at, fmt.Sprintf("%q names a pod of the job, which is not there; write $(%s.0.host) where it is an address, and another text where "+
+				"it is not", text[begin:min(len(text), end+20)], t.roleOf(alias).name))
+			return ""
+		default:
+			out.WriteString(host)
+		}
+		text = rest[length:]
+	}
+}
+
+// isWithinWord reports whether a text ends within a word, so that what follows is no name of its own.
+func isWithinWord(before string) bool {
+	if before == "" {
+		return false
+	}
+	last := before[len(before)-1]
+	return last == '-' || last == '_' || last == '.' || last >= '0' && last <= '9' || last >= 'a' && last <= 'z' || last >= 'A' && last <= 'Z'
+}
+
+// host is the reference that a pod's name becomes, empty where it is not certain, and how many bytes of the rest belong to the name.
+func (t textPart) host(alias, rest string) (reference string, length int) {
+	role := t.roleOf(alias)
+	found := hostRest.FindStringSubmatch(rest)
+	if found == nil {
+		return "", 0
+	}
+	number, err := strconv.Atoi(found[1])
+	after := strings.TrimPrefix(rest, found[0])
+	if err != nil || number >= int(role.replicas) || !t.isDomain(found[2]) || after != "" && isWithinWord(after[:1]) {
+		return "", 0
+	}
+	if role.start != v1beta1.StartPerReplica {
+		number *= int(max(role.processes, 1))
+	}
+	return fmt.Sprintf("$(%s.%d.host)", role.name, number), len(found[0])
+}
+
+// isDomain reports whether a text follows the name of a pod in its address.
+func (t textPart) isDomain(text string) bool {
+	labels := strings.Split(strings.TrimPrefix(text, "."), ".")
+	if text == "" {
+		return true
+	}
+	if name := t.meta.Name; labels[0] == name || strings.HasPrefix(labels[0], name+"-") {
+		labels = labels[1:] // a headless Service
+	}
+	switch len(labels) {
+	case 0:
+		return true
+	case 1:
+		return labels[0] == t.meta.Namespace || labels[0] == "svc"
+	default:
+		return labels[0] == "svc" || labels[1] == "svc"
+	}
+}
+
+// roleOf returns the role that names of pods have.
+func (g *gangJob) roleOf(alias string) *gangRole {
+	at := slices.IndexFunc(g.roles, func(r *gangRole) bool { return r.alias == alias })
+	return g.roles[max(at, 0)]
+}
+
+// looksLikeReference matches what a gang would replace or refuse.
+var looksLikeReference = regexp.MustCompile(`[$]?[$][(]((role|index)[)]|[a-zA-Z0-9_-]+([.][a-zA-Z0-9_-]+){1,2}[)])|[$][$][(]`)
+
+// escaped writes a text so that a gang leaves it as it is.
+func escaped(text string) string {
+	return looksLikeReference.ReplaceAllStringFunc(text, func(found string) string { return "$" + found })
+}

@@ -1,0 +1,198 @@
+package convert_test
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/convert"
+	"github.com/heliostat-dev/heliostat/ray-operator/convert/document"
+	"github.com/heliostat-dev/heliostat/tests/kubeflow"
+	"github.com/heliostat-dev/heliostat/tests/rayio"
+)
+
+// policyKinds are those that the rules about every job of kubeflow.org hold for.
+var policyKinds = []string{"TFJob", "PyTorchJob", "JAXJob", "XGBoostJob", "MPIJob", "PaddleJob", "MXJob"}
+
+// kubeflowRule returns the rule about a leaf, and whether there is exactly one.
+func kubeflowRule(leaf *kubeflow.Leaf) (convert.Rule, bool) {
+	found, has := find(leaf.Path, leaf.Kind)
+	if !has && slices.Contains(policyKinds, leaf.Kind) {
+		return find(leaf.Path, convert.KubeflowJobs)
+	}
+	return found, has
+}
+
+func TestKubeflowRules_HoldForEveryLeaf(t *testing.T) {
+	used := map[string]bool{}
+	for _, leaf := range kubeflow.Leaves() {
+		rule, has := kubeflowRule(&leaf)
+		if !has {
+			t.Errorf("no rule, or more than one, is about %s %s: add one to the table", leaf.Kind, leaf.Path)
+		}
+		used[rule.Kind+rule.Path] = true
+	}
+	for _, rule := range convert.Rules() {
+		if !isOfRay(&rule) && !used[rule.Kind+rule.Path] {
+			t.Errorf("the rule about %s %s is about no field of Kubeflow", rule.Kind, rule.Path)
+		}
+	}
+}
+
+// without are leaves that are taken out where another is set, as the two exclude each other.
+var without = map[string]string{
+	"spec.gpus": "spec.replicas", "spec.GPUs": "spec.replicas", "spec.processingUnits": "spec.replicas",
+}
+
+// beside are leaves that another needs to mean something.
+var beside = map[string]map[string]any{
+	"spec.gpusPerNode":               {"spec.gpus": int64(8)},
+	"spec.processingUnitsPerNode":    {"spec.processingUnits": int64(8)},
+	"spec.processingResourceType":    {"spec.processingUnits": int64(8)},
+	"spec.elasticPolicy.minReplicas": {"spec.elasticPolicy.maxReplicas": int64(3)},
+}
+
+func TestKubeflowRules_AreWhatHappens(t *testing.T) {
+	for _, leaf := range kubeflow.Leaves() {
+		rule, has := kubeflowRule(&leaf)
+		if !has || leaf.Kind == "TrainingRuntime" {
+			continue
+		}
+		before := kubeflow.Base(leaf.Kind, leaf.APIVersion)
+		for path, value := range beside[leaf.Path] {
+			rayio.Set(before.Object, path, value)
+		}
+		if _, isGPUs := beside[leaf.Path]["spec.gpus"]; isGPUs || strings.HasPrefix(leaf.Path, "spec.processing") {
+			rayio.Unset(before.Object, "spec.replicas")
+		}
+		after := before.DeepCopy()
+		if other := without[leaf.Path]; other != "" {
+			rayio.Unset(after.Object, other)
+		}
+		rayio.Set(after.Object, leaf.At(), kubeflow.Values(&leaf)[0])
+		was, is := convert.Object(before, convert.Options{}), convert.Object(after, convert.Options{})
+		said := rowsAbout(is.Rows, leaf.At())
+		switch {
+		case rule.Verdict == convert.Refused:
+			if !is.Refused() || len(said) == 0 {
+				t.Errorf("%s %s is not refused: %v", leaf.Kind, leaf.Path, is.Rows)
+			}
+		case is.Refused():
+			t.Errorf("%s %s is refused: %v", leaf.Kind, leaf.Path, is.Rows)
+		case rule.Verdict == convert.Kept:
+			if len(said) == 0 && cmp.Equal(objectsOf(was), objectsOf(is)) && !isSilent(&leaf) {
+				t.Errorf("%s %s is lost without a row:\n%s", leaf.Kind, leaf.Path, text(after))
+			}
+		case len(said) == 0:
+			t.Errorf("%s %s is %s, and no row says so: %v", leaf.Kind, leaf.Path, rule.Verdict, is.Rows)
+		}
+	}
+}
+
+// isSilent reports whether the plainest value of a leaf says what is so without a word, or is looked at in another test.
+func isSilent(leaf *kubeflow.Leaf) bool {
+	for _, end := range []string{"backoffLimit", "mainContainer", "runtimeRef.kind", "jobMode", "runtimePatches"} {
+		if strings.HasSuffix(leaf.Path, end) || strings.Contains(leaf.Path, "."+end+"[") {
+			return true
+		}
+	}
+	return false
+}
+
+// wishes are what a user may choose.
+func wishes(chance *rand.Rand) convert.Options {
+	made := convert.Options{Kubeflow: convert.Kubeflow{Images: map[string]string{}}}
+	if chance.IntN(3) == 0 {
+		made.Kubeflow.Onto = "shared"
+	}
+	if chance.IntN(2) == 0 {
+		made.Kubeflow.Command = []string{"python", "/src/given.py"}
+		made.Kubeflow.Images[""] = "registry.example/given-ray:2.60.0"
+	}
+	if chance.IntN(2) == 0 && made.Kubeflow.Onto != "" {
+		made.Kubeflow.Selectors = map[string]map[string]string{"worker": {"pool": "gpu"}}
+	}
+	return made
+}
+
+// jobs is how many generated jobs are converted.
+const jobs = 400
+
+func TestObject_HoldsForGeneratedJobsOfKubeflow(t *testing.T) {
+	converted, reasons := 0, map[string]int{}
+	for seed := range jobs {
+		chance := rand.New(rand.NewPCG(uint64(seed), 47))
+		object := kubeflow.Generate(chance)
+		options := wishes(chance)
+		before := object.DeepCopy()
+		result := convert.Object(object, options)
+		if diff := cmp.Diff(before.Object, object.Object); diff != "" {
+			t.Fatalf("seed %d: the input is changed (- before):\n%s", seed, diff)
+		}
+		if wrong := wrongWith(result, options); wrong != "" {
+			t.Fatalf("seed %d: %s\n%s", seed, wrong, text(object))
+		}
+		if result.Refused() {
+			count(reasons, result.Rows)
+			continue
+		}
+		converted++
+	}
+	if converted < jobs/3 {
+		t.Errorf("only %d of %d jobs were converted: the generator makes too many that are refused, by %v", converted, jobs, reasons)
+	}
+}
+
+// FuzzManifest converts whatever text there is: nothing crashes, no object comes out beside a refused field, and what comes out passes
+// the rules and stays as it is.
+func FuzzManifest(f *testing.F) {
+	files, err := filepath.Glob("../../cli/convert/testdata/*/*.yaml")
+	if err != nil || len(files) == 0 {
+		f.Fatalf("find the manifests: %v, %v", files, err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text, "", "python train.py", "")
+		f.Add(text, "shared", "", "worker=pool=gpu")
+	}
+	f.Fuzz(func(t *testing.T, manifest []byte, onto, command, selector string) {
+		choices := convert.Choices{Onto: onto, Command: command, Images: []string{"registry.example/given-ray:2.60.0"}}
+		if selector != "" {
+			choices.Selectors = []string{selector}
+		}
+		chosen, err := choices.Read()
+		if err != nil {
+			return
+		}
+		options := convert.Options{Kubeflow: chosen}
+		documents := document.Read(manifest, 1<<20)
+		for i := range documents {
+			options.Kubeflow.AddRuntime(documents[i].Object)
+		}
+		for i := range documents {
+			if object := documents[i].Object; object != nil && hasResult(object) {
+				result := convert.Object(object, options)
+				documents[i].Place(result.Rows)
+				if wrong := wrongWith(result, options); wrong != "" {
+					t.Fatal(wrong)
+				}
+			}
+		}
+	})
+}
+
+// hasResult reports whether an object is of a kind that becomes another, and is made by nothing else. All others come out as they
+// are, or are part of what becomes of others.
+func hasResult(object *unstructured.Unstructured) bool {
+	kind := object.GetKind()
+	return slices.Contains(convert.Kinds(), kind) && !strings.HasSuffix(kind, "Runtime") && len(object.GetOwnerReferences()) == 0
+}

@@ -1,0 +1,184 @@
+package convert_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/convert"
+	"github.com/heliostat-dev/heliostat/tests/kubeflow"
+	"github.com/heliostat-dev/heliostat/tests/rayio"
+)
+
+const (
+	tf, torch, mpi, train = "kubeflow.org/v1 TFJob", "kubeflow.org/v1 PyTorchJob", "kubeflow.org/v2beta1 MPIJob", "trainer.kubeflow.org/v1alpha1 TrainJob"
+	mpiFirst, mx          = "kubeflow.org/v1alpha1 MPIJob", "kubeflow.org/v1 MXJob"
+	patchedJob            = "spec.runtimePatches[0].trainingRuntimeSpec.template.spec.replicatedJobs[0]"
+	torchWorker           = "spec.pytorchReplicaSpecs.Worker"
+	torchContainer        = torchWorker + ".template.spec.containers[0]"
+)
+
+// base returns an object of an API version and a kind.
+func base(of string) *unstructured.Unstructured {
+	version, kind, _ := strings.Cut(of, " ")
+	return kubeflow.Base(kind, version)
+}
+
+// secretly is a variable from a Secret.
+var secretly = map[string]any{"name": "KEY", "valueFrom": map[string]any{"secretKeyRef": map[string]any{"name": "hub", "key": "token"}}}
+
+// judgedJobs has values of jobs of Kubeflow that make a difference, each with the row that says so.
+var judgedJobs = map[string]struct {
+	of      string
+	set     fields
+	path    string
+	verdict convert.Verdict
+	says    string
+}{
+	"a version of long ago is refused": {"kubeflow.org/v1alpha1 TFJob", nil, "apiVersion", convert.Refused, "v1, v1beta2"},
+	"another group is refused":         {"example.com/v1 PyTorchJob", nil, "apiVersion", convert.Refused, "is of kubeflow.org/v1"},
+	"an unknown role is refused": {tf, fields{"spec.tfReplicaSpecs.Server": map[string]any{}},
+		"spec.tfReplicaSpecs.Server", convert.Refused, "use Chief"},
+	"a role twice is refused": {tf, fields{"spec.tfReplicaSpecs.worker": map[string]any{}},
+		"spec.tfReplicaSpecs.worker", convert.Refused, "keep one"},
+	"a job without roles is refused": {tf, fields{"spec.tfReplicaSpecs": map[string]any{}},
+		"spec.tfReplicaSpecs", convert.Refused, "give Chief"},
+	"no replica is refused": {torch, fields{torchWorker + ".replicas": int64(0)},
+		torchWorker + ".replicas", convert.Refused, "at least one"},
+	"an unknown restart policy is refused": {torch, fields{torchWorker + ".restartPolicy": "Sometimes"},
+		torchWorker + ".restartPolicy", convert.Refused, "Always"},
+	"a limit said twice is refused": {torch, fields{"spec.backoffLimit": int64(1), "spec.runPolicy.backoffLimit": int64(1)},
+		"spec.backoffLimit", convert.Refused, "runPolicy"},
+	"a limit of no restarts is dropped": {torch, fields{"spec.runPolicy.backoffLimit": int64(3)},
+		"spec.runPolicy.backoffLimit", convert.Dropped, "restarts nothing"},
+	"two years become one": {torch, fields{"spec.runPolicy.ttlSecondsAfterFinished": int64(63072000)},
+		"spec.runPolicy.ttlSecondsAfterFinished", convert.Changed, "a year"},
+	"Kueue's suspension is dropped": {torch, fields{"spec.runPolicy.suspend": true, "metadata.labels": map[string]any{"kueue.x-k8s.io/queue-name": "q"}},
+		"spec.runPolicy.suspend", convert.Dropped, "Kueue"},
+	"a queue beside Kueue's is dropped": {torch, fields{"spec.runPolicy.schedulingPolicy.queue": "q", "metadata.labels": map[string]any{"kueue.x-k8s.io/queue-name": "q"}},
+		"spec.runPolicy.schedulingPolicy.queue", convert.Dropped, "Kueue's label"},
+	"an unknown success policy is refused": {tf, fields{"spec.successPolicy": "Some"},
+		"spec.successPolicy", convert.Refused, "AllWorkers"},
+	"processes of GPUs that are not there": {torch, fields{"spec.nprocPerNode": "gpu"},
+		"spec.nprocPerNode", convert.Refused, "number of GPUs"},
+	"processes of an unknown kind": {torch, fields{"spec.nprocPerNode": "many"},
+		"spec.nprocPerNode", convert.Refused, "auto, cpu or gpu"},
+	"a rank in a shell of torchrun's": {torch, fields{"spec.nprocPerNode": "2", torchContainer + ".args": []any{"--r=${RANK}"}},
+		torchContainer + ".args[0]", convert.Refused, "NODE_RANK"},
+	"a rank that Kubernetes would write": {torch, fields{torchContainer + ".args": []any{"$(RANK)"}},
+		torchContainer + ".args[0]", convert.Refused, "line for a shell"},
+	"a name of a pod that may be a file": {torch, fields{torchContainer + ".args": []any{"/logs/sample-worker-0"}},
+		torchContainer + ".args[0]", convert.Refused, "$(worker.0.host)"},
+	"a name of a pod that is not there": {torch, fields{torchContainer + ".args": []any{"sample-worker-7"}},
+		torchContainer + ".args[0]", convert.Refused, "names a pod"},
+	"a name of a pod beside a Secret": {torch, fields{torchContainer + ".env": []any{secretly, map[string]any{"name": "URL", "value": "http://$(KEY)@sample-worker-0"}}},
+		torchContainer + ".env[1]", convert.Refused, "shell line"},
+	"no command is refused": {torch, fields{torchContainer + ".command": nil},
+		torchContainer + ".command", convert.Refused, "--command"},
+	"no image is refused": {torch, fields{torchContainer + ".image": nil},
+		torchContainer + ".image", convert.Refused, "--image"},
+	"several containers of other names": {torch, fields{torchWorker + ".template": containers(map[string]any{"name": "a"}, map[string]any{"name": "b"})},
+		torchWorker + ".template.spec.containers", convert.Refused, "pytorch"},
+	"a probe of the program is dropped": {torch, fields{torchContainer + ".livenessProbe": map[string]any{"tcpSocket": map[string]any{"port": int64(1)}}},
+		torchContainer + ".livenessProbe", convert.Dropped, "probes itself"},
+	"a variable of the gang's is dropped": {torch, fields{torchContainer + ".env": []any{map[string]any{"name": "MASTER_ADDR", "value": "x"}}},
+		torchContainer + ".env[0]", convert.Dropped, "sets MASTER_ADDR"},
+	"no launcher is refused": {mpi, fields{"spec.mpiReplicaSpecs.Launcher": nil},
+		"spec.mpiReplicaSpecs.Launcher", convert.Refused, "nothing below it"},
+	"horovodrun is refused": {mpi, fields{"spec.mpiReplicaSpecs.Launcher.template.spec.containers[0].command": []any{"horovodrun", "-np", "2", "x"}},
+		"spec.mpiReplicaSpecs.Launcher.template.spec.containers[0].command[0]", convert.Refused, "write mpirun"},
+	"a file of Kubeflow's is refused": {mpi, fields{"spec.mpiReplicaSpecs.Launcher.template.spec.containers[0].command": []any{"sh", "-c", "cat /etc/mpi/hostfile"}},
+		"spec.mpiReplicaSpecs.Launcher.template.spec.containers[0].command[0]", convert.Refused, "/etc/mpi"},
+	"a worker's own program is dropped": {mpi, nil,
+		"spec.mpiReplicaSpecs.Worker.template.spec.containers[0].command", convert.Dropped, "only the launcher's"},
+	"GPUs that do not divide are refused": {mpiFirst, fields{"spec.replicas": nil, "spec.gpus": int64(12)},
+		"spec.gpus", convert.Refused, "does not divide"},
+	"GPUs by a number of the job's divide": {mpiFirst, fields{"spec.replicas": nil, "spec.gpus": int64(12), "spec.gpusPerNode": int64(4)},
+		"spec.gpus", convert.Changed, "3 replicas of 4"},
+	"few GPUs are one replica": {mpiFirst, fields{"spec.replicas": nil, "spec.gpus": int64(4)},
+		"spec.gpus", convert.Changed, "one replica of 4"},
+	"GPUs beside replicas are refused": {mpiFirst, fields{"spec.gpus": int64(8)}, "spec.replicas", convert.Refused, "keep one"},
+	"GPUs in two spellings are refused": {mpiFirst, fields{"spec.replicas": nil, "spec.gpus": int64(8), "spec.GPUs": int64(8)},
+		"spec.GPUs", convert.Refused, "keep that"},
+	"neither GPUs nor replicas are refused": {mpiFirst, fields{"spec.replicas": nil}, "spec.replicas", convert.Refused, "neither"},
+	"tuning of MXNet is refused":            {mx, fields{"spec.jobMode": "MXTune"}, "spec.jobMode", convert.Refused, "only MXTrain"},
+	"a patch that is none is refused": {train, fields{patchedJob + ".name": "node", patchedJob + ".template.spec.template.spec.containers": "x"},
+		patchedJob, convert.Refused, "correct it"},
+	"a runtime that is not given is refused": {train, fields{"spec.runtimeRef.name": "own"},
+		"spec.runtimeRef", convert.Refused, "by -f too"},
+	"another framework is refused": {"a.b/v1 MLTrainingJob", fields{"spec.framework": "caffe"},
+		"spec.framework", convert.Refused, "use one of"},
+	"a parameter of parts is refused": {"a.b/v1 MLTrainingJob", fields{"spec.hyperparameters": map[string]any{"layers": []any{int64(1)}}},
+		"spec.hyperparameters.layers", convert.Refused, "one value"},
+	"tuning that is off is dropped": {"a.b/v1 MLTrainingJob", fields{"spec.autoTuning": map[string]any{"enabled": false}},
+		"spec.autoTuning", convert.Dropped, "off"},
+}
+
+func TestObject_JudgesValuesOfJobs(t *testing.T) {
+	for name, c := range judgedJobs {
+		t.Run(name, func(t *testing.T) {
+			object := base(c.of)
+			for path, value := range c.set {
+				rayio.Set(object.Object, path, value)
+			}
+			result := convert.Object(object, convert.Options{})
+			for _, row := range result.Rows {
+				if row.Path == c.path && row.Verdict == c.verdict && strings.Contains(row.Text, c.says) {
+					return
+				}
+			}
+			t.Errorf("no row says that %s is %s, with %q: %v", c.path, c.verdict, c.says, result.Rows)
+		})
+	}
+}
+
+// TestObject_WritesWhatAGangReads: texts of a container, and what a role has of them.
+func TestObject_WritesWhatAGangReads(t *testing.T) {
+	for name, c := range map[string]struct {
+		env  []any
+		arg  string
+		want string
+	}{
+		"a plain word":                     {nil, "--epochs=3", "--epochs=3"},
+		"a variable":                       {[]any{map[string]any{"name": "DATA", "value": "/d"}}, "$(DATA)/train", "/d/train"},
+		"a variable of a variable":         {[]any{map[string]any{"name": "A", "value": "/a"}, map[string]any{"name": "B", "value": "$(A)/b"}}, "$(B)", "/a/b"},
+		"a variable that is not there":     {nil, "$(hostname)", "$(hostname)"},
+		"a dollar sign":                    {nil, "$$HOME and $HOME", "$HOME and $HOME"},
+		"what only looks like a reference": {nil, "$(index) $(a.sh) $$(b)", "$$(index) $$(a.sh) $(b)"},
+		"the name of a pod":                {nil, "sample-worker-0", "$(worker.0.host)"},
+		"an address":                       {nil, "tcp://sample-master-0.team.svc.cluster.local:23456/x", "tcp://$(master.0.host):23456/x"},
+		"the name of another job's pod":    {nil, "other-sample-worker-0", "other-sample-worker-0"},
+		"what Kubeflow sets":               {nil, "$(MASTER_ADDR):$(MASTER_PORT)", "$(master.0.host):$(master.0.port)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := base(torch)
+			rayio.Set(object.Object, torchContainer+".env", c.env)
+			rayio.Set(object.Object, torchContainer+".args", []any{c.arg})
+			result := convert.Object(object, convert.Options{})
+			if result.Refused() {
+				t.Fatal(result.Rows)
+			}
+			roles, _, _ := unstructured.NestedSlice(result.Objects[0].Object, "spec", "gang", "roles")
+			command := roles[1].(map[string]any)["command"].([]any)
+			if got := command[len(command)-1]; got != c.want {
+				t.Errorf("it becomes %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestChoices_DivideACommandAsAShellDoes(t *testing.T) {
+	for line, want := range map[string][]string{
+		"python  train.py":         {"python", "train.py"},
+		`sh -c 'a "b" c'`:          {"sh", "-c", `a "b" c`},
+		`a "b 'c' \" d" e\ f "" g`: {"a", `b 'c' " d`, "e f", "", "g"},
+		"":                         nil,
+	} {
+		made, err := (&convert.Choices{Command: line}).Read()
+		if diff := cmp.Diff(want, made.Command); diff != "" || err != nil {
+			t.Errorf("%s is divided otherwise (- wanted), %v:\n%s", line, err, diff)
+		}
+	}
+}

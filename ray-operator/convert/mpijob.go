@@ -1,0 +1,207 @@
+package convert
+
+import (
+	"fmt"
+	"path"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
+)
+
+var mpiRoles = []roleKind{{"Launcher", "launcher"}, {"Worker", "worker"}}
+
+const sshText = "The gang starts ranks without ssh, keys and sshd."
+
+var mpiRules = append(replicaRules(kindMPI, "mpiReplicaSpecs", "Launcher and Worker"), append([]Rule{
+	{
+		Kind: kindMPI, Path: "spec.slotsPerWorker", To: "gang.roles[].processesPerReplica", Verdict: Kept,
+		Text: "The launcher's command becomes the job's, and runs once, beside the ranks of worker 0.",
+	},
+	{Kind: kindMPI, Path: "spec.mainContainer", To: "clusterTemplate.spec.workerGroups[].template", Verdict: Kept, Text: "That container is named ray."},
+	{
+		Kind: kindMPI, Path: "spec.runLauncherAsWorker", To: "gang.roles[].replicas", Verdict: Changed,
+		Text: "The launcher counts as a worker, of the workers' shape.",
+	},
+	{Kind: kindMPI, Path: "spec.sshAuthMountPath", Verdict: Dropped, Text: sshText},
+	{
+		Kind: kindMPI, Path: "spec.launcherCreationPolicy", Verdict: Dropped,
+		Text: "The command starts when all places are there.",
+	},
+	{
+		Kind: kindMPI, Path: "spec.mpiImplementation", Verdict: Dropped,
+		Text: "Hostfile and launch agent are there for Open MPI, MPICH and Intel MPI alike.",
+	},
+}, formerMPIRules...)...)
+
+// mpiPart is an MPIJob on its way.
+type mpiPart struct{ *gangJob }
+
+// mpiJob converts an MPIJob of any version.
+func mpiJob(c *conversion) runtime.Object {
+	var spec mpiJobSpec
+	if refuseMisplaced(c, "mpiReplicaSpecs", mpiRoles) || !c.read(&spec) {
+		return nil
+	}
+	m := mpiPart{c.newGangJob(v1beta1.FrameworkMPI)}
+	container := spec.MainContainer
+	if c.from.GroupVersionKind().Version == "v1" && container == "" {
+		container = "mpi"
+	}
+	var sources []roleSource
+	if spec.Roles == nil && spec.Template != nil {
+		sources = m.formerMPISources(&spec)
+	} else {
+		sources = m.mpiSources(&spec, gather(c, "mpiReplicaSpecs", container, spec.Roles, mpiRoles))
+	}
+	m.takeRoles(sources)
+	limit, at := m.takePolicy(&spec.jobPolicy, m.managerOfMPI())
+	if c.from.GroupVersionKind().Version == "v1" {
+		m.takeRestarts(limit, at, restartNever, restartsUnsaid)
+	} else {
+		m.takeRestarts(limit, at, restartOnFailure, restartsOfJob)
+	}
+	m.takeLauncher()
+	return m.finished()
+}
+
+// managerOfMPI is the name of the operator that has MPIJobs of the object's version.
+func (m mpiPart) managerOfMPI() string {
+	if m.from.GroupVersionKind().Version == "v1" {
+		return managerTraining
+	}
+	return managerMPI
+}
+
+// mpiSources are the roles of an MPIJob. The launcher is a guest of the workers, whose command is the job's, unless its pod has
+// something that the workers' has not.
+func (m mpiPart) mpiSources(spec *mpiJobSpec, sources []roleSource) []roleSource {
+	launcher, worker := has(sources, "launcher"), has(sources, "worker")
+	if launcher < 0 {
+		m.refuse("spec.mpiReplicaSpecs", "an MPIJob runs the command of its Launcher; give that role")
+		return nil
+	}
+	if worker < 0 {
+		alone := sources[launcher]
+		alone.name, alone.alias = "worker", "worker"
+		sources = append(sources, alone)
+		worker = len(sources) - 1
+		m.adjust(alone.at, "gang.roles[]", "without workers the launcher's own container runs the ranks, and so does a worker of its shape here")
+	} else if spec.RunLauncherAsWorker {
+		sources[worker].replicas++
+	}
+	sources[worker].isDaemon = true
+	sources[worker].restart, sources[worker].restartAt = sources[launcher].restart, sources[launcher].restartAt // which decides
+	sources[launcher].isGuest = m.isOnto() || !m.hasMore(&sources[launcher], &sources[worker])
+	if spec.SlotsPerWorker != nil {
+		sources[worker].processes = *spec.SlotsPerWorker
+	}
+	return sources
+}
+
+// takeLauncher has the command of a launcher that is a guest be the job's.
+func (m mpiPart) takeLauncher() {
+	at := slices.IndexFunc(m.roles, func(r *gangRole) bool { return r.isGuest })
+	if at < 0 {
+		return
+	}
+	launcher := m.roles[at]
+	m.spec.Command, m.spec.Env = launcher.made.Command, launcher.made.Env
+	m.roles = slices.Delete(m.roles, at, at+1)
+	m.adjust(launcher.templateAt, "command", "the command runs once, beside the ranks of worker 0; the launcher's own resources are left out, and its "+
+		"variables are those of all ranks")
+}
+
+// hasMore reports whether a launcher's pod has something that the workers' has not.
+func (m mpiPart) hasMore(launcher, worker *roleSource) bool {
+	a, b := &launcher.template.Spec, &worker.template.Spec
+	if len(a.Containers) == 0 || len(b.Containers) == 0 || len(a.Containers) > len(b.Containers) || len(a.InitContainers) > len(b.InitContainers) {
+		return true
+	}
+	for _, volume := range a.Volumes {
+		if !slices.ContainsFunc(b.Volumes, func(other corev1.Volume) bool { return reflect.DeepEqual(volume, other) }) {
+			return true
+		}
+	}
+	own, other := &a.Containers[0], &b.Containers[0]
+	for _, mount := range own.VolumeMounts {
+		if !slices.ContainsFunc(other.VolumeMounts, func(another corev1.VolumeMount) bool { return reflect.DeepEqual(mount, another) }) {
+			return true
+		}
+	}
+	isOpen := slices.ContainsFunc(own.Env, func(e corev1.EnvVar) bool { return e.ValueFrom != nil })
+	return isOpen || len(own.EnvFrom) > 0 || m.imageOf(own) != m.imageOf(other)
+}
+
+// imageOf is a container's image after --image.
+func (g *gangJob) imageOf(of *corev1.Container) string {
+	if mapped, isMapped := g.options.Kubeflow.Images[of.Image]; isMapped {
+		return mapped
+	}
+	return of.Image
+}
+
+// dropDaemon leaves out what a worker of MPI runs while it waits for ranks.
+func (r *gangRole) dropDaemon(of *corev1.Container) {
+	words := strings.Join(slices.Concat(of.Command, of.Args), " ")
+	switch {
+	case words == "":
+	case strings.Contains(words, "sshd") || strings.Contains(words, "sleep"):
+		r.drop(r.path("command"), "a worker waits for ranks by itself, without ssh")
+	default:
+		r.note(Row{Path: r.path("command"), Verdict: Dropped, Differs: true,
+			Text: "only the launcher's command runs, which starts the ranks; do in it what must come before them"})
+	}
+}
+
+// What points mpirun to files of Kubeflow's: in words of an argument list, and in a line for a shell.
+var (
+	hostfileOptions = []string{"--hostfile", "-hostfile", "--machinefile", "-machinefile", "--default-hostfile", "-default-hostfile", "-f"}
+	agentOptions    = []string{"plm_rsh_agent", "orte_default_hostfile"}
+	inShell         = regexp.MustCompile(`\s+(--?(hostfile|machinefile|default-hostfile)|-f)[ =]+/etc/mpi/\S+|` +
+		`\s+--?mca\s+(plm_rsh_agent|orte_default_hostfile)\s+\S*/etc/mpi/\S+`)
+)
+
+// kubeflowFiles is where Kubeflow has hostfile and launch agent.
+const kubeflowFiles = "/etc/mpi/"
+
+// takeMPICommand takes out what points mpirun to hostfile and launch agent of Kubeflow's, as the gang has its own.
+func (r *gangRole) takeMPICommand(at string) {
+	before := strings.Join(r.made.Command, " ")
+	var kept []string
+	for i := 0; i < len(r.made.Command); i++ {
+		word := r.made.Command[i]
+		next := func(n int) string {
+			if i+n < len(r.made.Command) {
+				return r.made.Command[i+n]
+			}
+			return ""
+		}
+		option, value, isJoined := strings.Cut(word, "=")
+		switch {
+		case isJoined && slices.Contains(hostfileOptions, option) && strings.HasPrefix(value, kubeflowFiles):
+		case slices.Contains(hostfileOptions, word) && strings.HasPrefix(next(1), kubeflowFiles):
+			i++
+		case (word == "-mca" || word == "--mca") && slices.Contains(agentOptions, next(1)) && strings.Contains(next(2), kubeflowFiles):
+			i += 2
+		default:
+			kept = append(kept, inShell.ReplaceAllString(word, ""))
+		}
+	}
+	r.made.Command = kept
+	after := strings.Join(kept, " ")
+	switch {
+	case strings.Contains(after, kubeflowFiles) || strings.Contains(after, "kubexec"):
+		r.refuse(at, "the command reads a file below /etc/mpi, which is not there; take it out, as mpirun finds hosts by variables of the gang")
+	case len(kept) > 0 && path.Base(kept[0]) == "horovodrun" || strings.Contains(after, "horovodrun "):
+		r.refuse(at, "horovodrun reaches hosts by ssh, which places do not have; write mpirun with the same program")
+	case before != after:
+		r.adjust(at, "command", fmt.Sprintf("options for a hostfile or launch agent of Kubeflow are taken out; the gang points mpirun to its own: %.200q",
+			after))
+	}
+}
