@@ -92,7 +92,7 @@ func TestCommand_ReadsStandardInputAndDirectories(t *testing.T) {
 }
 
 func TestCommand_ConvertsOnceWhatItConvertsTwice(t *testing.T) {
-	once, _, _ := runCommand(t, nil, "-f", "testdata/manifests", "--aliases")
+	once, _, _ := runCommand(t, nil, "-f", "testdata/manifests", "-f", "testdata/kubeflow", "--aliases")
 	twice, _, code := runCommand(t, strings.NewReader(once), "-f", "-", "--aliases")
 	if diff := cmp.Diff(once, twice); diff != "" {
 		t.Errorf("converting twice changes (- once), exit code %d:\n%s", code, diff)

@@ -42,7 +42,8 @@ func (c *Choices) Read() (Kubeflow, error) {
 	made := Kubeflow{Onto: c.Onto, Images: map[string]string{}, Selectors: map[string]map[string]string{}}
 	var isWhole bool
 	if made.Command, isWhole = splitWords(c.Command); !isWhole || c.Command != "" && len(made.Command) == 0 {
-		return made, &ChoiceError{"command", fmt.Sprintf("%.60q is no program with arguments", c.Command), "close each quote, and name the program first"}
+		return made, &ChoiceError{"command", fmt.Sprintf("%.60q is no program with arguments", c.Command), "close each quote, and name " +
+			"the program first"}
 	}
 	for _, text := range c.Images {
 		from, to, isMap := strings.Cut(text, "=")

@@ -108,7 +108,8 @@ func (m mpiPart) divide(spec *mpiJobSpec) (replicas, units int32) {
 		m.refuse(path, fmt.Sprintf("%d does not divide into replicas of %d, %s; write a multiple, or set %s", *total, size, from, eachPath))
 		return 1, size
 	}
-	m.adjust(path, "gang.roles[]", fmt.Sprintf("it becomes %d replicas of %d, %s; set %s for another number", *total/size, size, from, eachPath))
+	m.adjust(path, "gang.roles[]", fmt.Sprintf("it becomes %d replicas of %d, %s; set %s for another "+
+		"number", *total/size, size, from, eachPath))
 	return *total / size, size
 }
 

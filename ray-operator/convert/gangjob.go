@@ -228,7 +228,8 @@ func (g *gangJob) own() v1beta1.ComputeClusterSpec {
 	if made.RayVersion == "" {
 		made.RayVersion = naming.NewestRay
 	}
-	g.adjust("spec", "clusterTemplate.spec.head", fmt.Sprintf("the job has a cluster of its own, with Ray %s and a head of 1 CPU and 4Gi beside "+
+	g.adjust("spec", "clusterTemplate.spec.head", fmt.Sprintf("the job has a cluster of its own, with Ray %s and a head of 1 CPU and "+
+		"4Gi beside "+
 		"its workers; correct rayVersion if the image holds another, and set head.size for another size", made.RayVersion))
 	return *made
 }

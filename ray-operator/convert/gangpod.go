@@ -56,7 +56,8 @@ func (r *gangRole) takeHostNetwork() {
 	if template.Spec.DNSPolicy == "" {
 		template.Spec.DNSPolicy = corev1.DNSClusterFirstWithHostNet
 	}
-	r.adjust(r.templateAt+".spec.hostNetwork", "clusterTemplate.spec.network.isolation", "NetworkPolicies do not apply to the host's network, so that "+
+	r.adjust(r.templateAt+".spec.hostNetwork", "clusterTemplate.spec.network.isolation", "NetworkPolicies do not apply to the host's "+
+		"network, so that "+
 		"isolation is off for the job's cluster; leave hostNetwork out to have it")
 }
 
@@ -169,7 +170,8 @@ func (r *gangRole) takeOnto() {
 			}
 			r.leave(at, text)
 		case len(r.made.LabelSelector) == 0:
-			r.refuse(at, fmt.Sprintf("a place is picked by labels of Ray nodes; pass --label-selector %s=KEY=VALUE with a label that the right worker "+
+			r.refuse(at, fmt.Sprintf("a place is picked by labels of Ray nodes; pass --label-selector %s=KEY=VALUE with a label that the "+
+				"right worker "+
 				"group of %s has", r.name, r.options.Kubeflow.Onto))
 		default:
 			r.drop(at, "--label-selector picks the nodes")

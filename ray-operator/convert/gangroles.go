@@ -94,7 +94,8 @@ func decide(c *conversion, sources []roleSource, by string) {
 			continue
 		}
 		sources[i].success = v1beta1.SuccessIgnore
-		c.adjust(sources[i].at, "gang.roles[].successPolicy", fmt.Sprintf("the job succeeds with its %s, as before, and processes of this role are "+
+		c.adjust(sources[i].at, "gang.roles[].successPolicy", fmt.Sprintf("the job succeeds with its %s, as before, and processes of this "+
+			"role are "+
 			"stopped then; take successPolicy out to wait for them", by))
 	}
 }

@@ -30,7 +30,8 @@ func (r *gangRole) takeEnv() {
 	}
 	for i := range r.program().EnvFrom {
 		if at := r.path(fmt.Sprintf("envFrom[%d]", i)); r.isOnto() {
-			r.refuse(at, fmt.Sprintf("a Secret or ConfigMap cannot become variables of a job on a cluster that is there; put envFrom into the template "+
+			r.refuse(at, fmt.Sprintf("a Secret or ConfigMap cannot become variables of a job on a cluster that is there; put envFrom into "+
+				"the template "+
 				"of a worker group of %s, and take it out here", r.options.Kubeflow.Onto))
 		}
 	}
@@ -43,7 +44,8 @@ func (r *gangRole) takeEnv() {
 func (r *gangRole) takeSource(at string, e corev1.EnvVar) {
 	r.open[e.Name] = true
 	if r.isOnto() {
-		r.refuse(at, fmt.Sprintf("a variable from a Secret, a ConfigMap or a field of the pod needs a pod of its own; put it into the template of a "+
+		r.refuse(at, fmt.Sprintf("a variable from a Secret, a ConfigMap or a field of the pod needs a pod of its own; put it into the "+
+			"template of a "+
 			"worker group of %s, and take it out here", r.options.Kubeflow.Onto))
 		return
 	}
@@ -104,9 +106,6 @@ func (r *gangRole) takeCommand() {
 		textPart{r}.checkShell(where, word)
 		r.made.Command = append(r.made.Command, textPart{r}.written(where, textPart{r}.expand(word)))
 	}
-	if r.start == "" && r.gang.Framework == v1beta1.FrameworkPyTorch && startsProcesses(words) {
-		r.made.Start = v1beta1.StartPerReplica
-	}
 	if r.gang.Framework == v1beta1.FrameworkMPI {
 		r.takeMPICommand(at(0))
 	}
@@ -116,13 +115,44 @@ func (r *gangRole) takeCommand() {
 	}
 }
 
-// startsProcesses reports whether a program starts the processes of a replica itself.
-func startsProcesses(words []string) bool {
-	if path.Base(words[0]) == "torchrun" {
-		return true
+// torchLaunchers are modules by which Python starts the processes of a replica.
+var torchLaunchers = []string{"torch.distributed.run", "torch.distributed.launch"}
+
+// startsDirectly reports whether a program is one that starts the processes of a replica itself.
+func startsDirectly(words []string) bool {
+	if len(words) == 0 {
+		return false
 	}
 	at := slices.Index(words, "-m")
-	return at > 0 && at+1 < len(words) && slices.Contains([]string{"torch.distributed.run", "torch.distributed.launch"}, words[at+1])
+	return path.Base(words[0]) == "torchrun" || at > 0 && at+1 < len(words) && slices.Contains(torchLaunchers, words[at+1])
+}
+
+// launcherInShell matches such a program in the line of a shell.
+var launcherInShell = regexp.MustCompile(`\btorchrun\s|\btorch\.distributed\.(run|launch)\b`)
+
+// startsProcesses reports whether a program, or a line that a shell runs, starts the processes of a replica itself.
+func startsProcesses(words []string) bool {
+	return startsDirectly(words) || slices.ContainsFunc(words, func(word string) bool {
+		return strings.ContainsAny(word, " \n") && launcherInShell.MatchString(word)
+	})
+}
+
+// numberOption matches the option of torchrun that says how many processes there are.
+var numberOption = regexp.MustCompile(`--nproc[-_]per[-_]node(?:[= ]\s*(\S+))?`)
+
+// nprocOption returns what the option of torchrun says, and whether it is there.
+func nprocOption(words []string) (value string, is bool) {
+	for i, word := range words {
+		found := numberOption.FindStringSubmatch(word)
+		switch {
+		case found == nil:
+		case found[1] == "" && i+1 < len(words):
+			return words[i+1], true
+		default:
+			return found[1], true
+		}
+	}
+	return "", false
 }
 
 // textPart is a role whose texts are rewritten as a gang reads them.
@@ -269,7 +299,8 @@ func (t textPart) withHosts(at, text string) string {
 			out.WriteString(escaped(text[begin:end]))
 			length = 0
 		case host == "" || strings.HasSuffix(before, "/") && !strings.HasSuffix(before, "//"):
-			t.refuse(at, fmt.Sprintf("%q names a pod of the job, which is not there; write $(%s.0.host) where it is an address, and another text where "+
+			t.refuse(at, fmt.Sprintf("%q names a pod of the job, which is not there; write $(%s.0.host) where it is an address, and another "+
+				"text where "+
 				"it is not", text[begin:min(len(text), end+20)], t.roleOf(alias).name))
 			return ""
 		default:

@@ -16,8 +16,8 @@ func kubeflowRules() []Rule {
 
 const (
 	deadlineText = "The time counts from when all processes run, and not from the job's creation."
-	limitText    = "It becomes the number of restarts of the whole gang, where a restart policy restarts something. Without it that number is 10, " +
-		"and 6 for an MPIJob whose launcher is a Job of Kubernetes."
+	limitText    = "It becomes the number of restarts of the whole gang, where a restart policy restarts something. Without it that " +
+		"number is 10, and 6 for an MPIJob whose launcher is a Job of Kubernetes."
 	ttlText   = "At most a year."
 	cleanText = "The job's own cluster goes with all its pods when the job ends, and its last lines are in the status; cleanup keeps the " +
 		"cluster. Of a job on a cluster that is there no process stays."
@@ -47,8 +47,8 @@ var policyRules = []Rule{
 	},
 	{
 		Kind: KubeflowJobs, Path: "spec.runPolicy.schedulingPolicy.queue", Verdict: Dropped, Differs: true,
-		Text: "Which scheduler has the queue is not in the object. For Volcano, set clusterTemplate.spec.scheduler to {name: Volcano, queue: QUEUE}. " +
-			"Beside Kueue's label it has no effect.",
+		Text: "Which scheduler has the queue is not in the object. For Volcano, set clusterTemplate.spec.scheduler to {name: Volcano, " +
+			"queue: QUEUE}. Beside Kueue's label it has no effect.",
 	},
 	{Kind: KubeflowJobs, Path: "spec.activeDeadlineSeconds", To: "activeDeadlineSeconds", Verdict: Changed, Differs: true, Text: deadlineText},
 	{Kind: KubeflowJobs, Path: "spec.backoffLimit", To: "gang.maxRestarts", Verdict: Kept, Text: limitText},
@@ -75,7 +75,7 @@ func replicaRules(kind, field, roles string) []Rule {
 	}
 }
 
-const gangTemplateText = "The container that runs the program is named ray, and runs Ray: its image must hold Ray. Its command and args become the " +
-	"role's command, its variables with a value the role's env, and CPUs and GPUs the role's resources. All else stays in the template: volumes, " +
-	"init containers, sidecars, service account, variables from Secrets. With --onto these are dropped or refused, each with a row. " +
-	"Names of pods such as NAME-worker-0 become references such as $(worker.0.host)."
+const gangTemplateText = "The container that runs the program is named ray, and runs Ray: its image must hold Ray. Its command and " +
+	"args become the role's command, its variables with a value the role's env, and CPUs and GPUs the role's resources. All else " +
+	"stays in the template: volumes, init containers, sidecars, service account, variables from Secrets. With --onto these are " +
+	"dropped or refused, each with a row. Names of pods such as NAME-worker-0 become references such as $(worker.0.host)."

@@ -1,6 +1,7 @@
 package convert_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -61,9 +62,12 @@ var judgedJobs = map[string]struct {
 		"spec.runPolicy.schedulingPolicy.queue", convert.Dropped, "Kueue's label"},
 	"an unknown success policy is refused": {tf, fields{"spec.successPolicy": "Some"},
 		"spec.successPolicy", convert.Refused, "AllWorkers"},
-	"processes of GPUs that are not there": {torch, fields{"spec.nprocPerNode": "gpu"},
+	"processes of a plain program": {torch, fields{"spec.nprocPerNode": "auto"}, "spec.nprocPerNode", convert.Dropped, "does not start it"},
+	"processes that a shell's line says": {torch, fields{"spec.nprocPerNode": "2", torchContainer + ".command": []any{"sh", "-c", "torchrun --nproc_per_node 2 x"}},
+		"spec.nprocPerNode", convert.Dropped, "which counts"},
+	"processes of GPUs that are not there": {torch, fields{"spec.nprocPerNode": "gpu", torchContainer + ".command": []any{"torchrun", "x"}},
 		"spec.nprocPerNode", convert.Refused, "number of GPUs"},
-	"processes of an unknown kind": {torch, fields{"spec.nprocPerNode": "many"},
+	"processes of an unknown kind": {torch, fields{"spec.nprocPerNode": "many", torchContainer + ".command": []any{"torchrun", "x"}},
 		"spec.nprocPerNode", convert.Refused, "auto, cpu or gpu"},
 	"a rank in a shell of torchrun's": {torch, fields{"spec.nprocPerNode": "2", torchContainer + ".args": []any{"--r=${RANK}"}},
 		torchContainer + ".args[0]", convert.Refused, "NODE_RANK"},
@@ -180,5 +184,39 @@ func TestChoices_DivideACommandAsAShellDoes(t *testing.T) {
 		if diff := cmp.Diff(want, made.Command); diff != "" || err != nil {
 			t.Errorf("%s is divided otherwise (- wanted), %v:\n%s", line, err, diff)
 		}
+	}
+}
+
+// TestObject_CountsProcessesAsTorchrunDoes: by the job, by the command, and by the devices of the container.
+func TestObject_CountsProcessesAsTorchrunDoes(t *testing.T) {
+	for name, c := range map[string]struct {
+		command []any
+		said    any
+		want    string // start and processes
+	}{
+		"a plain program":             {[]any{"python", "x"}, nil, "<nil> <nil>"},
+		"torchrun, by the CPUs":       {[]any{"torchrun", "x"}, nil, "PerReplica 2"},
+		"torchrun, by the job":        {[]any{"torchrun", "x"}, "3", "PerReplica 3"},
+		"torchrun, by its option":     {[]any{"torchrun", "--nproc-per-node", "4", "x"}, "3", "PerReplica 4"},
+		"a module, by its option":     {[]any{"python", "-m", "torch.distributed.run", "--nproc_per_node=4", "x"}, nil, "PerReplica 4"},
+		"a shell's line, by the CPUs": {[]any{"sh", "-c", "cd /src && torchrun x"}, nil, "PerReplica 2"},
+		"a shell's line, by itself":   {[]any{"sh", "-c", "torchrun --nproc_per_node=4 --node_rank=$RANK x"}, nil, "<nil> <nil>"},
+		"a script, by the job":        {[]any{"bash", "run.sh"}, "2", "PerReplica 2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := base(torch)
+			rayio.Unset(object.Object, "spec.pytorchReplicaSpecs.Master")
+			rayio.Set(object.Object, torchContainer+".command", c.command)
+			rayio.Set(object.Object, "spec.nprocPerNode", c.said)
+			result := convert.Object(object, convert.Options{})
+			if result.Refused() {
+				t.Fatal(result.Rows)
+			}
+			roles, _, _ := unstructured.NestedSlice(result.Objects[0].Object, "spec", "gang", "roles")
+			role := roles[0].(map[string]any)
+			if got := fmt.Sprintf("%v %v", role["start"], role["processesPerReplica"]); got != c.want {
+				t.Errorf("it is %s, want %s: %v", got, c.want, result.Rows)
+			}
+		})
 	}
 }

@@ -22,7 +22,8 @@ var mlRules = []Rule{
 		Text: "pytorch, tensorflow, jax, xgboost, mpi and horovod. paddle and mxnet become Generic, with their variables.",
 	},
 	{Kind: kindML, Path: "spec.replicas", To: "gang.roles[].replicas", Verdict: Kept, Text: "Of the role worker."},
-	{Kind: kindML, Path: "spec.image", To: "clusterTemplate.spec.image", Verdict: Kept, Text: "It must hold Ray. Without it, pass --image IMAGE."},
+	{Kind: kindML, Path: "spec.image", To: "clusterTemplate.spec.image", Verdict: Kept, Text: "It must hold Ray. Without it, pass " +
+		"--image IMAGE."},
 	{Kind: kindML, Path: "spec.command", To: "command", Verdict: Kept, Text: "Without it, pass --command PROGRAM."},
 	{Kind: kindML, Path: "spec.args", To: "command", Verdict: Kept},
 	{Kind: kindML, Path: "spec.resources.gpu", To: "gang.roles[].resources", Verdict: Kept, Text: "As nvidia.com/gpu of the worker group."},
@@ -76,9 +77,13 @@ func mlTrainingJob(c *conversion, spec *mlTrainingJobSpec) runtime.Object {
 		setPaddle(c, sources, false)
 	case "mxnet":
 		setMX(c, sources)
-		c.change("spec.framework", "gang.roles", "the gang has workers alone; for a store of parameters add roles scheduler and server, and their DMLC_ variables")
+		c.change("spec.framework", "gang.roles", "the gang has workers alone; for a store of parameters add roles scheduler and server, "+
+			"and their DMLC_ variables")
 	}
 	g := c.newGangJob(framework)
+	if framework == v1beta1.FrameworkPyTorch {
+		g.takeProcesses(&pyTorchJobSpec{}, sources)
+	}
 	g.takeRoles(sources)
 	for i := range g.rows {
 		g.rows[i].Path = strings.Replace(g.rows[i].Path, "spec.template.spec.containers[0]", "spec", 1)

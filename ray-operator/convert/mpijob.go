@@ -23,7 +23,8 @@ var mpiRules = append(replicaRules(kindMPI, "mpiReplicaSpecs", "Launcher and Wor
 		Kind: kindMPI, Path: "spec.slotsPerWorker", To: "gang.roles[].processesPerReplica", Verdict: Kept,
 		Text: "The launcher's command becomes the job's, and runs once, beside the ranks of worker 0.",
 	},
-	{Kind: kindMPI, Path: "spec.mainContainer", To: "clusterTemplate.spec.workerGroups[].template", Verdict: Kept, Text: "That container is named ray."},
+	{Kind: kindMPI, Path: "spec.mainContainer", To: "clusterTemplate.spec.workerGroups[].template", Verdict: Kept, Text: "That " +
+		"container is named ray."},
 	{
 		Kind: kindMPI, Path: "spec.runLauncherAsWorker", To: "gang.roles[].replicas", Verdict: Changed,
 		Text: "The launcher counts as a worker, of the workers' shape.",
@@ -113,7 +114,8 @@ func (m mpiPart) takeLauncher() {
 	launcher := m.roles[at]
 	m.spec.Command, m.spec.Env = launcher.made.Command, launcher.made.Env
 	m.roles = slices.Delete(m.roles, at, at+1)
-	m.adjust(launcher.templateAt, "command", "the command runs once, beside the ranks of worker 0; the launcher's own resources are left out, and its "+
+	m.adjust(launcher.templateAt, "command", "the command runs once, beside the ranks of worker 0; the launcher's own resources are "+
+		"left out, and its "+
 		"variables are those of all ranks")
 }
 
@@ -173,26 +175,7 @@ const kubeflowFiles = "/etc/mpi/"
 // takeMPICommand takes out what points mpirun to hostfile and launch agent of Kubeflow's, as the gang has its own.
 func (r *gangRole) takeMPICommand(at string) {
 	before := strings.Join(r.made.Command, " ")
-	var kept []string
-	for i := 0; i < len(r.made.Command); i++ {
-		word := r.made.Command[i]
-		next := func(n int) string {
-			if i+n < len(r.made.Command) {
-				return r.made.Command[i+n]
-			}
-			return ""
-		}
-		option, value, isJoined := strings.Cut(word, "=")
-		switch {
-		case isJoined && slices.Contains(hostfileOptions, option) && strings.HasPrefix(value, kubeflowFiles):
-		case slices.Contains(hostfileOptions, word) && strings.HasPrefix(next(1), kubeflowFiles):
-			i++
-		case (word == "-mca" || word == "--mca") && slices.Contains(agentOptions, next(1)) && strings.Contains(next(2), kubeflowFiles):
-			i += 2
-		default:
-			kept = append(kept, inShell.ReplaceAllString(word, ""))
-		}
-	}
+	kept := withoutFiles(r.made.Command)
 	r.made.Command = kept
 	after := strings.Join(kept, " ")
 	switch {
@@ -201,7 +184,36 @@ func (r *gangRole) takeMPICommand(at string) {
 	case len(kept) > 0 && path.Base(kept[0]) == "horovodrun" || strings.Contains(after, "horovodrun "):
 		r.refuse(at, "horovodrun reaches hosts by ssh, which places do not have; write mpirun with the same program")
 	case before != after:
-		r.adjust(at, "command", fmt.Sprintf("options for a hostfile or launch agent of Kubeflow are taken out; the gang points mpirun to its own: %.200q",
+		r.adjust(at, "command", fmt.Sprintf("options for a hostfile or launch agent of Kubeflow are taken out; the gang points mpirun to "+
+			"its own: %.200q",
 			after))
 	}
+}
+
+// withoutFiles returns the words of a command without options that name a file of Kubeflow's.
+func withoutFiles(words []string) []string {
+	var kept []string
+	for i := 0; i < len(words); i++ {
+		if many := namesFile(words[i:]); many > 0 {
+			i += many - 1
+			continue
+		}
+		kept = append(kept, inShell.ReplaceAllString(words[i], ""))
+	}
+	return kept
+}
+
+// namesFile returns how many words an option has that names a file of Kubeflow's, 0 for all others.
+func namesFile(words []string) int {
+	option, value, isJoined := strings.Cut(words[0], "=")
+	isOfKubeflow := func(number int) bool { return number < len(words) && strings.Contains(words[number], kubeflowFiles) }
+	switch {
+	case isJoined && slices.Contains(hostfileOptions, option) && strings.HasPrefix(value, kubeflowFiles):
+		return 1
+	case slices.Contains(hostfileOptions, words[0]) && isOfKubeflow(1):
+		return 2
+	case strings.TrimLeft(words[0], "-") == "mca" && isOfKubeflow(2) && slices.Contains(agentOptions, words[1]):
+		return 3
+	}
+	return 0
 }

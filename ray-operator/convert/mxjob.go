@@ -26,7 +26,8 @@ func mxJob(c *conversion) runtime.Object {
 		return nil
 	}
 	if spec.JobMode != "" && spec.JobMode != modeTrain {
-		c.refuse("spec.jobMode", "only MXTrain is converted, as programs of MXTune find each other by MX_CONFIG; write a ClusterJob with a gang of "+
+		c.refuse("spec.jobMode", "only MXTrain is converted, as programs of MXTune find each other by MX_CONFIG; write a ClusterJob with "+
+			"a gang of "+
 			"framework Generic, whose commands have $(ROLE.INDEX.host)")
 		return nil
 	}
@@ -64,6 +65,7 @@ func setMX(c *conversion, sources []roleSource) {
 			sources[i].env = append(sources[i].env, corev1.EnvVar{Name: "DMLC_WORKER_ID", Value: "$(index)"})
 		}
 	}
-	c.change(sources[0].at, "gang.framework", "a gang has no framework for MXNet, so that it is Generic, and the roles have DMLC_ variables; MX_CONFIG "+
+	c.change(sources[0].at, "gang.framework", "a gang has no framework for MXNet, so that it is Generic, and the roles have DMLC_ "+
+		"variables; MX_CONFIG "+
 		"cannot be written so, and a program that reads it must take these")
 }

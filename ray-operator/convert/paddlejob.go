@@ -59,6 +59,7 @@ func setPaddle(c *conversion, sources []roleSource, isElastic bool) {
 		}
 		sources[i].env = env
 	}
-	c.adjust(sources[0].at, "gang.framework", "a gang has no framework for Paddle, so that it is Generic, and the roles have PADDLE_ variables; their "+
+	c.adjust(sources[0].at, "gang.framework", "a gang has no framework for Paddle, so that it is Generic, and the roles have PADDLE_ "+
+		"variables; their "+
 		"addresses and ports are those of each round")
 }

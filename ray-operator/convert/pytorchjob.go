@@ -1,7 +1,9 @@
 package convert
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,10 +20,12 @@ const staticText = "torchrun runs with a fixed number of nodes here, and needs n
 var pyTorchRules = append(replicaRules(kindPyTorch, "pytorchReplicaSpecs", "Master and Worker"), append(elasticRules(kindPyTorch), []Rule{
 	{
 		Kind: kindPyTorch, Path: "spec.nprocPerNode", To: "gang.roles[].processesPerReplica", Verdict: Kept,
-		Text: "With start: PerReplica, as torchrun starts the processes. auto, gpu and cpu become the number of GPUs or CPUs of the container.",
+		Text: "With start: PerReplica, as torchrun starts the processes. auto, gpu and cpu become the number of GPUs or CPUs of the container. " +
+			"Without it torchrun counts as with auto.",
 	},
 	{
-		Kind: kindPyTorch, Path: "spec.elasticPolicy.nProcPerNode", To: "gang.roles[].processesPerReplica", Verdict: Kept, Text: "As nprocPerNode.",
+		Kind: kindPyTorch, Path: "spec.elasticPolicy.nProcPerNode", To: "gang.roles[].processesPerReplica", Verdict: Kept, Text: "As " +
+			"nprocPerNode.",
 	},
 	{Kind: kindPyTorch, Path: "spec.elasticPolicy.rdzvBackend", Verdict: Dropped, Text: staticText},
 	{Kind: kindPyTorch, Path: "spec.elasticPolicy.rdzvPort", Verdict: Dropped, Text: staticText},
@@ -68,7 +72,8 @@ func pyTorchJob(c *conversion) runtime.Object {
 	}
 	g.takeRoles(sources)
 	if len(sources) > 0 && has(sources, "master") < 0 && g.roles[0].made.Start == "" { // torchrun sets them in both
-		c.change(sources[0].at, "gang.roles[]", "without a Master, processes found no RANK, WORLD_SIZE and MASTER_ADDR, and find them now; a program that "+
+		c.change(sources[0].at, "gang.roles[]", "without a Master, processes found no RANK, WORLD_SIZE and MASTER_ADDR, and find them "+
+			"now; a program that "+
 			"trains alone where they are missing must be told")
 	}
 	g.startWith(least)
@@ -77,49 +82,98 @@ func pyTorchJob(c *conversion) runtime.Object {
 	return g.finished()
 }
 
-// takeProcesses says how many processes a replica has, which torchrun starts.
+// What a job says of the processes of a node where it is no number. Without a word it is auto.
+const (
+	nprocAuto = "auto"
+	nprocGPU  = "gpu"
+	nprocCPU  = "cpu"
+)
+
+// takeProcesses says how many processes a replica has, where torchrun starts them. What runs without it is one process, whatever the job
+// says.
 func (g *gangJob) takeProcesses(spec *pyTorchJobSpec, sources []roleSource) {
 	path, text := "spec.nprocPerNode", spec.NprocPerNode
 	if elastic := spec.ElasticPolicy; elastic != nil && elastic.NProcPerNode != nil && text == "" {
 		path, text = "spec.elasticPolicy.nProcPerNode", strconv.Itoa(int(*elastic.NProcPerNode))
 	}
-	if text == "" && spec.ElasticPolicy == nil {
-		return
-	}
 	for i := range sources {
-		sources[i].start = v1beta1.StartPerReplica
-		if text == "" {
-			continue
+		of := &sources[i]
+		words := wordsOf(of, g.options.Kubeflow.Command)
+		option, hasOption := nprocOption(words)
+		_, isCounted := strconv.Atoi(text)
+		switch {
+		case hasOption && !startsDirectly(words): // in the line of a shell, for which RANK is that of its node, as before
+			if text != "" {
+				g.drop(path, "the command says it too, which counts")
+			}
+		case hasOption:
+			of.start = v1beta1.StartPerReplica
+			g.count(of.at, option, of)
+		case startsProcesses(words) || text != "" && isCounted == nil || spec.ElasticPolicy != nil:
+			of.start = v1beta1.StartPerReplica
+			g.count(path, text, of)
+		case text != "":
+			g.drop(path, "the program runs once in each replica, as torchrun does not start it")
 		}
-		number, err := strconv.Atoi(text)
-		if err != nil {
-			number = g.countProcesses(path, text, &sources[i])
-		}
-		sources[i].processes = int32(max(number, 1))
 	}
 }
 
-// countProcesses counts processes as torchrun does where it is told a kind of device.
-func (g *gangJob) countProcesses(path, text string, of *roleSource) int {
-	var gpus, cpus int64
-	for i := range of.template.Spec.Containers {
-		if c := &of.template.Spec.Containers[i]; c.Name == of.container || len(of.template.Spec.Containers) == 1 {
-			gpus, cpus = gpusIn(c), cpusIn(c)
-		}
+// wordsOf returns the program of a role with its arguments, where unsaid is what runs without a command.
+func wordsOf(of *roleSource, unsaid []string) []string {
+	container := containerOf(of)
+	if container == nil {
+		return nil
 	}
+	words := container.Command
+	if len(words) == 0 {
+		words = unsaid
+	}
+	return slices.Concat(words, container.Args)
+}
+
+// containerOf returns the container that runs the program of a role, nil where none is certain.
+func containerOf(of *roleSource) *corev1.Container {
+	all := of.template.Spec.Containers
+	at := slices.IndexFunc(all, func(c corev1.Container) bool { return c.Name == of.container })
+	switch {
+	case at >= 0:
+		return &all[at]
+	case len(all) == 1:
+		return &all[0]
+	}
+	return nil
+}
+
+// count counts the processes of a replica, as torchrun does where it is told a kind of device.
+func (g *gangJob) count(path, text string, of *roleSource) {
+	if number, err := strconv.Atoi(text); err == nil {
+		of.processes = int32(max(number, 1))
+		return
+	}
+	var gpus, cpus int64
+	if container := containerOf(of); container != nil {
+		gpus, cpus = gpusIn(container), cpusIn(container)
+	}
+	word := cmp.Or(text, nprocAuto)
 	number, what := gpus, "GPUs"
-	if text == "cpu" || text == "auto" && gpus == 0 {
+	if word == nprocCPU || word == nprocAuto && gpus == 0 {
 		number, what = cpus, "CPUs"
 	}
 	switch {
-	case text != "auto" && text != "cpu" && text != "gpu":
+	case !slices.Contains([]string{nprocAuto, nprocGPU, nprocCPU}, word):
 		g.refuse(path, "it is a number, auto, cpu or gpu; use one of them")
+	case number == 0 && text == "":
+		g.change(of.at, "gang.roles[].processesPerReplica", "torchrun counted the CPUs of the machine, and starts one process here; set "+
+			"processesPerReplica for more")
 	case number == 0:
 		g.refuse(path, fmt.Sprintf("the number of %s is not in the resources of %s; write the number of processes", what, of.at))
 	default:
-		g.adjust(path, "gang.roles[].processesPerReplica", fmt.Sprintf("%s becomes %d, the %s of the container", text, number, what))
+		of.processes = int32(number)
+		if text == "" {
+			path = of.at
+		}
+		g.adjust(path, "gang.roles[].processesPerReplica", fmt.Sprintf("torchrun starts %d processes, the %s of the container", number, what))
 	}
-	return int(number)
 }
 
 // gpusIn counts the GPUs of a container.

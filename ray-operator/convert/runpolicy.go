@@ -155,7 +155,8 @@ func (g *gangJob) tellRestarts(most int32) {
 		}
 		told = append(told, role.restart)
 		if role.restart == restartExitCode && g.spec.Retry.OnExitCodes == nil {
-			g.change(at, "gang.maxRestarts", "the whole gang restarts after each code, because another role restarts after each; write ExitCode in all roles, "+
+			g.change(at, "gang.maxRestarts", "the whole gang restarts after each code, because another role restarts after each; write "+
+				"ExitCode in all roles, "+
 				"or set retry.onExitCodes")
 			continue
 		}
@@ -165,7 +166,8 @@ func (g *gangJob) tellRestarts(most int32) {
 			restartExitCode:  "a process that ends with 128 or more restarts the whole gang, and not one pod; after a lower code the job fails",
 			restartNever:     "this role restarts with all others, as the whole gang restarts",
 		}[role.restart]
-		g.change(at, "gang.maxRestarts", fmt.Sprintf("%s: at most %d times, and as often after a lost node; save checkpoints, and load them at the start",
+		g.change(at, "gang.maxRestarts", fmt.Sprintf("%s: at most %d times, and as often after a lost node; save checkpoints, and load "+
+			"them at the start",
 			text, most))
 	}
 }

@@ -52,7 +52,8 @@ func (g *gangJob) takeTFSuccess(policy string, sources []roleSource) {
 	}
 	if evaluator >= 0 && len(sources) > 1 {
 		sources[evaluator].success = v1beta1.SuccessIgnore
-		g.adjust(sources[evaluator].at, "gang.roles[].successPolicy", "the job does not wait for the evaluator, as before; take successPolicy out to "+
+		g.adjust(sources[evaluator].at, "gang.roles[].successPolicy", "the job does not wait for the evaluator, as before; take "+
+			"successPolicy out to "+
 			"have it finish")
 	}
 }

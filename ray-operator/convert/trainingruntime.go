@@ -80,16 +80,19 @@ var runtimeRules = []Rule{
 	runtimeRule("template.spec.coordinator", "", Dropped, jobSetText),
 	runtimeRule("template.spec.failurePolicy.maxRestarts", "gang.maxRestarts", Kept, restartText),
 	runtimeRule("template.spec.failurePolicy.restartStrategy", "", Dropped, "The whole gang restarts on its places."),
-	runtimeRule("template.spec.failurePolicy.rules", "", Dropped, "Each failed process restarts the gang. retry.onExitCodes says after which codes."),
+	runtimeRule("template.spec.failurePolicy.rules", "", Dropped, "Each failed process restarts the gang. retry.onExitCodes says after "+
+		"which codes."),
 	runtimeRule("template.spec.managedBy", "", Dropped, "managedBy of the TrainJob is kept."),
 	runtimeRule("template.spec.network", "", Dropped, "Processes find addresses in variables, and by $(ROLE.INDEX.host)."),
-	runtimeRule("template.spec.replicatedJobs[].name", "gang.roles[].name", Kept, "Of node, which becomes worker. The others have no counterpart: a launcher's command "+
+	runtimeRule("template.spec.replicatedJobs[].name", "gang.roles[].name", Kept, "Of node, which becomes worker. The others have no "+
+		"counterpart: a launcher's command "+
 		"runs beside the ranks of worker 0, and initializers are refused in the TrainJob."),
 	runtimeRule("template.spec.replicatedJobs[].dependsOn", "", Dropped, jobSetText),
 	runtimeRule("template.spec.replicatedJobs[].groupName", "", Dropped, jobSetText),
 	runtimeRule("template.spec.replicatedJobs[].replicas", "", Dropped, "numNodes is the number of replicas."),
 	runtimeRule("template.spec.replicatedJobs[].template.metadata", "", Dropped, "A gang is no Job."),
-	runtimeRule("template.spec.replicatedJobs[].template.spec.activeDeadlineSeconds", "", Dropped, "activeDeadlineSeconds of the TrainJob is kept."),
+	runtimeRule("template.spec.replicatedJobs[].template.spec.activeDeadlineSeconds", "", Dropped, "activeDeadlineSeconds of the "+
+		"TrainJob is kept."),
 	runtimeRule("template.spec.replicatedJobs[].template.spec.backoffLimit", "gang.maxRestarts", Kept, restartText),
 	runtimeRule("template.spec.replicatedJobs[].template.spec.backoffLimitPerIndex", "", Dropped, jobSetText),
 	runtimeRule("template.spec.replicatedJobs[].template.spec.completionMode", "", Dropped, jobSetText),
@@ -98,13 +101,16 @@ var runtimeRules = []Rule{
 	runtimeRule("template.spec.replicatedJobs[].template.spec.manualSelector", "", Dropped, jobSetText),
 	runtimeRule("template.spec.replicatedJobs[].template.spec.maxFailedIndexes", "", Dropped, jobSetText),
 	runtimeRule("template.spec.replicatedJobs[].template.spec.parallelism", "", Dropped, "numNodes is the number of replicas."),
-	runtimeRule("template.spec.replicatedJobs[].template.spec.podFailurePolicy", "", Dropped, "retry.onExitCodes says after which codes a gang restarts."),
+	runtimeRule("template.spec.replicatedJobs[].template.spec.podFailurePolicy", "", Dropped, "retry.onExitCodes says after which "+
+		"codes a gang restarts."),
 	runtimeRule("template.spec.replicatedJobs[].template.spec.podReplacementPolicy", "", Dropped, jobSetText),
 	runtimeRule("template.spec.replicatedJobs[].template.spec.selector", "", Dropped, jobSetText),
-	runtimeRule("template.spec.replicatedJobs[].template.spec.successPolicy", "", Dropped, "Each process must end with 0; successPolicy of a role says otherwise."),
+	runtimeRule("template.spec.replicatedJobs[].template.spec.successPolicy", "", Dropped, "Each process must end with 0; "+
+		"successPolicy of a role says otherwise."),
 	runtimeRule("template.spec.replicatedJobs[].template.spec.suspend", "", Dropped, "suspend of the TrainJob is kept."),
 	runtimeRule("template.spec.replicatedJobs[].template.spec.template", "clusterTemplate.spec.workerGroups[].template", Kept, gangTemplateText),
-	runtimeRule("template.spec.replicatedJobs[].template.spec.ttlSecondsAfterFinished", "", Dropped, "Set ttlSecondsAfterFinished of the ClusterJob."),
+	runtimeRule("template.spec.replicatedJobs[].template.spec.ttlSecondsAfterFinished", "", Dropped, "Set ttlSecondsAfterFinished of "+
+		"the ClusterJob."),
 	runtimeRule("template.spec.startupPolicy", "", Dropped, jobSetText),
 	runtimeRule("template.spec.successPolicy", "", Dropped, "Each process must end with 0; successPolicy of a role says otherwise."),
 	runtimeRule("template.spec.suspend", "", Dropped, "suspend of the TrainJob is kept."),
@@ -140,7 +146,8 @@ func (t trainPart) runtimeOf(ref *runtimeRef) (*runtimePart, bool) {
 	}
 	framework, isStandard := standardRuntimes[ref.Name]
 	if !isStandard {
-		t.refuse("spec.runtimeRef", fmt.Sprintf("the %s %s is not among what is converted; give it by -f too, or list live TrainJobs of the cluster "+
+		t.refuse("spec.runtimeRef", fmt.Sprintf("the %s %s is not among what is converted; give it by -f too, or list live TrainJobs of "+
+			"the cluster "+
 			"that has it", kind, ref.Name))
 		return nil, false
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,16 +17,18 @@ import (
 // containerNode is the name of a trainer's container.
 const containerNode = "node"
 
-const initializerText = "No container loads data or a model before the job. Load them in a first job, onto a volume that the pods of both mount, and take " +
-	"the initializer out."
+const initializerText = "No container loads data or a model before the job. Load them in a first job, onto a volume that the pods " +
+	"of both mount, and take the initializer out."
 
 var trainRules = []Rule{
 	{
 		Kind: kindTrain, Path: "spec.runtimeRef.name", To: "gang.framework", Verdict: Kept,
-		Text: "torch-, jax-, xgboost-, mpi- and deepspeed-distributed are known. Another runtime is given by -f too, or read where the TrainJob is live.",
+		Text: "torch-, jax-, xgboost-, mpi- and deepspeed-distributed are known. Another runtime is given by -f too, or read where the " +
+			"TrainJob is live.",
 	},
 	{Kind: kindTrain, Path: "spec.runtimeRef.apiGroup", Verdict: Dropped, Text: "A ClusterJob refers to no runtime."},
-	{Kind: kindTrain, Path: "spec.runtimeRef.kind", To: "gang.framework", Verdict: Kept, Text: "TrainingRuntime or ClusterTrainingRuntime, the default."},
+	{Kind: kindTrain, Path: "spec.runtimeRef.kind", To: "gang.framework", Verdict: Kept, Text: "TrainingRuntime or " +
+		"ClusterTrainingRuntime, the default."},
 	{Kind: kindTrain, Path: "spec.initializer", Verdict: Refused, Whole: true, Text: initializerText},
 	{Kind: kindTrain, Path: "spec.trainer.image", To: "clusterTemplate.spec.image", Verdict: Kept, Text: "It must hold Ray. --image maps it."},
 	{Kind: kindTrain, Path: "spec.trainer.command", To: "command", Verdict: Kept, Text: "torchrun gets start: PerReplica."},
@@ -180,23 +183,22 @@ func (t trainPart) applyTrainer(of *trainer, given *runtimePart, to *roleSource)
 
 // countPerNode says how many processes a node has. Without a number a framework's own rule counts.
 func (t trainPart) countPerNode(of *trainer, given *runtimePart, node *corev1.Container, to *roleSource) {
-	isTorch := given.framework == v1beta1.FrameworkPyTorch
+	words := wordsOf(to, t.options.Kubeflow.Command)
+	isTorch := given.framework == v1beta1.FrameworkPyTorch && startsProcesses(words)
 	if isTorch {
-		words := slices.Concat(node.Command, t.commandFor(node), node.Args)
-		if len(words) > 0 && startsProcesses(words) {
-			to.start = v1beta1.StartPerReplica
-		} else {
-			isTorch = false
-		}
+		to.start = v1beta1.StartPerReplica
 	}
 	if of.NumProcPerNode != nil {
 		to.processes = *of.NumProcPerNode
 	}
-	if to.processes > 1 {
+	option, _ := nprocOption(words)
+	if number, err := strconv.Atoi(option); err == nil && isTorch {
+		to.processes = int32(max(number, 1))
+	}
+	if to.processes > 1 || of.NumProcPerNode != nil {
 		return
 	}
 	switch {
-	case of.NumProcPerNode != nil:
 	case isTorch && gpusIn(node) == 0:
 		to.processes = int32(max(cpusIn(node), 1))
 	case isTorch, given.framework == v1beta1.FrameworkMPI:
@@ -206,12 +208,4 @@ func (t trainPart) countPerNode(of *trainer, given *runtimePart, node *corev1.Co
 		t.adjust("spec.trainer", "gang.roles[].processesPerReplica", fmt.Sprintf("each node has %d processes, as its resources say; set "+
 			"processesPerReplica for another number", to.processes))
 	}
-}
-
-// commandFor is what a container without a command runs.
-func (t trainPart) commandFor(of *corev1.Container) []string {
-	if len(of.Command) > 0 {
-		return nil
-	}
-	return t.options.Kubeflow.Command
 }
