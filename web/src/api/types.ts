@@ -247,8 +247,12 @@ export interface Answers {
 export interface Bodies {
   "POST /v1/convert": {
     aliases?: boolean;
+    command?: string;
+    images?: string[];
     keepOpen?: boolean;
+    labelSelectors?: string[];
     manifests?: string;
+    onto?: string;
   };
   "POST /v1/namespaces/{namespace}/clusters/{name}/submissions": {
     entrypoint?: string;
