@@ -117,10 +117,15 @@ func trimCluster(one *v1beta1.ComputeCluster) {
 
 func trimJob(one *v1beta1.ClusterJob) {
 	status := &one.Status
-	isGang := one.Spec.Gang != nil
+	gang := one.Spec.Gang
 	one.Spec = v1beta1.ClusterJobSpec{ClusterRef: one.Spec.ClusterRef, ManagedBy: one.Spec.ManagedBy}
-	if isGang {
-		one.Spec.Gang = &v1beta1.Gang{} // it is only read whether there is one
+	if gang != nil { // it is only read which processes there are
+		one.Spec.Gang = &v1beta1.Gang{}
+		for _, role := range gang.Roles {
+			one.Spec.Gang.Roles = append(one.Spec.Gang.Roles, v1beta1.GangRole{
+				Name: role.Name, Replicas: role.Replicas, ProcessesPerReplica: role.ProcessesPerReplica, Start: role.Start,
+			})
+		}
 	}
 	one.Status = v1beta1.ClusterJobStatus{
 		Phase: status.Phase, Conditions: status.Conditions, ClusterName: status.ClusterName, OwnCluster: status.OwnCluster,
