@@ -17,6 +17,8 @@ type Notice struct {
 	// Code is one of the catalogue.
 	Code    string `json:"code"`
 	Message string `json:"message"`
+	// Round is that of the log that follows, where the caller gave none.
+	Round int32 `json:"round,omitempty"`
 }
 
 // Outcome is how a read ended.

@@ -144,9 +144,8 @@ func saying(job *v1beta1.ClusterJob) (code, message, remedy string) {
 func (r *reading) misses(ctx context.Context, v verdict, attempt *v1beta1.JobAttempt) (again bool, err error) {
 	var unavailable *heads.Unavailable
 	isAway := errors.As(v.err, &unavailable)
-	isGone := isLost(v.err) || isAway && (unavailable.IsEnding() || unavailable.Code == reason.HeadLost.Code)
 	switch {
-	case isLost(v.err) && v.job.Status.Over(), isGone && attempt.EndTime != nil:
+	case isLost(v.err) && v.job.Status.Over(), isGone(v.err) && attempt.EndTime != nil:
 		return r.outlives(ctx, v, attempt)
 	case headclient.KindOf(v.err) == headclient.NotFound:
 		return r.unknown(ctx, v.err, attempt)
@@ -159,6 +158,12 @@ func (r *reading) misses(ctx context.Context, v verdict, attempt *v1beta1.JobAtt
 	default:
 		return r.fails(ctx, v)
 	}
+}
+
+// isGone reports whether no output will come from where it was: it is not there, or its cluster or head is going or gone.
+func isGone(err error) bool {
+	var unavailable *heads.Unavailable
+	return isLost(err) || errors.As(err, &unavailable) && (unavailable.IsEnding() || unavailable.Code == reason.HeadLost.Code)
 }
 
 // unknown handles that Ray does not know an attempt which is not over: it was not submitted yet, or is lost, which the

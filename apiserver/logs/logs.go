@@ -84,6 +84,9 @@ type Logs struct {
 	mu      sync.Mutex
 	outputs map[key][]*output
 	failed  map[key]failure
+	// searches are those for logs of processes, and searching has their places.
+	searches  map[searched]*search
+	searching *limits.Limiter
 }
 
 // key says whose output it is, and from which head.
@@ -125,6 +128,7 @@ func New(settings Settings) *Logs {
 	l := &Logs{
 		settings: settings, spool: newSpool(settings.Directory, settings.Bytes/blockSize),
 		outputs: map[key][]*output{}, failed: map[key]failure{},
+		searches: map[searched]*search{}, searching: limits.New(searchBounds),
 	}
 	l.life, l.end = context.WithCancel(context.Background())
 	return l

@@ -47,7 +47,7 @@ func (s *session) send(e Event) error {
 
 // notice tells something once.
 func (s *session) notice(code, message string) error {
-	if now := (Notice{code, message}); now != s.told {
+	if now := (Notice{Code: code, Message: message}); now != s.told {
 		s.told = now
 		return s.send(Event{Notice: &now})
 	}
@@ -170,14 +170,18 @@ func (s *session) fails(ctx context.Context, v verdict) (again bool, err error) 
 	})
 }
 
+// hasWaited reports whether the head has not answered for as long as a reader waits.
+func (s *session) hasWaited() bool {
+	return !s.since.IsZero() && s.logs.settings.Clock.Now().Sub(s.since) >= patience
+}
+
 // retry waits for a head that may come back. Who does not follow does not wait, and who has had nothing yet gets the
 // error itself.
 func (s *session) retry(ctx context.Context, err error, why *heads.Unavailable) (again bool, failure error) {
-	now := s.logs.settings.Clock.Now()
 	if s.since.IsZero() {
-		s.since = now
+		s.since = s.logs.settings.Clock.Now()
 	}
-	if !why.Temporary || !s.options.Follow || now.Sub(s.since) >= patience {
+	if !why.Temporary || !s.options.Follow || s.hasWaited() {
 		if !s.hasSent {
 			return false, err
 		}

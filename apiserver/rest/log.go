@@ -118,7 +118,7 @@ func eventOf(event logs.Event) *heliostatv1.LogEvent {
 	switch {
 	case event.Notice != nil:
 		answer.Event = &heliostatv1.LogEvent_Notice{Notice: &heliostatv1.LogNotice{Code: event.Notice.Code,
-			Message: valid(event.Notice.Message)}}
+			Message: valid(event.Notice.Message), Round: event.Notice.Round}}
 	case event.End != nil:
 		answer.Event = &heliostatv1.LogEvent_End{End: &heliostatv1.LogEnd{
 			Outcome: string(event.End.Outcome), ExitCode: event.End.ExitCode, Code: event.End.Code,
@@ -132,10 +132,14 @@ func eventOf(event logs.Event) *heliostatv1.LogEvent {
 
 // serveLog answers a request for an output: as text, or as server-sent events where they are asked for.
 func (a *API) serveLog(w http.ResponseWriter, r *http.Request, asked logRequest) error {
+	process, _ := asked.(*heliostatv1.ReadLogRequest)
 	if strings.Contains(r.Header.Get("Accept"), eventStreamType) {
+		if process.GetProcess() != "" && process.GetRound() == 0 {
+			return needsRound()
+		}
 		return a.serveLogEvents(w, r, asked)
 	}
-	out := &logText{w: w, control: http.NewResponseController(w)}
+	out := &logText{w: w, control: http.NewResponseController(w), round: process.GetRound()}
 	if err := a.portal.readLog(r.Context(), asked, out.take, out.control); err != nil && !out.hasBegun {
 		return err
 	} else if err != nil || out.isBroken {
@@ -143,6 +147,9 @@ func (a *API) serveLog(w http.ResponseWriter, r *http.Request, asked logRequest)
 	}
 	return nil
 }
+
+// roundHeader is a header of the log of a process as text: the round that it is of.
+const roundHeader = "Heliostat-Round"
 
 // Trailers of an output as text.
 const (
@@ -155,16 +162,24 @@ type logText struct {
 	w                  http.ResponseWriter
 	control            *http.ResponseController
 	hasBegun, isBroken bool
+	// round is that of the log of a process; 0 of other outputs, and while it is not known.
+	round int32
 }
 
-// take writes an event. Notices are for server-sent events alone.
+// take writes an event. Notices are for server-sent events alone, but for the round that one has.
 func (t *logText) take(event logs.Event) error {
+	if event.Notice != nil && event.Notice.Round > 0 {
+		t.round = event.Notice.Round
+	}
 	if !t.hasBegun {
 		header := t.w.Header()
 		header.Set("Content-Type", "text/plain; charset=utf-8")
 		header.Set("X-Content-Type-Options", "nosniff")
 		header.Set("Cache-Control", "no-store")
 		header.Set("Trailer", trailerOutcome+", "+trailerExitCode)
+		if t.round > 0 {
+			header.Set(roundHeader, strconv.Itoa(int(t.round)))
+		}
 		t.w.WriteHeader(http.StatusOK)
 		t.hasBegun = true
 	}

@@ -57,13 +57,20 @@ func (b *bed) serves(t *testing.T) {
 // text sends a request whose answer is text.
 func (b *bed) text(t *testing.T, path string) (int, string) {
 	t.Helper()
+	w := b.get(t, path)
+	return w.Code, w.Body.String()
+}
+
+// get returns the answer to a request without a body.
+func (b *bed) get(t *testing.T, path string) *httptest.ResponseRecorder {
+	t.Helper()
 	r, w := httptest.NewRequest(http.MethodGet, path, nil).WithContext(t.Context()), httptest.NewRecorder()
 	request, err := b.api.Read(r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.api.Serve(w, r, request, &access.Caller{})
-	return w.Code, w.Body.String()
+	return w
 }
 
 func TestReplicas_AreTheServicesAlone(t *testing.T) {

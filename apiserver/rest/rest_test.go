@@ -42,7 +42,7 @@ func TestRoutes_AreRefusedWithoutTheirPermission(t *testing.T) {
 		"WatchObjects":      {path: "/v1/objects/watch", without: 403},
 		"ReadLog":           {path: "/v1/namespaces/team-a/jobs/train/log", without: 403, withAll: 404},
 		"ReadSubmissionLog": {path: "/v1/namespaces/team-a/clusters/demo/submissions/s/log", without: 403, withAll: 404},
-		"ListRounds":        {path: "/v1/namespaces/team-a/jobs/train/rounds?process=worker/0", without: 403, withAll: 404},
+		"ListRounds":        {path: "/v1/namespaces/team-a/jobs/train/rounds?process=worker/0", without: 403, withAll: 400},
 		"ListReplicas":      {path: "/v1/namespaces/team-a/services/answer/replicas", without: 403, withAll: 404},
 		"ReadReplicaLog":    {path: "/v1/namespaces/team-a/services/answer/replicas/r/log", without: 403, withAll: 404},
 		"ListSubmissions":   {path: "/v1/namespaces/team-a/clusters/demo/submissions", without: 403, withAll: 404},

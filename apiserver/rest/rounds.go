@@ -3,16 +3,15 @@ package rest
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
 
 	"github.com/heliostat-dev/heliostat/apiserver/logs"
+	"github.com/heliostat-dev/heliostat/apiserver/spelling"
 	"github.com/heliostat-dev/heliostat/apiserver/view"
 	"github.com/heliostat-dev/heliostat/portal/heads"
 	"github.com/heliostat-dev/heliostat/portal/problem"
 	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
-	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
 // processRequest is what the calls for a process of a gang have in common.
@@ -31,13 +30,17 @@ func (p *portal) ListRounds(ctx context.Context, r *heliostatv1.ListRoundsReques
 	if err != nil {
 		return nil, err
 	}
+	caller, err := callerOf(ctx)
+	if err != nil {
+		return nil, err
+	}
 	of := heads.Process{Submission: attempt.SubmissionID, Name: r.GetProcess()}
-	rounds, silent, err := p.Heads.ListRounds(ctx, clusterOf(r, attempt), of)
+	found, err := p.Logs.ListRounds(ctx, clusterOf(r, attempt), of, caller.Holder())
 	if err != nil {
 		return nil, ofHead(err)
 	}
-	answer := &heliostatv1.ListRoundsResponse{SilentNodes: int32(silent)}
-	for _, one := range rounds {
+	answer := &heliostatv1.ListRoundsResponse{SilentNodes: int32(found.Silent), UnaskedNodes: int32(found.Unasked)}
+	for _, one := range found.All {
 		answer.Rounds = append(answer.Rounds, &heliostatv1.Round{Number: one.Number, HasOlder: one.HasOlder})
 	}
 	return answer, nil
@@ -54,38 +57,26 @@ func readProcess(
 	if err != nil {
 		return err
 	}
-	of := heads.Process{Submission: attempt.SubmissionID, Name: r.GetProcess()}
-	rounds, silent, err := p.Heads.ListRounds(ctx, clusterOf(r, attempt), of)
-	if err != nil {
-		return ofHead(err)
-	}
-	at := slices.IndexFunc(rounds, func(one heads.Round) bool { return one.Number == r.GetRound() })
-	if r.GetRound() == 0 {
-		at = len(rounds) - 1
-	}
-	if at < 0 {
-		why := "the process did not start in it, or its Ray node is gone with the log"
-		if silent > 0 {
-			why = fmt.Sprintf("%d Ray nodes do not answer", silent)
-		}
-		return problem.New(http.StatusNotFound, reason.OutputGone.Code, fmt.Sprintf("there is no log of %s of this round: %s", of.Name, why),
-			"List the rounds of the process")
-	}
 	return p.Logs.ReadProcess(ctx, logs.ProcessReference{
-		Job: logs.JobReference{Namespace: r.GetNamespace(), Name: r.GetName(), Attempt: attempt.Number},
-		On:  clusterOf(r, attempt), Log: rounds[at].File(r.GetOlder()),
+		Job:     logs.JobReference{Namespace: r.GetNamespace(), Name: r.GetName(), Attempt: attempt.Number},
+		On:      clusterOf(r, attempt),
+		Process: heads.Process{Submission: attempt.SubmissionID, Name: r.GetProcess()}, Round: r.GetRound(), IsOlder: r.GetOlder(),
 	}, options, sink)
 }
 
 // attemptOf returns the attempt of a gang that a request for one of its processes is about.
 func attemptOf(p *portal, r processRequest) (*v1beta1.JobAttempt, error) {
-	if !heads.IsProcessName(r.GetProcess()) {
+	role, number, is := heads.ParseProcess(r.GetProcess())
+	if !is {
 		return nil, needsProcess()
 	}
 	object, _, _ := p.View.Find(view.Key{Kind: view.Jobs, Namespace: r.GetNamespace(), Name: r.GetName()})
-	job, is := object.(*v1beta1.ClusterJob)
-	if !is {
+	job, isThere := object.(*v1beta1.ClusterJob)
+	if !isThere {
 		return nil, whyNoLog(logs.ErrNotFound)
+	}
+	if err := checkProcess(job, role, number); err != nil {
+		return nil, err
 	}
 	all := job.Status.Attempts
 	at := slices.IndexFunc(all, func(one v1beta1.JobAttempt) bool { return one.Number == r.GetAttempt() })
@@ -96,6 +87,30 @@ func attemptOf(p *portal, r processRequest) (*v1beta1.JobAttempt, error) {
 		return nil, whyNoLog(logs.ErrNotFound)
 	}
 	return &all[at], nil
+}
+
+// checkProcess refuses a process that the gang of a job does not have: no Ray node has its log.
+func checkProcess(job *v1beta1.ClusterJob, role string, number int) error {
+	const field = "query.process"
+	if job.Spec.Gang == nil {
+		return problem.Bad(field, fmt.Sprintf("names a process of a gang, and job %s is not a gang", job.Name), "leave it out")
+	}
+	count, has := heads.CountProcesses(job.Spec.Gang, role)
+	switch {
+	case !has:
+		return problem.Bad(field, fmt.Sprintf("names the role %q, which the gang does not have", role),
+			spelling.Remedy(role, heads.RoleNames(job.Spec.Gang)))
+	case number >= count:
+		return problem.Bad(field, fmt.Sprintf("must be one of the %d processes of role %s", count, role),
+			fmt.Sprintf("give %s/0 to %s/%d", role, role, count-1))
+	}
+	return nil
+}
+
+// needsRound refuses server-sent events of a process without a round.
+func needsRound() error {
+	return problem.Bad("query.round", "must be given with server-sent events, whose IDs are offsets in the log of one round",
+		"list the rounds of the process and give one")
 }
 
 // clusterOf returns the cluster of an attempt.

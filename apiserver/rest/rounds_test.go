@@ -2,6 +2,7 @@ package rest
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -31,13 +32,14 @@ func (b *bed) gathers(t *testing.T) {
 	fake.SetLog("b", "job-driver-s-worker-3-r10.log", "younger")
 	fake.SetLog("b", "job-driver-s-worker-30-r11.log", "of another")
 	job := &v1beta1.ClusterJob{ObjectMeta: meta(headstest.Namespace, "train")}
+	job.Spec.Gang = &v1beta1.Gang{Roles: []v1beta1.GangRole{{Name: "master"}, {Name: "worker", Replicas: 2, ProcessesPerReplica: 2}}}
 	job.Status.Attempts = []v1beta1.JobAttempt{
 		{Number: 1, SubmissionID: "former", ClusterName: "demo", ClusterUID: cluster.UID},
 		{Number: 2, SubmissionID: "s", ClusterName: "demo", ClusterUID: cluster.UID},
 	}
 	cluster.ResourceVersion = "5"
 	b.put(t, view.Clusters, cluster)
-	b.put(t, view.Jobs, job)
+	b.put(t, view.Jobs, job, &v1beta1.ClusterJob{ObjectMeta: meta(headstest.Namespace, "plain"), Status: job.Status})
 	b.site.PutJob("train", job.Status)
 }
 
@@ -47,7 +49,7 @@ func TestRounds_AreThoseOfOneProcess(t *testing.T) {
 		b.gathers(t)
 		const path = "/v1/namespaces/" + headstest.Namespace + "/jobs/train/"
 		code, answer := b.send(t, "GET", path+"rounds?process=worker/3", "")
-		const want = "map[rounds:[map[hasOlder:false number:1] map[hasOlder:true number:10]] silentNodes:0]"
+		const want = "map[rounds:[map[hasOlder:false number:1] map[hasOlder:true number:10]] silentNodes:0 unaskedNodes:0]"
 		if code != 200 || fmt.Sprint(answer) != want {
 			t.Errorf("the rounds are %d, %v", code, answer)
 		}
@@ -59,19 +61,33 @@ func TestRounds_AreThoseOfOneProcess(t *testing.T) {
 				t.Errorf("%s: the log is %d, %q", query, code, text)
 			}
 		}
+		for query, want := range map[string]string{"process=worker/3": "10", "process=worker/3&round=1": "1"} {
+			if got := b.get(t, path+"log?"+query).Header().Get("Heliostat-Round"); got != want {
+				t.Errorf("%s: the log is of round %q", query, got)
+			}
+		}
+		code, answer = b.send(t, "GET", path+"log?process=worker/3", "", "Accept", "text/event-stream", "Last-Event-ID", "3")
+		if code != 400 || !strings.Contains(fmt.Sprint(answer["detail"]), "query.round must be given with server-sent events") {
+			t.Errorf("events without a round are %d, %v", code, answer)
+		}
 		for query, want := range map[string]string{
-			"log?process=worker/3&round=2":            "404 OutputGone",
-			"log?process=worker/3&attempt=1":          "404 OutputGone",
-			"log?process=worker/3&attempt=3":          "404 NotFound",
-			"log?process=worker/3&round=1&older=true": "404 OutputGone",
-			"log?process=worker/3&round=1&offset=900": "409 OutputShorter",
-			"log?process=worker/3&offset=1":           "400 BadRequest",
-			"log?process=worker/../../x":              "400 BadRequest",
-			"log?round=1":                             "400 BadRequest",
-			"rounds?process=*/0":                      "400 BadRequest",
-			"rounds":                                  "400 BadRequest",
+			"log?process=worker/3&round=2":                 "404 OutputGone",
+			"log?process=worker/3&attempt=1":               "404 OutputGone",
+			"log?process=worker/3&attempt=3":               "404 NotFound",
+			"log?process=worker/3&round=1&older=true":      "404 OutputGone",
+			"log?process=worker/3&round=1&offset=900":      "409 OutputShorter",
+			"log?process=worker/3&offset=1":                "400 BadRequest",
+			"log?process=worker/../../x":                   "400 BadRequest",
+			"log?round=1":                                  "400 BadRequest",
+			"rounds?process=*/0":                           "400 BadRequest",
+			"rounds?process=worker/4":                      "400 BadRequest",
+			"rounds?process=wroker/0":                      "400 BadRequest",
+			"log?process=master/1":                         "400 BadRequest",
+			"../plain/rounds?process=worker/0":             "400 BadRequest",
+			"log?process=worker/3&offset=1&tail=1&round=1": "400 BadRequest",
+			"rounds": "400 BadRequest",
 		} {
-			if code, answer := b.send(t, "GET", path+query, ""); fmt.Sprint(code, " ", answer["reason"]) != want {
+			if code, answer := b.send(t, "GET", strings.Replace(path+query, "train/../", "", 1), ""); fmt.Sprint(code, " ", answer["reason"]) != want {
 				t.Errorf("%s is %d, %v; want %s", query, code, answer, want)
 			}
 		}

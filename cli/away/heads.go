@@ -23,8 +23,8 @@ type Heads interface {
 	ReadOutput(ctx context.Context, of Output, out io.Writer) error
 	// EachReplica visits the replicas of a service that have a log, and returns all deployments that Serve knows.
 	EachReplica(ctx context.Context, service *v1beta1.ClusterService, visit Visit) ([]heads.Deployment, error)
-	// ReadRounds visits the rounds of a process of a gang that have a log, with how many Ray nodes do not answer.
-	ReadRounds(ctx context.Context, of Process, visit func(rounds []heads.Round, silent int, read ReadRound) error) error
+	// ReadRounds visits the rounds of a process of a gang that have a log.
+	ReadRounds(ctx context.Context, of Process, visit func(found heads.Rounds, read ReadRound) error) error
 	// Call sends a request to a service. The caller closes the answer's body.
 	Call(ctx context.Context, service *v1beta1.ClusterService, request *http.Request) (*http.Response, error)
 	// FindVersions asks the head of a cluster for its versions.

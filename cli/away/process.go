@@ -23,18 +23,18 @@ type ReadRound func(ctx context.Context, of heads.Round, isOlder bool, offset in
 
 // ReadRounds implements Heads, in one conversation with the head.
 func (c *Clusters) ReadRounds(
-	ctx context.Context, of Process, visit func(rounds []heads.Round, silent int, read ReadRound) error,
+	ctx context.Context, of Process, visit func(found heads.Rounds, read ReadRound) error,
 ) error {
 	head, err := c.Converse(ctx, of.Attempt.ClusterName)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = head.Close() }() // it was read, or the failure is another
-	rounds, silent, err := head.ListRounds(ctx, heads.Process{Submission: of.Attempt.SubmissionID, Name: of.Name})
+	found, err := head.ListRounds(ctx, heads.Process{Submission: of.Attempt.SubmissionID, Name: of.Name})
 	if err != nil {
 		return head.Explain(err)
 	}
-	return visit(rounds, silent, func(ctx context.Context, of heads.Round, isOlder bool, offset int64, out io.Writer) error {
+	return visit(found, func(ctx context.Context, of heads.Round, isOlder bool, offset int64, out io.Writer) error {
 		_, err := head.LogFile(ctx, of.File(isOlder), offset, out)
 		return explainLog(head, err)
 	})
@@ -42,18 +42,19 @@ func (c *Clusters) ReadRounds(
 
 // ReadRounds implements Heads. The server reads each part of a log by itself, from an offset.
 func (s *Server) ReadRounds(
-	ctx context.Context, of Process, visit func(rounds []heads.Round, silent int, read ReadRound) error,
+	ctx context.Context, of Process, visit func(found heads.Rounds, read ReadRound) error,
 ) error {
 	path := []string{"namespaces", of.Job.Namespace, "jobs", of.Job.Name}
 	query := url.Values{"attempt": {strconv.Itoa(int(of.Attempt.Number))}, "process": {of.Name}}
 	var list struct {
-		Rounds      []heads.Round
-		SilentNodes int
+		Rounds                    []heads.Round
+		SilentNodes, UnaskedNodes int
 	}
 	if err := s.decodeWith(ctx, &list, query, append(path, "rounds")...); err != nil {
 		return err
 	}
-	return visit(list.Rounds, list.SilentNodes, func(ctx context.Context, round heads.Round, isOlder bool, offset int64, out io.Writer) error {
+	found := heads.Rounds{All: list.Rounds, Silent: list.SilentNodes, Unasked: list.UnaskedNodes}
+	return visit(found, func(ctx context.Context, round heads.Round, isOlder bool, offset int64, out io.Writer) error {
 		query := url.Values{
 			"attempt": query["attempt"], "process": query["process"], "round": {strconv.Itoa(int(round.Number))},
 			"older": {strconv.FormatBool(isOlder)}, "offset": {strconv.FormatInt(offset, 10)},

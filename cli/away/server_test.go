@@ -169,7 +169,7 @@ func TestServer_ReadsEachRound(t *testing.T) {
 	at := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.String() {
 		case job + "rounds?attempt=2&process=worker%2F3":
-			fmt.Fprint(w, `{"rounds": [{"number": 1, "hasOlder": true}, {"number": 2, "hasOlder": false}], "silentNodes": 4}`)
+			fmt.Fprint(w, `{"rounds": [{"number": 1, "hasOlder": true}, {"number": 2, "hasOlder": false}], "silentNodes": 4, "unaskedNodes": 2}`)
 		case job + "log?" + of + "true&process=worker%2F3&round=1":
 			fmt.Fprint(w, "older\n")
 		case job + "log?" + of + "false&process=worker%2F3&round=2":
@@ -184,9 +184,10 @@ func TestServer_ReadsEachRound(t *testing.T) {
 	}
 	var out bytes.Buffer
 	process := away.Process{Job: train().Job, Attempt: train().Attempt, Name: "worker/3"}
-	err = server.ReadRounds(t.Context(), process, func(rounds []heads.Round, silent int, read away.ReadRound) error {
-		if silent != 4 || len(rounds) != 2 {
-			t.Fatalf("the rounds are %+v, and %d nodes are silent", rounds, silent)
+	err = server.ReadRounds(t.Context(), process, func(found heads.Rounds, read away.ReadRound) error {
+		rounds := found.All
+		if found.Silent != 4 || found.Unasked != 2 || len(rounds) != 2 {
+			t.Fatalf("the rounds are %+v", found)
 		}
 		return errors.Join(read(t.Context(), rounds[0], rounds[0].HasOlder, 7, &out), read(t.Context(), rounds[1], rounds[1].HasOlder, 7, &out))
 	})

@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -55,30 +52,21 @@ func (p *process) print(ctx context.Context, o *Output, found verbs.Object) erro
 
 // check refuses a process that the gang of a job does not have.
 func (p *process) check(job *v1beta1.ClusterJob) error {
-	role, number, _ := strings.Cut(p.name, "/")
-	index, err := strconv.ParseUint(number, 10, 16)
+	role, number, is := heads.ParseProcess(p.name)
 	switch {
-	case err != nil || number != strconv.FormatUint(index, 10):
+	case !is:
 		return outcome.Errorf(outcome.Usage, "--process %q names no process; write ROLE/NUMBER, such as worker/3", p.name)
 	case p.round < 0:
 		return outcome.Errorf(outcome.Usage, "--round must not be negative; give 1 or more")
 	case job.Spec.Gang == nil:
 		return outcome.Errorf(outcome.Usage, "job/%s is not a gang and has one output; leave out --process", job.Name)
 	}
-	var names []string
-	for _, one := range job.Spec.Gang.Roles {
-		names = append(names, one.Name)
+	count, has := heads.CountProcesses(job.Spec.Gang, role)
+	if !has {
+		return outcome.Errorf(outcome.Usage, "the gang of job/%s has no role %q; %s", job.Name, role,
+			spelling.Remedy(role, heads.RoleNames(job.Spec.Gang)))
 	}
-	at := slices.Index(names, role)
-	if at < 0 {
-		return outcome.Errorf(outcome.Usage, "the gang of job/%s has no role %q; %s", job.Name, role, spelling.Remedy(role, names))
-	}
-	of := job.Spec.Gang.Roles[at]
-	count := uint64(max(1, of.Replicas))
-	if of.Start != v1beta1.StartPerReplica {
-		count *= uint64(max(1, of.ProcessesPerReplica))
-	}
-	if index >= count {
+	if number >= count {
 		return outcome.Errorf(outcome.Usage, "the gang of job/%s has %d processes of role %s; give %s/0 to %s/%d", job.Name, count, role, role, role, count-1)
 	}
 	return nil
@@ -95,8 +83,10 @@ type processOutput struct {
 	// round is the one that is printed, 0 before there is one, and printed how much of its file was.
 	round   int32
 	printed int64
-	// silent is how many Ray nodes did not answer at the last look.
-	silent int
+	// hasOlder is that the log of the round was rotated at the last look.
+	hasOlder bool
+	// missing is which Ray nodes did not answer at the last look.
+	missing string
 }
 
 // print prints the log, and where it is followed, what comes until the attempt has ended.
@@ -179,13 +169,13 @@ func (o *processOutput) look(ctx context.Context) error {
 		return nil
 	}
 	of := away.Process{Job: o.job, Attempt: o.attempt, Name: o.process.name}
-	return o.heads.ReadRounds(ctx, of, func(rounds []heads.Round, silent int, read away.ReadRound) error {
-		o.silent = silent
-		for i := range rounds {
-			if !o.isWanted(rounds[i].Number, i == len(rounds)-1) {
+	return o.heads.ReadRounds(ctx, of, func(found heads.Rounds, read away.ReadRound) error {
+		o.missing = found.Missing()
+		for i, one := range found.All {
+			if !o.isWanted(one.Number, i == len(found.All)-1) {
 				continue
 			}
-			if err := o.printRound(ctx, rounds[i], read); err != nil {
+			if err := o.printRound(ctx, one, read); err != nil {
 				return err
 			}
 		}
@@ -210,27 +200,51 @@ func (o *processOutput) printRound(ctx context.Context, of heads.Round, read awa
 	copyPart := func(isOlder bool) error {
 		return o.copy(func(offset int64, out io.Writer) error { return read(ctx, of, isOlder, offset, out) })
 	}
-	if of.Number != o.round {
-		if o.round > 0 {
-			o.output.Clusters.Console.Note("round %d of %s", of.Number, o.process.name)
-		}
-		o.round, o.printed = of.Number, 0
-		if of.HasOlder {
-			if err := copyPart(true); err != nil {
-				return err
-			}
-			o.printed = 0
-		}
+	isNew := of.Number != o.round
+	if isNew && o.round > 0 {
+		o.output.Clusters.Console.Note("round %d of %s", of.Number, o.process.name)
 	}
-	err := copyPart(false)
-	if errors.Is(err, away.ErrLogShorter) { // it was rotated since the last look
-		if err = copyPart(true); err == nil {
-			o.printed = 0
-			err = copyPart(false)
+	if isNew && o.process.round == 0 && o.missing != "" {
+		o.output.Clusters.Console.Note("%s; a newer round than %d may be there", o.missing, of.Number)
+	}
+	if isNew {
+		o.round, o.printed, o.hasOlder = of.Number, 0, false
+	}
+	var err error
+	switch {
+	case isNew && of.HasOlder:
+		err = o.printParts(copyPart)
+	case of.HasOlder && !o.hasOlder:
+		err = o.printRotated(copyPart)
+	default:
+		if err = copyPart(false); errors.Is(err, away.ErrLogShorter) { // it was rotated since the last look
+			err = o.printRotated(copyPart)
 		}
 	}
 	if errors.Is(err, away.ErrLogGone) && o.output.IsFollowed { // with its node, and another round may follow
 		return nil
+	}
+	return err
+}
+
+// printParts prints what follows in the older part of a log, and then the part that is written.
+func (o *processOutput) printParts(copyPart func(isOlder bool) error) error {
+	if err := copyPart(true); err != nil {
+		return err
+	}
+	o.printed, o.hasOlder = 0, true
+	return copyPart(false)
+}
+
+// printRotated prints a log that was rotated since the last look. Where that happened once, its older part is the file that was
+// printed until then. It may have happened more often, and the files between are gone.
+func (o *processOutput) printRotated(copyPart func(isOlder bool) error) error {
+	o.output.Clusters.Console.Note("the log of %s was rotated; lines may be missing where it grows by more than 128 MiB between two looks",
+		o.process.name)
+	err := o.printParts(copyPart)
+	if errors.Is(err, away.ErrLogShorter) { // another file
+		o.printed = 0
+		err = o.printParts(copyPart)
 	}
 	return err
 }
@@ -256,8 +270,8 @@ func (o *processOutput) end() error {
 		what = fmt.Sprintf("round %d of %s", o.process.round, what)
 	}
 	why := "it did not start, or its Ray node is gone with the log"
-	if o.silent > 0 {
-		why = fmt.Sprintf("%d Ray nodes do not answer", o.silent)
+	if o.missing != "" {
+		why = o.missing
 	}
 	return outcome.Errorf(outcome.Failed, "ComputeCluster %s has no log of %s of attempt %d: %s; see %s", o.attempt.ClusterName, what, o.attempt.Number, why,
 		console.Again(o.job.Namespace, "why job/%s", o.job.Name))

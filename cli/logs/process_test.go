@@ -98,6 +98,9 @@ func TestProcess_FollowsRoundsAndRotation(t *testing.T) {
 		go func() { done <- b.follow(t.Context(), "-f", "--process", "worker/3") }()
 		pass(10 * time.Second)
 		b.fake.SetLog("a", log+".1", "one", "two", "three")
+		b.fake.SetLog("a", log, "3½", "and more than was printed before")
+		pass(10 * time.Second)
+		b.fake.SetLog("a", log+".1", "rotated twice") // which is less than was printed
 		b.fake.SetLog("a", log, "")
 		pass(10 * time.Second)
 		b.fake.SetLog("a", log, "", "four")
@@ -106,10 +109,12 @@ func TestProcess_FollowsRoundsAndRotation(t *testing.T) {
 		b.fake.SetLog("b", strings.Replace(log, "r1", "r2", 1), "five")
 		pass(10 * time.Second)
 		b.tell(true, ended(attempt))
-		if err := <-done; err != nil || b.out.String() != "one\ntwo\nthree\n\nfour\nfive\n" {
+		const want = "one\ntwo\nthree\n3½\nand more than was printed before\nrotated twice\n\nfour\nfive\n"
+		if err := <-done; err != nil || b.out.String() != want {
 			t.Errorf("it prints %q: %v", b.out.String(), err)
 		}
-		if said := b.said.String(); !strings.Contains(said, "round 2 of worker/3") {
+		said := b.said.String()
+		if !strings.Contains(said, "round 2 of worker/3") || strings.Count(said, "was rotated; lines may be missing") != 2 {
 			t.Errorf("it says %q", said)
 		}
 	})

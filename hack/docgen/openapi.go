@@ -138,6 +138,14 @@ func onlyOf(schema node, version, kind string) node {
 	return schema
 }
 
+// words describe parameters of routes whose answer goes on, for which the protocol has none here.
+var words = map[string]string{
+	"process": "A process of a gang, such as worker/3, whose own log is read. By default it is the output of the driver.",
+	"round": "The round of the process, 1 or more. By default it is the newest one that has a log. " +
+		"It is needed with an offset, and for server-sent events.",
+	"older": "Read the older part of the log of the process, which one of more than 128 MiB has. Both parts have its last 128 to 256 MiB.",
+}
+
 // streamOperation returns the operation of a route whose answer goes on.
 func streamOperation(route rest.Route) node {
 	var parameters []any
@@ -150,15 +158,24 @@ func streamOperation(route rest.Route) node {
 		if one.IsInPath {
 			parameter["in"], parameter["required"] = "path", true
 		}
+		if text := words[one.Name]; text != "" {
+			parameter["description"] = text
+		}
 		parameters = append(parameters, parameter)
 	}
 	content := node{"text/event-stream": node{"schema": node{"type": "string"}}}
 	if strings.HasSuffix(route.Path, "/log") {
 		content["text/plain"] = node{"schema": node{"type": "string"}}
 	}
+	answer := node{"description": "The answer goes on until its last event.", "content": content}
+	if route.Call == "ReadLog" {
+		answer["headers"] = node{"Heliostat-Round": node{
+			"description": "The round that the log of a process is of, where the answer is text.", "schema": node{"type": "integer"},
+		}}
+	}
 	return node{
 		"tags": []any{"Portal"}, "operationId": "Portal_" + route.Call, "parameters": parameters,
-		"responses": node{"200": node{"description": "The answer goes on until its last event.", "content": content}},
+		"responses": node{"200": answer},
 	}
 }
 

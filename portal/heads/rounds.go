@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -47,36 +48,94 @@ func (p Process) stem() string {
 }
 
 // processName matches the names of processes. No role has more than 4096 processes.
-var processName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?/(0|[1-9][0-9]{0,3})$`)
+var processName = regexp.MustCompile(`^([a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)/(0|[1-9][0-9]{0,3})$`)
 
-// IsProcessName reports whether a process of a gang may have a name.
-func IsProcessName(name string) bool { return processName.MatchString(name) }
-
-// ListRounds returns the rounds of a process whose logs are on Ray nodes of a cluster, the oldest first, and how many Ray nodes
-// did not answer.
-func (h *Heads) ListRounds(ctx context.Context, on Reference, of Process) (rounds []Round, silent int, err error) {
-	err = h.ask(ctx, on, func(c *Conversation) error {
-		rounds, silent, err = c.ListRounds(ctx, of)
-		return err
-	})
-	return rounds, silent, err
+// ParseProcess returns the role and the number of a process by its name, and whether a process of a gang may have that name.
+func ParseProcess(name string) (role string, number int, is bool) {
+	parts := processName.FindStringSubmatch(name)
+	if parts == nil {
+		return "", 0, false
+	}
+	number, err := strconv.Atoi(parts[2])
+	return parts[1], number, err == nil
 }
 
-// ListRounds returns the rounds of a process, as Heads does. With encryption it is a *Refusal: no way to the agent of a node is
-// encrypted then.
-func (c *Conversation) ListRounds(ctx context.Context, of Process) (rounds []Round, silent int, err error) {
+// CountProcesses returns how many processes a role of a gang has at most, and whether the gang has that role.
+func CountProcesses(gang *v1beta1.Gang, role string) (count int, has bool) {
+	at := slices.IndexFunc(gang.Roles, func(one v1beta1.GangRole) bool { return one.Name == role })
+	if at < 0 {
+		return 0, false
+	}
+	of := gang.Roles[at]
+	count = int(max(1, of.Replicas))
+	if of.Start != v1beta1.StartPerReplica {
+		count *= int(max(1, of.ProcessesPerReplica))
+	}
+	return count, true
+}
+
+// RoleNames returns the names of a gang's roles.
+func RoleNames(gang *v1beta1.Gang) []string {
+	var names []string
+	for i := range gang.Roles {
+		names = append(names, gang.Roles[i].Name)
+	}
+	return names
+}
+
+// Rounds are those of a process whose logs are on Ray nodes of a cluster.
+type Rounds struct {
+	// All are the rounds, the oldest first.
+	All []Round
+	// Silent is how many Ray nodes did not answer, and Unasked how many were not asked because of that. They may have further logs.
+	Silent, Unasked int
+}
+
+// Missing returns which Ray nodes may have further logs, for people. It is empty where all have answered.
+func (r Rounds) Missing() string {
+	if r.Silent == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("%d Ray nodes do not answer", r.Silent)
+	if r.Silent == 1 {
+		text = "1 Ray node does not answer"
+	}
+	if r.Unasked > 0 {
+		text += fmt.Sprintf(", and %d more were not asked", r.Unasked)
+	}
+	return text
+}
+
+// ListRounds returns the rounds of a process whose logs are on Ray nodes of a cluster. It is a *Refusal where Ray has no way to them.
+func (h *Heads) ListRounds(ctx context.Context, head Head, of Process) (rounds Rounds, err error) {
+	err = h.askHead(ctx, head, func(c *Conversation) error {
+		rounds, err = c.ListRounds(ctx, of)
+		return err
+	})
+	return rounds, err
+}
+
+// ListRounds returns the rounds of a process, as Heads does. With encryption no way to the agent of a node is encrypted, and
+// with a token Ray 2.52 does not send it to agents.
+func (c *Conversation) ListRounds(ctx context.Context, of Process) (Rounds, error) {
 	if isEncrypted(c.pod) {
-		return nil, 0, &Refusal{
-			Sort: Conflict, Code: reason.OutputUnreadable.Code,
-			Message: fmt.Sprintf("ComputeCluster %s encrypts its traffic, and the logs of single processes cannot be reached then", c.cluster.Name),
-			Remedy:  "Read the output of the job, and set gang.output to All in a new job to have all processes there",
-		}
+		return Rounds{}, unreadable("encryption", of, fmt.Sprintf("ComputeCluster %s encrypts its traffic", c.cluster.Name))
 	}
-	found, missing, err := c.FindLogs(ctx, of.stem()+"*.log*")
-	if err != nil {
-		return nil, 0, err
+	found, err := c.FindLogs(ctx, of.stem()+"*.log*")
+	switch {
+	case headclient.KindOf(err) == headclient.Unsupported:
+		return Rounds{}, unreadable("token", of, headclient.CauseOf(err))
+	case err != nil:
+		return Rounds{}, err
 	}
-	return sortRounds(of.stem(), found), len(missing), nil
+	return Rounds{All: sortRounds(of.stem(), found.Logs), Silent: found.Silent, Unasked: found.Unasked}, nil
+}
+
+// unreadable returns that the log of a process cannot be had, by the kind of the cause.
+func unreadable(kind string, of Process, why string) *Refusal {
+	found := reason.OutputUnreadable.In(kind).Of("process "+of.Name, why)
+	message, remedy := reason.Split(found.Code, found.Text)
+	return &Refusal{Sort: Conflict, Code: found.Code, Message: message, Remedy: remedy}
 }
 
 // roundFile matches what follows in the name of a log after its stem.

@@ -2,7 +2,11 @@ package heads
 
 import (
 	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,23 +17,77 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
-func TestIsProcessName(t *testing.T) {
-	for name, want := range map[string]bool{
-		"worker/3": true, "a-b/4095": true, "worker": false, "worker/": false, "worker/03": false, "worker/10000": false, "/3": false,
-		"Worker/3": false, "*/3": false, "../3": false, "worker/3/4": false, "worker/-1": false, "": false,
+func TestParseProcess(t *testing.T) {
+	type process struct {
+		role   string
+		number int
+	}
+	for name, want := range map[string]process{
+		"worker/3": {"worker", 3}, "a-b/4095": {"a-b", 4095}, "worker": {}, "worker/": {}, "worker/03": {}, "worker/10000": {}, "/3": {},
+		"Worker/3": {}, "*/3": {}, "../3": {}, "worker/3/4": {}, "worker/-1": {}, "": {},
 	} {
-		if IsProcessName(name) != want {
-			t.Errorf("%q: %t", name, !want)
+		role, number, is := ParseProcess(name)
+		if (process{role, number}) != want || is != (want != process{}) {
+			t.Errorf("%q: %q, %d, %t", name, role, number, is)
 		}
 	}
 }
 
-func TestListRounds_IsRefusedWithEncryption(t *testing.T) {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1beta1.AnnotationEncryption: string(v1beta1.Enabled)}}}
-	c := &Conversation{Way: &Way{cluster: &v1beta1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}, pod: pod}}
-	var refused *Refusal
-	if _, _, err := c.ListRounds(t.Context(), Process{}); !errors.As(err, &refused) || refused.Code != reason.OutputUnreadable.Code {
-		t.Errorf("it is %v", err)
+func TestCountProcesses(t *testing.T) {
+	gang := &v1beta1.Gang{Roles: []v1beta1.GangRole{
+		{Name: "master"}, {Name: "worker", Replicas: 2, ProcessesPerReplica: 3},
+		{Name: "torch", Replicas: 2, ProcessesPerReplica: 3, Start: v1beta1.StartPerReplica},
+	}}
+	for role, want := range map[string]int{"master": 1, "worker": 6, "torch": 2, "ps": 0} {
+		if count, has := CountProcesses(gang, role); count != want || has != (want > 0) {
+			t.Errorf("%s has %d processes, %t", role, count, has)
+		}
+	}
+	if names := RoleNames(gang); !slices.Equal(names, []string{"master", "worker", "torch"}) {
+		t.Errorf("the roles are %v", names)
+	}
+}
+
+func TestListRounds_IsRefusedWhereRayHasNoWay(t *testing.T) {
+	routes := http.NewServeMux()
+	routes.HandleFunc("GET /api/v0/nodes", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprintf(w, `{"data": {"result": {"result": [{"node_id": "%056x"}]}}}`, 1)
+	})
+	routes.HandleFunc("GET /api/v0/logs", func(w http.ResponseWriter, _ *http.Request) { // as Ray 2.52 does where there is a token
+		http.Error(w, "status = StatusCode.UNAUTHENTICATED", http.StatusInternalServerError)
+	})
+	server := httptest.NewServer(routes)
+	t.Cleanup(server.Close)
+	for name, c := range map[string]struct {
+		encryption  v1beta1.Switch
+		why, remedy string
+	}{
+		"encryption":          {v1beta1.Enabled, "ComputeCluster demo encrypts its traffic", "Read the output of the job, and set gang.output to All"},
+		"no token for agents": {v1beta1.Disabled, "no token for the agents of its nodes", "Use a later Ray, or set gang.output to All"},
+	} {
+		jobs, err := headclient.DialJobs(server.Listener.Addr().String(), headclient.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = jobs.Close() })
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1beta1.AnnotationEncryption: string(c.encryption)}}}
+		way := &Way{cluster: &v1beta1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}, pod: pod}
+		var refused *Refusal
+		_, err = (&Conversation{Jobs: jobs, Way: way}).ListRounds(t.Context(), Process{Submission: "s", Name: "worker/3"})
+		if !errors.As(err, &refused) || refused.Code != reason.OutputUnreadable.Code || refused.Sort != Conflict ||
+			!strings.Contains(refused.Message, c.why) || !strings.Contains(refused.Remedy, c.remedy) {
+			t.Errorf("%s: it is %v", name, err)
+		}
+	}
+}
+
+func TestMissing_CountsRayNodes(t *testing.T) {
+	for want, of := range map[string]Rounds{
+		"": {}, "1 Ray node does not answer": {Silent: 1}, "10 Ray nodes do not answer, and 5 more were not asked": {Silent: 10, Unasked: 5},
+	} {
+		if got := of.Missing(); got != want {
+			t.Errorf("it is %q, want %q", got, want)
+		}
 	}
 }
 

@@ -146,6 +146,11 @@ func (h *Heads) ask(ctx context.Context, on Reference, what func(*Conversation) 
 	if err != nil {
 		return err
 	}
+	return h.askHead(ctx, head, what)
+}
+
+// askHead asks a head something, in a conversation of its own.
+func (h *Heads) askHead(ctx context.Context, head Head, what func(*Conversation) error) error {
 	c, err := h.Converse(ctx, head)
 	if err != nil {
 		return err

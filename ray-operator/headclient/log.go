@@ -116,7 +116,7 @@ func (j *Jobs) end(d driver, out *behind) error {
 // find reports whether the file of an output is there. A file that is not is now and then
 // given as if it were empty.
 func (j *Jobs) find(ctx context.Context, d driver) error {
-	files, err := j.files(ctx, d.node, d.file())
+	files, err := j.files(ctx, d.node, d.file(), silentAfter)
 	if err != nil {
 		return err
 	}

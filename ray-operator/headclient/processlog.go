@@ -8,34 +8,61 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 )
 
 // maxNodes is how many Ray nodes are asked for their logs. The dashboard lists no more.
 const maxNodes = 10_000
 
+// A dashboard waits so many seconds for the first Ray node that does not answer: less than DefaultTimeout, so that it can answer
+// for the node. It waits less for others, and after so many of them the rest is not asked.
+const (
+	silentAfter     = 3
+	nextSilentAfter = 1
+	maxSilent       = 10
+)
+
+// Search is what was found in the log directories of Ray nodes.
+type Search struct {
+	Logs []Log
+	// Silent is how many Ray nodes did not answer, and Unasked how many were not asked because of that.
+	Silent, Unasked int
+}
+
 var errNoToken = errors.New("this Ray gives its dashboard no token for the agents of its nodes")
 
-// FindLogs returns the files that match a glob in the log directories of all Ray nodes that live, and the IDs of those nodes
-// that did not answer. It asks each node by itself.
-func (j *Jobs) FindLogs(ctx context.Context, glob string) (found []Log, silent []string, err error) {
+// FindLogs returns the files that match a glob in the log directories of the Ray nodes that live. It asks each node by itself.
+func (j *Jobs) FindLogs(ctx context.Context, glob string) (found Search, err error) {
 	nodes, err := j.liveNodes(ctx)
 	if err != nil {
-		return nil, nil, err
+		return Search{}, err
 	}
-	for _, node := range nodes {
-		files, err := j.files(ctx, node, glob)
+	waited := 0
+	for i, node := range nodes {
+		within := silentAfter
+		if waited > 0 {
+			within = nextSilentAfter
+		}
+		files, err := j.files(ctx, node, glob, within)
 		switch {
-		case errors.Is(err, errNoNode), errors.Is(err, errSilent), KindOf(err) == Protocol: // others may have what is sought
-			silent = append(silent, node.String())
+		case errors.Is(err, errSilent):
+			waited++
+			found.Silent++
+		case errors.Is(err, errNoNode), KindOf(err) == Protocol: // others may have what is sought
+			found.Silent++
 		case err != nil:
-			return nil, nil, err
+			return Search{}, err
 		}
 		for _, file := range files {
-			found = append(found, Log{Node: node.String(), File: file})
+			found.Logs = append(found.Logs, Log{Node: node.String(), File: file})
+		}
+		if waited == maxSilent {
+			found.Unasked = len(nodes) - i - 1
+			break
 		}
 	}
-	return found, silent, nil
+	return found, nil
 }
 
 // LogFile passes a file of the log directory of a Ray node on, as ReplicaLog does.
@@ -77,12 +104,13 @@ func (j *Jobs) liveNodes(ctx context.Context) ([]NodeID, error) {
 	return nodes, nil
 }
 
-// files returns the names that match a glob in the log directory of a Ray node.
-func (j *Jobs) files(ctx context.Context, node NodeID, glob string) ([]string, error) {
+// files returns the names that match a glob in the log directory of a Ray node, which has so many seconds to answer.
+func (j *Jobs) files(ctx context.Context, node NodeID, glob string, within int) ([]string, error) {
 	act := "list the logs of Ray node " + node.String()
 	var failure string
 	answer, err := j.ask(ctx, question{
-		act: act, method: http.MethodGet, path: "/api/v0/logs", query: url.Values{"node_id": {node.String()}, "glob": {glob}},
+		act: act, method: http.MethodGet, path: "/api/v0/logs",
+		query: url.Values{"node_id": {node.String()}, "glob": {glob}, "timeout": {strconv.Itoa(within)}},
 		judge: func(status int, words string) (Kind, string) {
 			if status == http.StatusInternalServerError {
 				failure = words

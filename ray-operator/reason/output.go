@@ -8,9 +8,13 @@ var (
 		"Write output that must last to your own storage", nil,
 	}
 	OutputUnreadable = Reason{
-		"OutputUnreadable", Warning, "Ray does not return the raw output. On a cluster with a token, Ray 2.52 returns text only.",
+		"OutputUnreadable", Warning, "Ray does not return the raw output: on a cluster with a token, Ray 2.52 returns text only. Or the cluster encrypts its traffic, and the log of a process is on a Ray node.",
 		"the output of %s cannot be read: %s",
-		"Use a later Ray, which returns raw bytes", nil,
+		"Use a later Ray, which returns raw bytes",
+		[]Case{
+			{"encryption", "Read the output of the job, and set gang.output to All in a new job to have all processes there"},
+			{"token", "Use a later Ray, or set gang.output to All in a new job and read the output of the job"},
+		},
 	}
 	OutputShorter = Reason{
 		"OutputShorter", Warning, "The output ends before the requested offset.",
@@ -36,6 +40,10 @@ var (
 		"TailShort", Progress, "The server stores fewer lines of an output than requested.",
 		"fewer than %d lines are returned: the server stores no output before byte %d", "", nil,
 	}
+	NewestRound = Reason{
+		"NewestRound", Progress, "The log of a process of a gang was requested without a round, so that the newest one is returned.",
+		"this is round %d of %s: %s", "", nil,
+	}
 	SubmissionMissing = Reason{
 		"SubmissionMissing", Warning, "Ray has no job with the requested name.",
 		"Ray on ComputeCluster %s has no job %s",
@@ -45,6 +53,6 @@ var (
 
 func outputs() Section {
 	return Section{"Output of a job", []Reason{
-		OutputGone, OutputUnreadable, OutputShorter, OutputNotKept, OutputsCrowded, ReaderBehind, SubmissionMissing, TailShort,
+		OutputGone, OutputUnreadable, OutputShorter, OutputNotKept, OutputsCrowded, ReaderBehind, SubmissionMissing, TailShort, NewestRound,
 	}}
 }

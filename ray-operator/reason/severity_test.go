@@ -24,7 +24,7 @@ const (
 		"StoreLoading StoreStarting StoreVolumePending StoreChecking HeadRecovering " +
 		"ServiceLeaving ServiceDraining UpgradeReturning ServeClusterStarting UpgradeWaiting UpgradePreparing ServeDeploying ServeProving " +
 		"UpgradeRouting UpgradeShifting UpgradeBaking UpgradeRecreating UpgradeInPlace ConfigChanging GatewayPending " +
-		"TailShort PreviousJobActive PreviousJobEnding"
+		"TailShort NewestRound PreviousJobActive PreviousJobEnding"
 )
 
 func TestSeverities(t *testing.T) {

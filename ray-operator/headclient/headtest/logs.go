@@ -52,7 +52,8 @@ func found(t testing.TB, head Head) {
 	jobs := converse(t, head)
 	id := submit(t, jobs, headclient.Submission{Entrypoint: "echo a"})
 	over(t, head, id)
-	logs, _, err := jobs.FindLogs(t.Context(), "job-driver-"+id+"*.log*")
+	search, err := jobs.FindLogs(t.Context(), "job-driver-"+id+"*.log*")
+	logs := search.Logs
 	if err != nil || len(logs) != 1 || logs[0].File != "job-driver-"+id+".log" {
 		t.Fatalf("it finds %v: %v", logs, err)
 	}
@@ -60,7 +61,7 @@ func found(t testing.TB, head Head) {
 	if _, err := jobs.LogFile(t.Context(), logs[0], 0, &whole); err != nil || !bytes.Equal(whole.Bytes(), file(t, head, id)) {
 		t.Errorf("it reads %q: %v", whole.String(), err)
 	}
-	if none, _, err := jobs.FindLogs(t.Context(), "job-driver-"+id+"-worker-0-r*.log*"); err != nil || len(none) > 0 {
+	if none, err := jobs.FindLogs(t.Context(), "job-driver-"+id+"-worker-0-r*.log*"); err != nil || len(none.Logs) > 0 {
 		t.Errorf("of no process it finds %v: %v", none, err)
 	}
 }

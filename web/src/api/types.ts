@@ -140,6 +140,7 @@ export interface ListReplicasResponse {
 export interface ListRoundsResponse {
   rounds?: Round[];
   silentNodes?: number;
+  unaskedNodes?: number;
 }
 
 export interface ListSubmissionsResponse {

@@ -39,9 +39,10 @@ type ReadLogRequest struct {
 	Follow bool `protobuf:"varint,6,opt,name=follow,proto3" json:"follow,omitempty"`
 	// process is that of a gang whose own log is read, such as "worker/3". By default the output of the driver is.
 	Process string `protobuf:"bytes,7,opt,name=process,proto3" json:"process,omitempty"`
-	// round is that of the process, 1 or more. By default it is the newest one that has a log. It is needed with an offset.
+	// round is that of the process, 1 or more. By default it is the newest one that has a log: the first notice has it, and the header
+	// Heliostat-Round of a text. It is needed with an offset, and for server-sent events.
 	Round int32 `protobuf:"varint,8,opt,name=round,proto3" json:"round,omitempty"`
-	// older reads the older part of a log of a process, which one of more than 128 MiB has.
+	// older reads the older part of a log of a process, which one of more than 128 MiB has. Both parts have its last 128 to 256 MiB.
 	Older         bool `protobuf:"varint,9,opt,name=older,proto3" json:"older,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -215,7 +216,9 @@ type ListRoundsResponse struct {
 	// rounds are in the order of their numbers.
 	Rounds []*Round `protobuf:"bytes,1,rep,name=rounds,proto3" json:"rounds,omitempty"`
 	// silent_nodes is how many Ray nodes did not answer, which may have logs of others.
-	SilentNodes   int32 `protobuf:"varint,2,opt,name=silent_nodes,json=silentNodes,proto3" json:"silent_nodes,omitempty"`
+	SilentNodes int32 `protobuf:"varint,2,opt,name=silent_nodes,json=silentNodes,proto3" json:"silent_nodes,omitempty"`
+	// unasked_nodes is how many more Ray nodes were not asked, because many did not answer.
+	UnaskedNodes  int32 `protobuf:"varint,3,opt,name=unasked_nodes,json=unaskedNodes,proto3" json:"unasked_nodes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -260,6 +263,13 @@ func (x *ListRoundsResponse) GetRounds() []*Round {
 func (x *ListRoundsResponse) GetSilentNodes() int32 {
 	if x != nil {
 		return x.SilentNodes
+	}
+	return 0
+}
+
+func (x *ListRoundsResponse) GetUnaskedNodes() int32 {
+	if x != nil {
+		return x.UnaskedNodes
 	}
 	return 0
 }
@@ -855,9 +865,11 @@ func (*LogEvent_End) isLogEvent_Event() {}
 
 // LogNotice says that something is different from what was asked for.
 type LogNotice struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Code          string                 `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
-	Message       string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Code    string                 `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
+	Message string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	// round is that of the process of a gang whose log follows, where the caller gave none.
+	Round         int32 `protobuf:"varint,3,opt,name=round,proto3" json:"round,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -904,6 +916,13 @@ func (x *LogNotice) GetMessage() string {
 		return x.Message
 	}
 	return ""
+}
+
+func (x *LogNotice) GetRound() int32 {
+	if x != nil {
+		return x.Round
+	}
+	return 0
 }
 
 // LogEnd says why no more output comes.
@@ -1458,10 +1477,11 @@ const file_heliostat_v1_heads_proto_rawDesc = "" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
 	"\aattempt\x18\x03 \x01(\x05R\aattempt\x12\x18\n" +
-	"\aprocess\x18\x04 \x01(\tR\aprocess\"d\n" +
+	"\aprocess\x18\x04 \x01(\tR\aprocess\"\x89\x01\n" +
 	"\x12ListRoundsResponse\x12+\n" +
 	"\x06rounds\x18\x01 \x03(\v2\x13.heliostat.v1.RoundR\x06rounds\x12!\n" +
-	"\fsilent_nodes\x18\x02 \x01(\x05R\vsilentNodes\"<\n" +
+	"\fsilent_nodes\x18\x02 \x01(\x05R\vsilentNodes\x12#\n" +
+	"\runasked_nodes\x18\x03 \x01(\x05R\funaskedNodes\"<\n" +
 	"\x05Round\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x05R\x06number\x12\x1b\n" +
 	"\thas_older\x18\x02 \x01(\bR\bhasOlder\"\xa0\x01\n" +
@@ -1504,10 +1524,11 @@ const file_heliostat_v1_heads_proto_rawDesc = "" +
 	"\x04data\x18\x02 \x01(\fH\x00R\x04data\x121\n" +
 	"\x06notice\x18\x03 \x01(\v2\x17.heliostat.v1.LogNoticeH\x00R\x06notice\x12(\n" +
 	"\x03end\x18\x04 \x01(\v2\x14.heliostat.v1.LogEndH\x00R\x03endB\a\n" +
-	"\x05event\"9\n" +
+	"\x05event\"O\n" +
 	"\tLogNotice\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\"\x98\x01\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\x12\x14\n" +
+	"\x05round\x18\x03 \x01(\x05R\x05round\"\x98\x01\n" +
 	"\x06LogEnd\x12\x18\n" +
 	"\aoutcome\x18\x01 \x01(\tR\aoutcome\x12 \n" +
 	"\texit_code\x18\x02 \x01(\x05H\x00R\bexitCode\x88\x01\x01\x12\x12\n" +
