@@ -91,7 +91,7 @@ func (s *session) readProcess(ctx context.Context, of ProcessReference) error {
 		case v.err == nil:
 			return s.finish(s.logs.endOfAttempt(of))
 		}
-		again := false
+		var again bool
 		if follows {
 			s.options.Follow = true // it waits for the rest of an attempt that is over too
 			again, err = s.outlasts(ctx, v, of)
