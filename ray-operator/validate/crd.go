@@ -127,7 +127,6 @@ func checks() map[string]Rule {
 		"store-volume-fixed":    {change: volumeChange},
 
 		"shared-volume-class-fixed": sharedChange("storageClassName", hasOtherClass),
-		"shared-volume-shrunk":      sharedChange("storage", isShrunk),
 	}
 	for _, size := range containerSizes {
 		size.addChecks(all)

@@ -419,6 +419,11 @@ var clusterExpressions = []Rule{
 		Remedy:  "give the name that the scheduler was started with",
 	},
 	{
+		ID: "shared-volume-claim-twice", Field: "spec.sharedVolumes", By: Expression,
+		Refused: "shared volumes must have different claimNames, because pods with one claim in two volumes may never start",
+		Remedy:  "name each claim once",
+	},
+	{
 		ID: "shared-volume-path-twice", Field: "spec.sharedVolumes", By: Expression,
 		Refused: "shared volumes must have different mountPaths",
 		Remedy:  "change one of them",
@@ -427,12 +432,6 @@ var clusterExpressions = []Rule{
 		ID: "shared-volume-claim", Field: "spec.sharedVolumes[*]", By: Expression,
 		Refused: "a shared volume must have exactly one claim",
 		Remedy:  "set one of claimName and claim",
-	},
-	{
-		ID: "shared-volume-shrunk", Field: "spec.sharedVolumes[*].claim.storage", By: Expression,
-		Refused:    "storage of a shared volume must not be lowered, because volumes cannot shrink",
-		Remedy:     "restore the former value, or add a shared volume with another name",
-		IsOfChange: true,
 	},
 	{
 		ID: "shared-volume-storage", Field: "spec.sharedVolumes[*].claim.storage", By: Expression,
@@ -447,7 +446,7 @@ var clusterExpressions = []Rule{
 	},
 	{
 		ID: "shared-volume-path", Field: "spec.sharedVolumes[*].mountPath", By: Expression,
-		Refused: "mountPath must be an absolute path without ':', '//', '.', '..' and without '/' at its end",
+		Refused: "mountPath must be an absolute path without ':', '//', '.', '..', control characters and '/' at its end",
 		Remedy:  "write it like /checkpoints",
 	},
 	{

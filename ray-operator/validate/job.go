@@ -79,7 +79,7 @@ var jobRules = []Rule{
 		ID: "job-fixed", Field: "spec." + joined(runFields, ", spec."), By: Policy,
 		Refused: "fields that define the run are immutable", Remedy: "suspend the job and change it before it resumes, or create a new one",
 		Holds: "oldObject == null || object.spec.?suspend.orValue(false) || oldObject.spec.?suspend.orValue(false) || " +
-			list(runFields) + ".all(f, object.spec[?f] == oldObject.spec[?f])",
+			unchanged(runFields),
 		jobChange: func(before, after *run, bad report) {
 			if ptr.Deref(before.spec.Suspend, false) || ptr.Deref(after.spec.Suspend, false) {
 				return
@@ -93,7 +93,7 @@ var jobRules = []Rule{
 		ID: "job-ended", Field: "spec." + joined(endedFields, ", spec."), By: Policy,
 		Refused: "a job that has ended never runs again, and this field has no effect on it", Remedy: "create a new job",
 		Holds: "oldObject == null || !oldObject.?status.?endTime.hasValue() || " +
-			list(endedFields) + ".all(f, object.spec[?f] == oldObject.spec[?f])",
+			unchanged(endedFields),
 		jobChange: func(before, after *run, bad report) {
 			if before.job.Status.EndTime == nil {
 				return

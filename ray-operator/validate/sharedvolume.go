@@ -14,6 +14,13 @@ import (
 // sharedVolumes is an expression for the shared volumes of the cluster.
 const sharedVolumes = "variables.cluster.?sharedVolumes.orValue([])"
 
+// hasClaim reports whether a shared volume of a cluster names a claim.
+func hasClaim(cluster *v1beta1.ComputeCluster, name string) bool {
+	return slices.ContainsFunc(cluster.Spec.SharedVolumes, func(v v1beta1.SharedVolume) bool {
+		return v.ClaimName != "" && v.ClaimName == name
+	})
+}
+
 // sharedVolumeRules are about the templates of a cluster with shared volumes. What can be judged of a shared volume alone, the CRD
 // does.
 var sharedVolumeRules = []Rule{
@@ -36,6 +43,26 @@ var sharedVolumeRules = []Rule{
 		Holds: "!n.volumes.exists(v, " + sharedVolumes + ".exists(s, v == 'shared-' + s.name))",
 		inner: func(n *node, bad report) {
 			each(bad, n.podPath(), "volumes", n.pod.Volumes, func(v *corev1.Volume) bool { return n.isShared(v.Name) })
+		},
+	},
+	{
+		ID: "shared-volume-claim-again", Field: "NODE.template.spec.volumes", By: Policy,
+		Refused: "a volume of a template must not have the claim of a shared volume, because pods with one claim in two volumes may never start", Remedy: "mount the volume shared-NAME in its place",
+		Holds: "!n.pod.?volumes.orValue([]).exists(v, has(v.persistentVolumeClaim) && " + sharedVolumes + ".exists(s, has(s.claimName) && s.claimName == v.persistentVolumeClaim.claimName))",
+		inner: func(n *node, bad report) {
+			each(bad, n.podPath(), "volumes", n.pod.Volumes, func(v *corev1.Volume) bool {
+				return v.PersistentVolumeClaim != nil && hasClaim(n.cluster, v.PersistentVolumeClaim.ClaimName)
+			})
+		},
+	},
+	{
+		ID: "shared-volume-claim-store", Field: "spec.controlStore.embedded.existingClaim", By: Policy,
+		Refused: "the control store must not have the claim of a shared volume, because a head with one claim in two volumes may never start", Remedy: "name another claim",
+		Holds: "!" + sharedVolumes + ".exists(s, has(s.claimName) && s.claimName == variables.cluster.?controlStore.?embedded.?existingClaim.orValue(''))",
+		cluster: func(c *v1beta1.ComputeCluster, bad report) {
+			if store := c.Spec.ControlStore; store != nil && store.Embedded != nil && hasClaim(c, store.Embedded.ExistingClaim) {
+				bad.at(specPath.Child("controlStore", "embedded", "existingClaim"), nil)
+			}
 		},
 	},
 	{
@@ -70,8 +97,4 @@ func hasOtherClass(before, after *v1beta1.SharedVolumeClaim) bool {
 		return before.StorageClassName != after.StorageClassName
 	}
 	return *before.StorageClassName != *after.StorageClassName
-}
-
-func isShrunk(before, after *v1beta1.SharedVolumeClaim) bool {
-	return before.Storage != nil && after.Storage != nil && after.Storage.Cmp(*before.Storage) < 0
 }

@@ -354,7 +354,7 @@ type ClusterJobStatus struct {
 	// summary holds what only people read, such as the strings of kubectl's columns. Programs must use the other fields.
 	// +optional
 	Summary JobSummary `json:"summary,omitzero"`
-	// conditions are of the types Ready, Reconciling, Stalled, Complete, Failed, Finished, Suspended.
+	// conditions are of the types Ready, Reconciling, Stalled, Complete, Failed, Finished, Suspended, UpToDate.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=map
 	// +listMapKey=type

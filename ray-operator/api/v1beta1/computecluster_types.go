@@ -126,6 +126,8 @@ type ComputeClusterSpec struct {
 	// +kubebuilder:validation:MaxItems=8
 	// +kubebuilder:validation:XValidation:rule="self.all(v, self.exists_one(o, o.mountPath == v.mountPath))",message="shared volumes must have different mountPaths; change one of them"
 	// +heliostat:rule=shared-volume-path-twice
+	// +kubebuilder:validation:XValidation:rule="self.all(v, !has(v.claimName) || self.exists_one(o, has(o.claimName) && o.claimName == v.claimName))",message="shared volumes must have different claimNames, because pods with one claim in two volumes may never start; name each claim once"
+	// +heliostat:rule=shared-volume-claim-twice
 	// +listType=map
 	// +listMapKey=name
 	// +optional

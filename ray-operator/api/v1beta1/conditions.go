@@ -14,7 +14,8 @@ const (
 	ConditionHeadReady = "HeadReady"
 	// ConditionWorkersReady is True when every wanted worker has joined.
 	ConditionWorkersReady = "WorkersReady"
-	// ConditionUpToDate is True when every pod was built from the current spec.
+	// ConditionUpToDate is True when every pod was built from the current spec. Of a ClusterJob it is False while the API server
+	// refuses to make or to change a claim of its shared volumes, and absent otherwise.
 	ConditionUpToDate = "UpToDate"
 	// ConditionControlStoreReady is True while the control store works, False with
 	// a remedy while it does not, and Unknown until that is known. Absent without a store.
@@ -41,7 +42,7 @@ const (
 	ConditionRayUnverified = "RayUnverified"
 )
 
-// Condition types of a ClusterJob, beside Ready, Reconciling, Stalled and Suspended. Ready
+// Condition types of a ClusterJob, beside Ready, Reconciling, Stalled, Suspended and UpToDate. Ready
 // is True when the job has succeeded.
 const (
 	// ConditionComplete is True when the job has succeeded.

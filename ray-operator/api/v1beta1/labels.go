@@ -26,6 +26,9 @@ const (
 	LabelStore = "heliostat.dev/store"
 	// LabelVolume is, on a PersistentVolumeClaim that the operator made for a shared volume, the volume's name.
 	LabelVolume = "heliostat.dev/volume"
+	// AnnotationVolumeOwner is, on a PersistentVolumeClaim that the operator made for a shared volume, the UID of the ComputeCluster
+	// or ClusterJob that it was made for.
+	AnnotationVolumeOwner = "heliostat.dev/volume-owner"
 	// LabelNote is, on a ConfigMap in the operator's namespace, the UID of the ComputeCluster whose
 	// keys in a Redis it records.
 	LabelNote = "heliostat.dev/store-note"

@@ -20,9 +20,9 @@ type SharedVolume struct {
 	// mountPath is where the Ray containers mount it: an absolute path, and not one of Ray's or of the system.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:XValidation:rule="self.matches('^(/[^/:]+)+$') && !self.matches('/[.][.]?(/|$)')",message="mountPath must be an absolute path without ':', '//', '.', '..' and without '/' at its end; write it like /checkpoints"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(/[^/:[:cntrl:]]+)+$') && !self.matches('/[.][.]?(/|$)')",message="mountPath must be an absolute path without ':', '//', '.', '..', control characters and '/' at its end; write it like /checkpoints"
 	// +heliostat:rule=shared-volume-path
-	// +kubebuilder:validation:XValidation:rule="!self.matches('^/(dev|proc|sys|tmp/(ray|home|heliostat-[^/]*)|(var/)?run/secrets|var/lib/heliostat)(/.*)?$') && !(self in ['/bin', '/etc', '/home', '/home/ray', '/lib', '/lib64', '/run', '/sbin', '/tmp', '/usr', '/var', '/var/lib', '/var/run'])",message="mountPath must not hide files of Ray, of the operator or of the system; use a path of its own, such as /checkpoints or /home/ray/data"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^/(bin|dev|etc|home/ray/anaconda3|lib|lib64|proc|root|sbin|sys|tmp/(ray|home|heliostat-[^/]*)|usr|(var/)?run/secrets|var/lib/heliostat)(/|$)') && !(self in ['/home', '/home/ray', '/run', '/tmp', '/var', '/var/lib', '/var/run'])",message="mountPath must not hide files of Ray, of the operator or of the system; use a path of its own, such as /checkpoints or /home/ray/data"
 	// +heliostat:rule=shared-volume-path-own
 	// +required
 	MountPath string `json:"mountPath,omitempty"`
@@ -49,11 +49,9 @@ type SharedVolume struct {
 // +kubebuilder:validation:XValidation:rule="has(self.storageClassName) == has(oldSelf.storageClassName) && (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)",message="storageClassName of a shared volume is immutable; add a shared volume with another name, and copy the files",fieldPath=".storageClassName"
 // +heliostat:rule=shared-volume-class-fixed
 type SharedVolumeClaim struct {
-	// storage of the volume. It may be raised if the storage class allows expansion, and not lowered.
+	// storage is the least size of the volume. A higher value makes the claim grow, if the storage class allows expansion. A claim never shrinks: a value below its size has no effect on it, and takes back a growth that was refused.
 	// +kubebuilder:validation:XValidation:rule="sign(quantity(string(self))) > 0",message="storage of a shared volume must be above 0; give a size such as 10Gi"
 	// +heliostat:rule=shared-volume-storage
-	// +kubebuilder:validation:XValidation:rule="!quantity(string(self)).isLessThan(quantity(string(oldSelf)))",message="storage of a shared volume must not be lowered, because volumes cannot shrink; restore the former value, or add a shared volume with another name"
-	// +heliostat:rule=shared-volume-shrunk
 	// +required
 	Storage *resource.Quantity `json:"storage,omitempty"`
 
@@ -64,7 +62,7 @@ type SharedVolumeClaim struct {
 	// +optional
 	StorageClassName *string `json:"storageClassName,omitempty"`
 
-	// retain keeps the claim when its owner is deleted. A later cluster of the same name continues with it.
+	// retain keeps the claim when its owner is deleted. It may be set at any time before, and unsetting it has no effect on a claim that is there. Name the claim in claimName to use it again.
 	// +optional
 	Retain *bool `json:"retain,omitempty"`
 }

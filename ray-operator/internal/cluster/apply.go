@@ -38,8 +38,10 @@ type Outcome struct {
 	Refused map[string]error
 	// Unresized says why workers could not get more while they run.
 	Unresized error
-	// Ungrown says why the claim of a shared volume could not be changed.
-	Ungrown error
+	// Unmade says why claims of shared volumes could not be made. No pod is made then, and all else goes on: the error is not in Err.
+	Unmade error
+	// Unchanged says what the API server refuses to change of the claims of shared volumes.
+	Unchanged *reason.Finding
 	// Recorded reports whether the plan's record was written.
 	Recorded bool
 	// Noted tells that the note of the plan is there.
@@ -95,6 +97,7 @@ func (a applier) applyPlan(ctx context.Context, cluster *v1beta1.ComputeCluster,
 		outcome.Err = err
 		return outcome
 	}
+	a.makeClaims(ctx, cluster, &plan, &outcome)
 	stampPods(plan, cmp.Or(token, seen.Token.Hash))
 	if err := a.makeHead(ctx, plan, &outcome); err != nil {
 		outcome.Err = errors.Join(err, a.deletePods(ctx, plan, &outcome))
@@ -154,9 +157,6 @@ func (a applier) prepareObjects(ctx context.Context, cluster *v1beta1.ComputeClu
 	}
 	if plan.Volume != nil {
 		acts = append(acts, func() error { return a.makeVolume(ctx, plan.Volume) })
-	}
-	for _, claim := range plan.VolumeClaims {
-		acts = append(acts, func() error { return a.makeClaim(ctx, cluster, claim) })
 	}
 	if len(plan.VolumeChanges) > 0 {
 		acts = append(acts, func() error { return a.changeClaims(ctx, plan, outcome) })

@@ -56,7 +56,8 @@ func setConditions(t *statusDraft) {
 		t.say.Set(v1beta1.ConditionSuspended, false, *idle)
 	}
 	t.say.SetWhile(v1beta1.ConditionInvalidSpec, t.plan.Refused)
-	t.say.SetWhile(v1beta1.ConditionVolumeNotReady, findUnmounted(stalled, t.plan.Unmounted))
+	unmounted, _ := findUnmounted(t.plan, t.outcome)
+	t.say.SetWhile(v1beta1.ConditionVolumeNotReady, unmounted)
 	t.say.SetWhile(v1beta1.ConditionNameConflict, findConflict(stalled, t.outcome.Conflict, t.plan.Conflict))
 	reportAutoscaling(t, suspended)
 	reportStore(t, suspended)
@@ -89,8 +90,12 @@ func findObstacles(t *statusDraft, allRun bool) (stalled, held *reason.Finding) 
 		refusal := explainRefusal(t.cluster, t.outcome)
 		held = &refusal
 	}
-	held = cmp.Or(held, t.plan.Unmounted)
-	if allRun && held != nil && (isTokenGone(held) || held.Code == reason.VolumeNotReady.Code) {
+	unmounted, isTaken := findUnmounted(t.plan, t.outcome)
+	held = cmp.Or(held, unmounted)
+	switch {
+	case !allRun && isTaken:
+		stalled = cmp.Or(stalled, unmounted)
+	case allRun && held != nil && (isTokenGone(held) || held == unmounted || held.Code == reason.VolumeNotReady.Code):
 		held = nil // what runs goes on: other conditions tell
 	}
 	if stalled == nil && !t.plan.Suspended {
@@ -236,8 +241,8 @@ func judgeUpToDate(t *statusDraft) verdict {
 		return verdict{false, *t.plan.Rolling}
 	case t.plan.GangFixed != nil:
 		return verdict{false, *t.plan.GangFixed}
-	case t.outcome.Ungrown != nil:
-		return verdict{false, diagnose.Refusal("the new size of a shared volume's claim", t.outcome.Ungrown)}
+	case t.outcome.Unchanged != nil:
+		return verdict{false, *t.outcome.Unchanged}
 	case t.outcome.Unresized != nil:
 		return verdict{false, diagnose.Refusal("the new size of workers", t.outcome.Unresized)}
 	case len(old) > 0:

@@ -19,6 +19,8 @@ type planner struct {
 	head *Pod
 	// keepsSession reports that the session goes on with a new head.
 	keepsSession bool
+	// unmountable says why no pod could start with a shared volume as it is, nil for no reason.
+	unmountable *reason.Finding
 }
 
 // basis returns what the plan stands on now. An epoch that begins changes it.
@@ -46,19 +48,8 @@ func Decide(cluster *v1beta1.ComputeCluster, seen Seen, site desired.Site, now t
 	measureGroups(p)
 	p.VolumeChanges = volumeChanges(p.situation)
 	p.Policy = policyOf(p.basis())
-	if !suspendCluster(p) && !deleteIdleCluster(p) && settleEpoch(p) {
-		if away := withdrawHead(p.basis()); away != nil {
-			p.Delete = append(p.Delete, *away)
-		}
-		makeMissing(p)
-		if p.head != nil && (p.seen.RecordMissing || p.seen.Record.HeadUID == "" || p.Record != nil) {
-			p.NoteHead = !isRecordSpared(p.basis(), &p.Plan)
-		}
-		removeLeftovers(p)
-		p.takeResizes(resizeWorkers(p.basis()))
-		p.wakeIn(untilPodsChange(p.basis()))
-		p.Snapshot = snapshotFor(p.basis(), p.Sizes)
-		p.wakeIn(untilScalerIsMissed(p.basis()))
+	if !suspendCluster(p) && !deleteIdleCluster(p) {
+		keepPods(p)
 	}
 	p.Note = needsNote(p.basis()) && !p.ForgetStore && p.End == nil
 	p.recordFacts(p.seen.Record)
@@ -67,6 +58,26 @@ func Decide(cluster *v1beta1.ComputeCluster, seen Seen, site desired.Site, now t
 	}
 	p.EncryptsStore = isStoreEncrypted(p.basis())
 	return p.Plan
+}
+
+// keepPods plans for a cluster that is to have pods.
+func keepPods(p *planner) {
+	judgeVolumes(p)
+	if !settleEpoch(p) {
+		return
+	}
+	if away := withdrawHead(p.basis()); away != nil {
+		p.Delete = append(p.Delete, *away)
+	}
+	makeMissing(p)
+	if p.head != nil && (p.seen.RecordMissing || p.seen.Record.HeadUID == "" || p.Record != nil) {
+		p.NoteHead = !isRecordSpared(p.basis(), &p.Plan)
+	}
+	removeLeftovers(p)
+	p.takeResizes(resizeWorkers(p.basis()))
+	p.wakeIn(untilPodsChange(p.basis()))
+	p.Snapshot = snapshotFor(p.basis(), p.Sizes)
+	p.wakeIn(untilScalerIsMissed(p.basis()))
 }
 
 // strayPods returns those that have lost their owner reference, and get it back.
@@ -111,7 +122,7 @@ func untilPodsChange(b basis) (wake time.Duration) {
 
 // makeMissing plans what is missing.
 func makeMissing(p *planner) {
-	if p.seen.hasTerminating() || hasFormerVolume(p.situation) {
+	if p.seen.hasTerminating() {
 		p.wakeIn(goingRetry) // the garbage collector is at it, and no watch tells of a Secret
 		return
 	}

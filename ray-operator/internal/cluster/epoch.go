@@ -113,14 +113,14 @@ func replaceHead(p *planner) {
 }
 
 // recreatePods begins a new epoch where a pod is out of date and the spec wants all pods made
-// again then. A head that is lost anyway is told of as lost.
+// again then. A head that is lost anyway is told of as lost. Pods go on while those that follow could not mount a shared volume.
 func recreatePods(p *planner) bool {
 	strategy := p.cluster.Spec.UpgradeStrategy
 	if strategy == nil || strategy.Type != v1beta1.ClusterUpgradeRecreate || p.head == nil || p.head.isTerminating() {
 		return false
 	}
 	old := slices.DeleteFunc(p.intents.outdatedPods(p.seen.Pods, p.Incarnation), Pod.isUnstarted) // which are replaced by themselves
-	if len(old) == 0 {
+	if len(old) == 0 || !p.hasAllVolumes() {
 		return false
 	}
 	for _, worker := range old {

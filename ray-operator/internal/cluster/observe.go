@@ -218,7 +218,7 @@ func (o observer) seeClaims(ctx context.Context, cluster *v1beta1.ComputeCluster
 	}
 	seen.Claims = map[string]*corev1.PersistentVolumeClaim{}
 	for i := range list.Items {
-		if labels := list.Items[i].Labels; labels[v1beta1.LabelStore] == "" && labels[v1beta1.LabelVolume] == "" {
+		if list.Items[i].Labels[v1beta1.LabelGroup] != "" { // others of the cluster's are no worker's, whatever labels they have lost
 			seen.Claims[list.Items[i].Name] = &list.Items[i]
 		}
 	}

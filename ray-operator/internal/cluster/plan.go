@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/volume"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -44,7 +44,7 @@ type Plan struct {
 	Fixtures    []reconcile.FixtureChange
 	// VolumeClaims are the claims of shared volumes to create, VolumeChanges what to change of those that are there.
 	VolumeClaims  []*corev1.PersistentVolumeClaim
-	VolumeChanges []reconcile.FixtureChange
+	VolumeChanges []volume.Change
 	// Unmounted says why pods cannot mount a shared volume.
 	Unmounted *reason.Finding
 	// Head is the head pod to create, if not nil.
@@ -171,8 +171,11 @@ func (p Plan) String() string {
 	say(p.StoreSecret, "create the store's Secret")
 	say(p.Volume != nil, "create the store's claim")
 	say(p.Note, "note the store's keys")
-	for _, fixing := range slices.Concat(p.Fixtures, p.VolumeChanges) {
+	for _, fixing := range p.Fixtures {
 		parts = append(parts, fixing.String())
+	}
+	for _, change := range p.VolumeChanges {
+		parts = append(parts, change.String())
 	}
 	for _, claim := range p.VolumeClaims {
 		parts = append(parts, "create claim "+claim.Name)

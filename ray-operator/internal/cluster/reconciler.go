@@ -124,7 +124,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	ending := reconcile.Ending{Object: &cluster, Events: r.Events, Wake: plan.Wake, WriteStatus: func() (time.Duration, error) {
 		return r.writeStatus(ctx, &cluster, Status(&cluster, seen, plan, outcome, now), now)
 	}}
-	return ending.End(outcome.Outcome)
+	ended := outcome.Outcome
+	ended.Err = errors.Join(ended.Err, outcome.Unmade)
+	return ending.End(ended)
 }
 
 // decidePlan decides by what is known of the Secrets of token and authority. It looks at them where the plan depends on

@@ -1,21 +1,19 @@
 package cluster_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
 // sharing is a cluster whose pods share a volume.
@@ -48,14 +46,19 @@ func sharingBound(w *testkit.World, volume v1beta1.SharedVolume) *corev1.Persist
 	w.Helper()
 	w.Create(sharing(volume))
 	w.Settle()
-	claim := sharedClaim(w)
-	if claim.Status.Phase != corev1.ClaimBound {
-		claim.Status.Phase = corev1.ClaimBound
-		w.Must(w.Client.Status().Update(w.Ctx, claim))
+	if claim := sharedClaim(w); claim.Status.Phase != corev1.ClaimBound {
+		phase(w, claim, corev1.ClaimBound)
 	}
 	w.Settle()
 	w.Expect("demo", ready, "VolumeNotReady=absent")
 	return sharedClaim(w)
+}
+
+// phase sets the phase of a claim.
+func phase(w *testkit.World, claim *corev1.PersistentVolumeClaim, to corev1.PersistentVolumeClaimPhase) {
+	w.Helper()
+	claim.Status.Phase = to
+	w.Must(w.Client.Status().Update(w.Ctx, claim))
 }
 
 // mine is a claim of the user's.
@@ -103,8 +106,35 @@ func TestSharedVolumes(t *testing.T) {
 			w.Delete(w.Cluster("demo"))
 			w.Settle()
 			w.After(time.Minute)
-			if again := sharingBound(w, claimed(retained)); again.UID != former.UID {
-				w.Fatalf("the claim that was retained is not used")
+			w.Create(sharing(claimed(retained)))
+			w.SettleRefused()
+			w.Expect("demo", "Ready=False VolumeNotReady", "Stalled=True VolumeNotReady") // who made this cluster may not read those files
+			w.Edit("demo", func(c *v1beta1.ComputeCluster) {
+				c.Spec.SharedVolumes[0].Claim, c.Spec.SharedVolumes[0].ClaimName = nil, former.Name
+			})
+			w.Settle()
+			w.Expect("demo", ready, "VolumeNotReady=absent")
+			if kept := sharedClaim(w); kept.UID != former.UID || len(kept.OwnerReferences) > 0 {
+				w.Fatalf("the claim that was retained is now %+v", kept.ObjectMeta)
+			}
+		}},
+		testkit.Scenario{Name: "has-lost-its-labels", Run: func(w *testkit.World) {
+			former := sharingBound(w, claimed())
+			suspend(w, true)
+			w.Settle()
+			for _, label := range []string{v1beta1.LabelVolume, v1beta1.LabelCluster} { // without the second, no cache shows it
+				claim := sharedClaim(w)
+				delete(claim.Labels, label)
+				w.Must(w.Client.Update(w.Ctx, claim))
+				w.Settle()
+				suspend(w, false)
+				w.Settle()
+				w.Expect("demo", ready)
+				if claim := sharedClaim(w); claim.UID != former.UID || claim.Labels[label] == "" {
+					w.Fatalf("the claim without label %s is now %+v", label, claim.ObjectMeta)
+				}
+				suspend(w, true)
+				w.Settle()
 			}
 		}},
 		testkit.Scenario{Name: "grows-and-keeps-its-entry", Run: func(w *testkit.World) {
@@ -181,6 +211,54 @@ func TestSharedVolumesThatAreNotReady(t *testing.T) {
 			w.After(time.Minute)
 			sharingFinds(w)
 		}},
+		testkit.Scenario{Name: "is-lost-and-deleted", Run: func(w *testkit.World) {
+			former := sharingBound(w, claimed())
+			phase(w, former, corev1.ClaimLost)
+			w.Settle()
+			w.Expect("demo", ready, "VolumeNotReady=True VolumeNotReady")
+			former.Finalizers = []string{"kubernetes.io/pvc-protection"}
+			w.Must(w.Client.Update(w.Ctx, former))
+			w.Delete(former)
+			w.Scale("demo", 3)
+			w.Settle()
+			w.Expect("demo", "Ready=False VolumeNotReady", "HeadReady=True", "VolumeNotReady=True VolumeNotReady", "Stalled=False")
+			sizes(w, "demo", map[string]int{"": 1, "cpu": 2})
+			if said := w.Message("demo", "VolumeNotReady"); !strings.Contains(said, "the operator makes an empty one") {
+				w.Fatalf("the cluster says %q", said)
+			}
+			w.Read(former)
+			former.Finalizers = nil
+			w.Must(w.Client.Update(w.Ctx, former))
+			w.After(time.Minute)
+			sharingFinds(w)
+			sizes(w, "demo", map[string]int{"": 1, "cpu": 3})
+		}},
+		testkit.Scenario{Name: "is-somebody-elses-on-a-running-cluster", Run: func(w *testkit.World) {
+			theirs := &corev1.PersistentVolumeClaim{ObjectMeta: named("demo-shared-data")}
+			w.Create(theirs)
+			of := sharing(claimed())
+			volumes := of.Spec.SharedVolumes
+			of.Spec.SharedVolumes, of.Spec.UpgradeStrategy = nil, &v1beta1.ClusterUpgradeStrategy{Type: v1beta1.ClusterUpgradeRecreate}
+			w.Create(of)
+			w.Settle()
+			head := w.Head("demo").UID
+			w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.SharedVolumes = volumes })
+			w.SettleRefused()
+			w.Expect("demo", ready, "VolumeNotReady=True VolumeNotReady", "UpToDate=False", "Stalled=False")
+			w.Scale("demo", 1) // all but new pods goes on
+			w.SettleRefused()
+			sizes(w, "demo", map[string]int{"": 1, "cpu": 1})
+			if w.Head("demo").UID != head {
+				w.Fatalf("pods were recreated for a volume that they cannot mount")
+			}
+			w.Delete(theirs)
+			w.After(time.Minute)
+			sharingFinds(w)
+			w.Expect("demo", "UpToDate=True")
+			if w.Head("demo").UID == head {
+				w.Fatalf("the pods were not recreated")
+			}
+		}},
 		testkit.Scenario{Name: "may-not-be-made", Run: func(w *testkit.World) {
 			refuse(w, func(obj client.Object) bool { return obj.GetLabels()[v1beta1.LabelVolume] != "" })
 			w.Create(sharing(claimed()))
@@ -196,9 +274,7 @@ func TestSharedVolumesThatAreNotReady(t *testing.T) {
 // sharingFinds binds the claim that was made, and finds the cluster ready.
 func sharingFinds(w *testkit.World) {
 	w.Helper()
-	claim := sharedClaim(w)
-	claim.Status.Phase = corev1.ClaimBound
-	w.Must(w.Client.Status().Update(w.Ctx, claim))
+	phase(w, sharedClaim(w), corev1.ClaimBound)
 	w.After(time.Minute)
 	w.Expect("demo", ready, "VolumeNotReady=absent")
 }
@@ -206,8 +282,8 @@ func sharingFinds(w *testkit.World) {
 // A claim that may not grow leaves the cluster as it is, and the reason stands where people look for changes that did not come.
 func TestStatus_TellsOfAClaimThatMayNotGrow(t *testing.T) {
 	seen := given(1)
-	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "persistentvolumeclaims"}, "demo-shared-data", errors.New("the storageclass must support resize"))
-	of := cluster.Status(demo(), seen, decide(demo(), seen), cluster.Outcome{Ungrown: refused}, now)
+	refused := reason.CreateRefused.Of("the storageclass must support resize")
+	of := cluster.Status(demo(), seen, decide(demo(), seen), cluster.Outcome{Unchanged: &refused}, now)
 	said := meta.FindStatusCondition(of.Conditions, v1beta1.ConditionUpToDate)
 	if said == nil || said.Status != "False" || !strings.Contains(said.Message, "must support resize") {
 		t.Errorf("the cluster says %+v", said)

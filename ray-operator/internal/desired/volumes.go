@@ -52,6 +52,7 @@ func OfJobClaims(cluster *v1beta1.ComputeCluster, job *v1beta1.ClusterJob) {
 // sharedClaim is a claim that several nodes can mount at once. One that is retained has no owner: nothing takes it along.
 func sharedClaim(meta metav1.ObjectMeta, volume *v1beta1.SharedVolume) *corev1.PersistentVolumeClaim {
 	meta.Labels[v1beta1.LabelVolume] = volume.Name
+	meta.Annotations = map[string]string{v1beta1.AnnotationVolumeOwner: string(meta.OwnerReferences[0].UID)}
 	if ptr.Deref(volume.Claim.Retain, false) {
 		meta.OwnerReferences = nil
 	}

@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -27,14 +26,13 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/jobs"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/nodes"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/volume"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
 // applyPlan carries a plan out. What is written first decides what may follow: a failure ends
 // it.
-func (r *Reconciler) applyPlan(ctx context.Context, job *v1beta1.ClusterJob, seen kueue.Seen, plan Plan, holders []types.UID) error {
+func (r *Reconciler) applyPlan(ctx context.Context, job *v1beta1.ClusterJob, seen kueue.Seen, plan *Plan, holders []types.UID) error {
 	if plan.Empty() {
 		return nil
 	}
@@ -42,13 +40,13 @@ func (r *Reconciler) applyPlan(ctx context.Context, job *v1beta1.ClusterJob, see
 		return err
 	}
 	log.FromContext(ctx).Info("Applying plan", "plan", plan.String())
-	if err := r.writeRecord(ctx, job, plan, holders); err != nil {
-		return err
-	}
-	if err := r.keepClaims(ctx, job, plan); err != nil {
+	if err := r.writeRecord(ctx, job, *plan, holders); err != nil {
 		return err
 	}
 	if plan.Make != nil {
+		if err := r.makeClaims(ctx, job, plan); err != nil {
+			return err
+		}
 		if _, err := r.Writer.Create(ctx, plan.Make); err != nil {
 			return err
 		}
@@ -76,28 +74,6 @@ func (r *Reconciler) applyPlan(ctx context.Context, job *v1beta1.ClusterJob, see
 		errs = append(errs, r.Writer.Delete(ctx, job, nil))
 	}
 	return errors.Join(errs...)
-}
-
-// keepClaims makes the claims of a cluster that is about to be made, or brings those that are there to what the spec says.
-func (r *Reconciler) keepClaims(ctx context.Context, job *v1beta1.ClusterJob, plan Plan) error {
-	owner := *metav1.NewControllerRef(job, v1beta1.GroupVersion.WithKind(kindName))
-	for _, claim := range plan.Claims {
-		if plan.Make != nil {
-			if made, err := r.Writer.CreateUnowned(ctx, claim); made || err != nil {
-				if err != nil {
-					return err
-				}
-				continue
-			}
-		}
-		switch err := volume.Mend(ctx, r.Writer, claim, owner); {
-		case fault.Refused(err): // the job goes on with the volume as it is
-			r.Events.Record(job, eventOf(diagnose.Refusal("the new size of claim "+claim.Name, err), "Keep"))
-		case err != nil:
-			return err
-		}
-	}
-	return nil
 }
 
 // confirmLoss looks past the cache for a head that is taken for gone.

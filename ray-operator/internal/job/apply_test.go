@@ -70,7 +70,7 @@ func TestApply_RecordsBeforeItMakes(t *testing.T) {
 		Writer: &kube.Writer{Client: api, Live: api}, Live: api, Clock: clocktesting.NewFakePassiveClock(now),
 	}
 	record := bound()
-	if err := r.applyPlan(t.Context(), job, kueue.Seen{}, Plan{Record: &record, Make: demo()}, nil); err != nil {
+	if err := r.applyPlan(t.Context(), job, kueue.Seen{}, &Plan{Record: &record, Make: demo()}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{"job " + job.Name, "cluster " + demo().Name}; !slices.Equal(written, want) {

@@ -4,12 +4,16 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll/jobs"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
@@ -87,18 +91,39 @@ func Decide(job *v1beta1.ClusterJob, seen Seen, now time.Time) Plan {
 			break
 		}
 	}
-	if p.Make == nil && isEdited(job) {
-		p.Claims = desired.JobClaims(job)
-	}
+	planClaims(&p)
 	if p.record.String() != recordedText(job, &seen) || p.Finalizer != had {
 		p.Record = &p.record
 	}
 	return p.Plan
 }
 
-// isEdited reports whether the spec may have changed since a pass last told of it.
-func isEdited(job *v1beta1.ClusterJob) bool {
-	return job.Status.ObservedGeneration != job.Generation && job.DeletionTimestamp == nil
+// planClaims plans what becomes of the claims of the job's shared volumes while no cluster is made: they follow the spec, and what the
+// API server refused of that is tried again. While pods of the job's cluster cannot mount one, those that are missing are made.
+func planClaims(p *planner) {
+	former := meta.FindStatusCondition(p.job.Status.Conditions, v1beta1.ConditionUpToDate)
+	if former != nil {
+		p.Unchanged = &reason.Finding{Code: former.Reason, Text: former.Message} // until it is tried again
+	}
+	if p.Make != nil || p.job.DeletionTimestamp != nil {
+		return
+	}
+	p.Remake = lacksVolume(p.view)
+	isEdited := p.job.Status.ObservedGeneration != p.job.Generation
+	if !isEdited && !p.Remake && former == nil {
+		return
+	}
+	p.Claims, p.IsRetry = desired.JobClaims(p.job), !isEdited
+	if former != nil || p.Remake {
+		p.wakeIn(reconcile.Recheck)
+	}
+}
+
+// lacksVolume reports whether the job's own cluster is to have pods, and they cannot mount a shared volume.
+func lacksVolume(v view) bool {
+	cluster := v.seen.Cluster
+	return v.hasOwnCluster() && v.record.Outcome.Phase == "" && cluster != nil && cluster.DeletionTimestamp == nil &&
+		!ptr.Deref(cluster.Spec.Suspend, false) && meta.IsStatusConditionTrue(cluster.Status.Conditions, v1beta1.ConditionVolumeNotReady)
 }
 
 // recordedText returns the record that the annotation has. A record that was removed is written again, unless the

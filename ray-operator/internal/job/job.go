@@ -11,6 +11,7 @@ package job
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -50,6 +51,8 @@ type Reconciler struct {
 	// Waiting remembers what was read of the jobs in queues.
 	Waiting WaitingJobs
 	permits permits
+	// claimRests remembers up to when the claims of a job whose spec has not changed are left as they are.
+	claimRests permits
 }
 
 // progressWait is how long a status that only tells of progress waits for more to tell.
@@ -80,7 +83,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	plan := Decide(&job, seen, now)
 	before := job.DeepCopy()
-	outcome := reconcile.Outcome{Err: r.applyPlan(ctx, &job, seen.Queue, plan, holders)}
+	outcome := reconcile.Outcome{Err: r.applyPlan(ctx, &job, seen.Queue, &plan, holders)}
 	if before.ResourceVersion = job.ResourceVersion; outcome.Err == nil {
 		outcome.Err = r.askHead(ctx, &job, seen, plan)
 	}
@@ -89,6 +92,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	} else {
 		plan.Record, plan.Done = nil, nil // nothing of it may be told
 	}
+	outcome.Err = errors.Join(outcome.Err, r.mendClaims(ctx, &job, &plan))
 	ending := reconcile.Ending{Object: before, Events: r.Events, Wake: plan.Wake, WriteStatus: func() (time.Duration, error) {
 		return r.writeStatus(ctx, before, Status(before, seen, plan, outcome.Err, now), now)
 	}}

@@ -5,9 +5,11 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 )
 
-// permits remembers up to when each job is known to be as it was seen. The zero value is ready.
+// permits remembers up to when something of each job need not be looked at again. The zero value is ready.
 type permits struct {
 	mu    sync.Mutex
 	until map[types.UID]time.Time
@@ -20,7 +22,7 @@ func (p *permits) keepUntil(job types.UID, until time.Time) {
 		p.until = map[types.UID]time.Time{}
 	}
 	for other, end := range p.until {
-		if until.Sub(end) > permitFor {
+		if until.Sub(end) > reconcile.Recheck {
 			delete(p.until, other) // it has been over for long
 		}
 	}

@@ -25,9 +25,13 @@ type Plan struct {
 	// Record is written first, if not nil, in one write with the finalizer as it must be.
 	Record    *Record
 	Finalizer bool
-	// Claims are those of the shared volumes of the job's own clusters. They are made before a cluster is, and brought to what the
-	// spec says where it changed.
-	Claims []*corev1.PersistentVolumeClaim
+	// Claims are those of the shared volumes of the job's own clusters. They are made before a cluster is. Where none is made, they are
+	// brought to what the spec says after all else, which never waits for that. Remake reports that missing ones are made then, and
+	// IsRetry that the spec has not changed since it was tried last.
+	Claims          []*corev1.PersistentVolumeClaim
+	Remake, IsRetry bool
+	// Unchanged says what the API server refuses to make or change of the claims, nil for nothing.
+	Unchanged *reason.Finding
 	// Make is the job's own cluster to create. Free are clusters of its own to suspend before
 	// they go, Discard those to delete.
 	Make    *v1beta1.ComputeCluster
@@ -75,7 +79,7 @@ type Keeping struct {
 
 // Empty reports whether the plan writes nothing.
 func (p *Plan) Empty() bool {
-	return p.Record == nil && p.Make == nil && len(p.Claims) == 0 && len(p.Free)+len(p.Discard) == 0 && p.Shrink == nil && p.Keep == nil && !p.End && p.Queue.Step == kueue.Rest
+	return p.Record == nil && p.Make == nil && len(p.Free)+len(p.Discard) == 0 && p.Shrink == nil && p.Keep == nil && !p.End && p.Queue.Step == kueue.Rest
 }
 
 // String is the plan in one line, for logs.
@@ -89,10 +93,10 @@ func (p *Plan) String() string {
 	if p.Record != nil {
 		add(true, "record %s", p.Record)
 	}
-	for _, claim := range p.Claims {
-		add(true, "keep claim %s as it must be", claim.Name)
-	}
 	if p.Make != nil {
+		for _, claim := range p.Claims {
+			add(true, "create claim %s", claim.Name)
+		}
 		add(true, "create ComputeCluster %s", p.Make.Name)
 	}
 	for _, cluster := range p.Free {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -242,7 +243,7 @@ func TestPermits(t *testing.T) {
 	if !p.lastUntil("a").Equal(now) || !p.lastUntil("b").Equal(now.Add(permitFor)) || !p.lastUntil("c").IsZero() {
 		t.Errorf("permits %v", p.until)
 	}
-	p.keepUntil("c", now.Add(3*permitFor))
+	p.keepUntil("c", now.Add(permitFor+2*reconcile.Recheck))
 	if len(p.until) != 1 {
 		t.Errorf("%v are kept", p.until)
 	}

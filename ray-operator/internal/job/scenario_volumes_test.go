@@ -111,6 +111,64 @@ func TestSharedVolumes(t *testing.T) {
 			w.After(time.Minute)
 			w.ExpectJob("train", "Succeeded", "1 JobSucceeded(0) Complete")
 		}},
+		testkit.Scenario{Name: "deleted-and-suspended", Run: func(w *testkit.World) {
+			programs(w, hangs, succeeds)
+			given(w, testkit.OwnJob("train"), sharing)
+			former := claimOf(w, w.Job("train"))
+			former.Finalizers = []string{"kubernetes.io/pvc-protection"}
+			w.Must(w.Client.Update(w.Ctx, former))
+			w.Delete(former)
+			w.Settle()
+			w.ExpectJob("train", "Running")
+			suspend(w, true)
+			w.Settle()
+			w.ExpectJob("train", "Suspended", isSuspended, "Ready=absent")
+			gone(w, "train")
+			w.Read(former)
+			former.Finalizers = nil
+			w.Must(w.Client.Update(w.Ctx, former))
+			suspend(w, false)
+			w.Settle()
+			claimOf(w, w.Job("train"))
+			w.After(time.Minute)
+			w.ExpectJob("train", "Succeeded")
+		}, AnyOutput: true},
+		testkit.Scenario{Name: "somebody-elses-and-stopped", Run: func(w *testkit.World) {
+			programs(w, hangs)
+			given(w, testkit.OwnJob("train"), sharing)
+			claim := claimOf(w, w.Job("train"))
+			w.Delete(claim)
+			w.Create(&corev1.PersistentVolumeClaim{ObjectMeta: meta(claim.Name)})
+			w.EditJob("train", func(j *v1beta1.ClusterJob) {
+				j.Spec.ClusterTemplate.Spec.SharedVolumes[0].Claim.Retain = new(true)
+			})
+			stop(w)
+			w.Settle()
+			w.ExpectJob("train", "Stopped", "UpToDate=absent")
+		}, AnyOutput: true},
+		testkit.Scenario{Name: "deleted-under-its-cluster", Run: func(w *testkit.World) {
+			programs(w, hangs)
+			given(w, testkit.OwnJob("train", testkit.Group("cpu", 1)), sharing)
+			former := claimOf(w, w.Job("train"))
+			w.Refuse(func(obj client.Object) error {
+				if _, is := obj.(*corev1.PersistentVolumeClaim); !is {
+					return nil
+				}
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "persistentvolumeclaims"}, obj.GetName(), errors.New("exceeded quota: storage"))
+			})
+			w.Delete(former)
+			w.After(2 * time.Minute)
+			own := w.OwnClusters("train")[0].Name
+			w.Delete(w.Workers(own, "cpu")[0])
+			w.After(time.Minute)
+			w.ExpectJob("train", "Running", "UpToDate=False")
+			w.Refuse(nil)
+			w.After(time.Minute)
+			claimOf(w, w.Job("train"))
+			w.After(2 * time.Minute)
+			w.ExpectJob("train", "Running", "UpToDate=absent")
+			w.Expect(own, "Ready=True", "VolumeNotReady=absent")
+		}, AnyOutput: true},
 		testkit.Scenario{Name: "refused", Run: func(w *testkit.World) {
 			w.Refuse(func(obj client.Object) error {
 				if _, is := obj.(*corev1.PersistentVolumeClaim); !is {

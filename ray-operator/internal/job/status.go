@@ -189,6 +189,11 @@ func setConditions(job *v1beta1.ClusterJob, status *v1beta1.ClusterJobStatus, pl
 	if ended {
 		say.Set(v1beta1.ConditionFinished, true, finding)
 	}
+	if plan.Unchanged != nil {
+		say.Set(v1beta1.ConditionUpToDate, false, *plan.Unchanged)
+	} else {
+		say.SetWhile(v1beta1.ConditionUpToDate, nil)
+	}
 	if suspended || status.Phase == v1beta1.PhaseSuspending {
 		say.Set(v1beta1.ConditionSuspended, suspended, finding)
 	} else {

@@ -3,8 +3,8 @@
 // In, as values: a shared volume, the claim that is wanted of it, what stands under its name, and what Kubernetes told of that. Out:
 // what to do about the claim, and why pods cannot mount it.
 //
-// It must never change or delete a claim that is not its owner's, by UID or, where that was retained, by labels. It never makes a
-// volume smaller.
+// It must never change or delete a claim that is not its owner's, by the UID in the owner reference or, where that was retained, in an
+// annotation. It never makes a volume smaller.
 package volume
 
 import (
@@ -29,20 +29,23 @@ type Seen struct {
 	// Name is that of the claim. Wanted is the claim as it must be, nil where the user names one.
 	Name   string
 	Wanted *corev1.PersistentVolumeClaim
+	// Owner is who a claim that is made must belong to. IsJobs reports that the job that made the cluster makes the claim.
+	Owner  metav1.OwnerReference
+	IsJobs bool
 	// Found is what stands there, nil for nothing. It is not to be changed. Events are about it.
 	Found  *corev1.PersistentVolumeClaim
 	Events []corev1.Event
 }
 
-// PresenceOf returns what a claim that was found is to the owner of one that is wanted. One that was retained has no controller,
-// and the labels of the wanted one.
-func PresenceOf(found, wanted *corev1.PersistentVolumeClaim, owner metav1.OwnerReference) reconcile.Presence {
+// PresenceOf returns what a claim that was found is to an owner. One that was retained has no controller, and the owner's UID in an
+// annotation. The claim of a former owner of the same name is somebody else's: who may make claims may not read all of them.
+func PresenceOf(found *corev1.PersistentVolumeClaim, owner metav1.OwnerReference) reconcile.Presence {
 	switch {
 	case found == nil:
 		return reconcile.Absent
 	case kube.IsPredecessors(found, owner):
 		return reconcile.Terminating
-	case !naming.IsOwned(found, owner.UID) && !isRetained(found, wanted):
+	case !naming.IsOwned(found, owner.UID) && !isRetained(found, owner):
 		return reconcile.Foreign
 	case found.DeletionTimestamp != nil:
 		return reconcile.Terminating
@@ -51,37 +54,9 @@ func PresenceOf(found, wanted *corev1.PersistentVolumeClaim, owner metav1.OwnerR
 	}
 }
 
-// isRetained reports whether a claim is what an owner left behind under the name of the wanted one.
-func isRetained(found, wanted *corev1.PersistentVolumeClaim) bool {
-	if metav1.GetControllerOfNoCopy(found) != nil {
-		return false
-	}
-	for _, label := range []string{v1beta1.LabelVolume, v1beta1.LabelCluster, v1beta1.LabelJob} {
-		if found.Labels[label] != wanted.Labels[label] {
-			return false
-		}
-	}
-	return true
-}
-
-// Mended returns how a claim of ours must be, nil where it is so: it grows to what is wanted, and has no owner once it must be
-// retained. What cannot be changed of it stays as it was found, and so does a larger size.
-func Mended(found, wanted *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
-	have, want := found.Spec.Resources.Requests[corev1.ResourceStorage], wanted.Spec.Resources.Requests[corev1.ResourceStorage]
-	grows, isOwned := want.Cmp(have) > 0, metav1.GetControllerOfNoCopy(found) != nil
-	releases := isOwned && len(wanted.OwnerReferences) == 0
-	if !grows && !releases {
-		return nil
-	}
-	mended := wanted.DeepCopy()
-	if !isOwned {
-		mended.OwnerReferences = nil
-	}
-	if !grows {
-		mended.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: have}
-	}
-	mended.Spec.AccessModes, mended.Spec.StorageClassName = slices.Clone(found.Spec.AccessModes), found.Spec.StorageClassName
-	return mended
+// isRetained reports whether a claim was made for an owner and is to outlive it.
+func isRetained(found *corev1.PersistentVolumeClaim, owner metav1.OwnerReference) bool {
+	return metav1.GetControllerOfNoCopy(found) == nil && found.Annotations[v1beta1.AnnotationVolumeOwner] == string(owner.UID)
 }
 
 // Obstacle is why pods cannot mount a shared volume.
@@ -98,12 +73,20 @@ const patience = 2 * time.Minute
 func (s *Seen) Obstacle(isMany bool, now time.Time) *Obstacle {
 	object := "PersistentVolumeClaim " + s.Name
 	switch claim := s.Found; {
-	case claim == nil && s.Wanted != nil: // it is made first
+	case s.IsMissing(): // it is made first
 		return nil
+	case claim == nil && s.IsJobs:
+		return final(reason.VolumeNotReady.In("unmade").Of(s.about("does not exist")))
 	case claim == nil:
 		return final(reason.VolumeNotReady.In("absent").Of(s.about("does not exist"), object))
+	case s.Wanted != nil && kube.IsPredecessors(claim, s.Owner):
+		return final(reason.VolumeNotReady.In("former").Of(s.about("belongs to a deleted " + s.Owner.Kind + " of this name, and is deleted with it")))
+	case claim.DeletionTimestamp != nil && s.isMade():
+		return final(reason.VolumeNotReady.In("remade").Of(s.about("is being deleted")))
 	case claim.DeletionTimestamp != nil:
 		return final(reason.VolumeNotReady.In("deleted").Of(s.about("is being deleted")))
+	case claim.Status.Phase == corev1.ClaimLost && s.isMade():
+		return final(reason.VolumeNotReady.In("lostours").Of(s.about("has lost its PersistentVolume"), s.Name))
 	case claim.Status.Phase == corev1.ClaimLost:
 		return final(reason.VolumeNotReady.In("lost").Of(s.about("has lost its PersistentVolume")))
 	case isMany && !s.isShareable():
@@ -122,6 +105,18 @@ func (s *Seen) Obstacle(isMany bool, now time.Time) *Obstacle {
 	default:
 		return nil
 	}
+}
+
+// isMade reports whether the operator makes the claim, for the cluster or for its job.
+func (s *Seen) isMade() bool { return s.Wanted != nil || s.IsJobs }
+
+// IsMissing reports whether a claim must be made that is not there, or in whose place there is somebody else's.
+func (s *Seen) IsMissing() bool {
+	if s.Wanted == nil {
+		return false
+	}
+	presence := PresenceOf(s.Found, s.Owner)
+	return presence == reconcile.Absent || presence == reconcile.Foreign
 }
 
 // IsPending reports whether the claim is yet to be bound.
@@ -150,7 +145,7 @@ func (s *Seen) mode() string {
 	return "ReadWriteMany"
 }
 
-// pendingCause is what Kubernetes told last of a claim that is not bound.
+// pendingCause is what Kubernetes told of a claim that is not bound.
 type pendingCause struct {
 	// isUsual reports that the claim waits for a pod, which says itself why it is not scheduled.
 	isUsual bool
@@ -165,23 +160,31 @@ const (
 	eventBinding       = "FailedBinding"
 )
 
+// explainPending returns what the newest event says that is a failure or a wait for a pod. Others, such as ExternalProvisioning, are
+// written again and again between failures.
 func explainPending(events []corev1.Event) pendingCause {
 	var last *corev1.Event
 	for i := range events {
-		if last == nil || !timeOf(&events[i]).Before(timeOf(last)) {
+		if (isWait(&events[i]) || isFailure(&events[i])) && (last == nil || !timeOf(&events[i]).Before(timeOf(last))) {
 			last = &events[i]
 		}
 	}
 	switch {
 	case last == nil:
 		return pendingCause{}
-	case last.Reason == eventFirstConsumer || last.Reason == eventPodScheduled:
+	case isWait(last):
 		return pendingCause{isUsual: true}
-	case last.Reason == eventProvisioning || last.Reason == eventBinding || last.Type == corev1.EventTypeWarning:
-		return pendingCause{message: last.Message}
 	default:
-		return pendingCause{}
+		return pendingCause{message: last.Message}
 	}
+}
+
+func isWait(event *corev1.Event) bool {
+	return event.Reason == eventFirstConsumer || event.Reason == eventPodScheduled
+}
+
+func isFailure(event *corev1.Event) bool {
+	return event.Reason == eventProvisioning || event.Reason == eventBinding || event.Type == corev1.EventTypeWarning
 }
 
 // timeOf returns when an event happened last.

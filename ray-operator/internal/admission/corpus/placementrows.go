@@ -69,6 +69,21 @@ func ended(j *job) {
 	j.Status.EndTime = &metav1.Time{Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 }
 
+// sharedByJob is a job whose clusters share a volume.
+func sharedByJob(change jobEdit) jobEdit {
+	shared := ofCluster(sharedOf(ptr("1Gi"), nil))
+	if change == nil {
+		return shared
+	}
+	return both(shared, change)
+}
+
+// keptByJob enlarges and retains the volume, movedInJob mounts it elsewhere.
+var (
+	keptByJob  = ofCluster(sharing(claimed(ptr("2Gi"), nil, func(v *sharedVolume) { v.Claim.Retain = new(true) })))
+	movedInJob = ofCluster(sharing(claimed(ptr("1Gi"), nil, func(v *sharedVolume) { v.MountPath = "/elsewhere" })))
+)
+
 var changeRows = []jobRow{
 	{Name: "a job's deadlines and retries change", Before: nothing, Edit: both(retry(func(r *v1beta1.Retry) { r.Limit = 3 }), jobSpec(func(s *jobs) { s.ActiveDeadlineSeconds = ptr(int32(9)) }))},
 	{Name: "a job is suspended", Before: nothing, Edit: suspended},
@@ -95,5 +110,10 @@ var changeRows = []jobRow{
 	{Name: "retries of a job that has ended", Rule: "job-ended", Before: ended, Edit: retry(func(r *v1beta1.Retry) { r.Limit = 3 })},
 	{Name: "a deadline of a job that has ended", Rule: "job-ended", Before: ended, Edit: jobSpec(func(s *jobs) { s.ActiveDeadlineSeconds = ptr(int32(9)) })},
 	{Name: "the time to live of a job that has ended", Before: ended, Edit: jobSpec(func(s *jobs) { s.TTLSecondsAfterFinished = ptr(int32(9)) })},
+	{Name: "a shared volume of a running job enlarged and retained", Before: sharedByJob(nil), Edit: keptByJob},
+	{Name: "a shared volume of an ended job enlarged and retained", Before: sharedByJob(ended), Edit: keptByJob},
+	{Name: "a shared volume of a running job elsewhere", Rule: "job-fixed", Before: sharedByJob(nil), Edit: movedInJob},
+	{Name: "a shared volume of an ended job elsewhere", Rule: "job-ended", Before: sharedByJob(both(suspended, ended)), Edit: movedInJob},
+	{Name: "a shared volume added to a running job", Rule: "job-fixed", Before: ownCluster, Edit: ofCluster(sharing(asGiven))},
 	{Name: "other metadata", Rule: "job-fixed", Before: nothing, Edit: jobMetadata("a", "b")},
 }

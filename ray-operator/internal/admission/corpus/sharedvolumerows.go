@@ -15,7 +15,7 @@ func sharing(edits ...func(*sharedVolume)) edit {
 	return spec(func(s *v1beta1.ComputeClusterSpec) {
 		s.SharedVolumes = nil
 		for i, change := range edits {
-			one := sharedVolume{Name: fmt.Sprint("v", i), MountPath: fmt.Sprint("/v", i), ClaimName: "mine"}
+			one := sharedVolume{Name: fmt.Sprint("v", i), MountPath: fmt.Sprint("/v", i), ClaimName: fmt.Sprint("mine", i)}
 			change(&one)
 			s.SharedVolumes = append(s.SharedVolumes, one)
 		}
@@ -45,6 +45,10 @@ func mountsAt(name, path string) edit {
 	return both(mountedAt("/data"), inPod(func(p *corev1.PodSpec) {
 		p.Volumes = []corev1.Volume{{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
 	}), inRay(func(c *container) { c.VolumeMounts = []corev1.VolumeMount{{Name: name, MountPath: path}} }))
+}
+
+func claimNamed(name string) corev1.VolumeSource {
+	return corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}}
 }
 
 func manyShared(n int) edit {
@@ -103,8 +107,19 @@ var sharedVolumeRows = []row{
 	{Name: "a shared volume at the store", Rule: "shared-volume-path-own", Edit: mountedAt("/var/lib/heliostat/store")},
 	{Name: "a shared volume at Ray's home", Rule: "shared-volume-path-own", Edit: mountedAt("/home/ray")},
 	{Name: "a shared volume at the system's programs", Rule: "shared-volume-path-own", Edit: mountedAt("/usr")},
+	{Name: "a shared volume in the system's programs", Rule: "shared-volume-path-own", Edit: mountedAt("/usr/local/bin")},
+	{Name: "a shared volume at Python", Rule: "shared-volume-path-own", Edit: mountedAt("/home/ray/anaconda3/lib")},
+	{Name: "a shared volume beside Python", Edit: mountedAt("/home/ray/anaconda3-data")},
+	{Name: "a shared volume at a place with a new line", Rule: "shared-volume-path", Edit: mountedAt("/data\nb")},
+	{Name: "a shared volume at a place with a tab", Rule: "shared-volume-path", Edit: mountedAt("/data\tb")},
 	{Name: "two shared volumes in one place", Rule: "shared-volume-path-twice", Edit: sharing(asGiven, func(v *sharedVolume) { v.MountPath = "/v0" })},
 	{Name: "a shared volume in another", Edit: sharing(asGiven, func(v *sharedVolume) { v.MountPath = "/v0/in" })},
+
+	{Name: "two shared volumes of one claim", Rule: "shared-volume-claim-twice", Edit: sharing(asGiven, func(v *sharedVolume) { v.ClaimName = "mine0" })},
+	{Name: "a volume of a shared volume's claim", Rule: "shared-volume-claim-again", Edit: both(sharing(asGiven), volume(claimNamed("mine0")))},
+	{Name: "a volume of another claim beside a shared volume", Edit: both(sharing(asGiven), volume(claimNamed("mine1")))},
+	{Name: "a control store of a shared volume's claim", Rule: "shared-volume-claim-store", Edit: both(existing("mine0"), sharing(asGiven))},
+	{Name: "a control store of another claim", Edit: both(existing("mine1"), sharing(asGiven))},
 
 	{Name: "a mount beside a shared volume", Edit: mountsAt("mine", "/data2")},
 	{Name: "a mount in a shared volume", Edit: mountsAt("mine", "/data/in")},
@@ -116,8 +131,8 @@ var sharedVolumeRows = []row{
 
 	{Name: "a shared volume enlarged and retained", Before: sharedOf(ptr("1Gi"), ptr("a")), Edit: sharing(claimed(ptr("2Gi"), ptr("a"), func(v *sharedVolume) { v.Claim.Retain = new(true) }))},
 	{Name: "a shared volume in other words", Before: sharedOf(ptr("1Gi"), nil), Edit: sharedOf(ptr("1024Mi"), nil)},
+	{Name: "a shared volume of less storage", Before: sharedOf(ptr("2Gi"), nil), Edit: sharedOf(ptr("1Gi"), nil)},
 	{Name: "a shared volume of another claim", Before: sharedOf(ptr("1Gi"), nil), Edit: sharing(asGiven)},
-	{Name: "a shared volume made smaller", Rule: "shared-volume-shrunk", Before: sharedOf(ptr("2Gi"), nil), Edit: sharedOf(ptr("1Gi"), nil)},
 	{Name: "a shared volume's class changed", Rule: "shared-volume-class-fixed", Before: sharedOf(ptr("1Gi"), ptr("a")), Edit: sharedOf(ptr("1Gi"), ptr("b"))},
 	{Name: "a shared volume's class set", Rule: "shared-volume-class-fixed", Before: sharedOf(ptr("1Gi"), nil), Edit: sharedOf(ptr("1Gi"), ptr("b"))},
 	{Name: "a shared volume's class taken away", Rule: "shared-volume-class-fixed", Before: sharedOf(ptr("1Gi"), ptr("a")), Edit: sharedOf(ptr("1Gi"), nil)},
