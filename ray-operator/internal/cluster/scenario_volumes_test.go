@@ -120,9 +120,9 @@ func TestSharedVolumes(t *testing.T) {
 		}},
 		testkit.Scenario{Name: "has-lost-its-labels", Run: func(w *testkit.World) {
 			former := sharingBound(w, claimed())
-			suspend(w, true)
-			w.Settle()
 			for _, label := range []string{v1beta1.LabelVolume, v1beta1.LabelCluster} { // without the second, no cache shows it
+				suspend(w, true)
+				w.Settle()
 				claim := sharedClaim(w)
 				delete(claim.Labels, label)
 				w.Must(w.Client.Update(w.Ctx, claim))
@@ -133,8 +133,6 @@ func TestSharedVolumes(t *testing.T) {
 				if claim := sharedClaim(w); claim.UID != former.UID || claim.Labels[label] == "" {
 					w.Fatalf("the claim without label %s is now %+v", label, claim.ObjectMeta)
 				}
-				suspend(w, true)
-				w.Settle()
 			}
 		}},
 		testkit.Scenario{Name: "grows-and-keeps-its-entry", Run: func(w *testkit.World) {
