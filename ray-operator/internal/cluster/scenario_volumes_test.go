@@ -8,11 +8,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/volume"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -288,6 +290,20 @@ func TestStatus_TellsOfAClaimThatMayNotGrow(t *testing.T) {
 	}
 	if ready := meta.FindStatusCondition(of.Conditions, v1beta1.ConditionReady); ready == nil || ready.Status != "True" {
 		t.Errorf("the cluster is not ready: %+v", ready)
+	}
+}
+
+// A claim that stays as it is costs the API server little: it is looked at less and less.
+func TestDecide_LooksLessAtAClaimThatStaysMissing(t *testing.T) {
+	for since, want := range map[time.Duration]time.Duration{0: 5 * time.Second, time.Minute: 5 * time.Second, 3 * time.Minute: 30 * time.Second} {
+		of, seen := demo(), given(1)
+		seen.Volumes = []volume.Seen{{Volume: &v1beta1.SharedVolume{Name: "data"}, Name: "mine"}}
+		meta.SetStatusCondition(&of.Status.Conditions, metav1.Condition{
+			Type: v1beta1.ConditionVolumeNotReady, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(now.Add(-since)),
+		})
+		if plan := decide(of, seen); plan.Wake != want || plan.Unmounted == nil || plan.Makes() {
+			t.Errorf("after %s it is looked at in %s, want %s; %v", since, plan.Wake, want, plan.Unmounted)
+		}
 	}
 }
 

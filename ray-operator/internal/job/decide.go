@@ -101,7 +101,10 @@ func Decide(job *v1beta1.ClusterJob, seen Seen, now time.Time) Plan {
 // planClaims plans what becomes of the claims of the job's shared volumes while no cluster is made: they follow the spec, and what the
 // API server refused of that is tried again. While pods of the job's cluster cannot mount one, those that are missing are made.
 func planClaims(p *planner) {
-	former := meta.FindStatusCondition(p.job.Status.Conditions, v1beta1.ConditionUpToDate)
+	claims, former := desired.JobClaims(p.job), meta.FindStatusCondition(p.job.Status.Conditions, v1beta1.ConditionUpToDate)
+	if len(claims) == 0 {
+		return
+	}
 	if former != nil {
 		p.Unchanged = &reason.Finding{Code: former.Reason, Text: former.Message} // until it is tried again
 	}
@@ -113,7 +116,7 @@ func planClaims(p *planner) {
 	if !isEdited && !p.Remake && former == nil {
 		return
 	}
-	p.Claims, p.IsRetry = desired.JobClaims(p.job), !isEdited
+	p.Claims, p.IsRetry = claims, !isEdited
 	if former != nil || p.Remake {
 		p.wakeIn(reconcile.Recheck)
 	}

@@ -71,40 +71,59 @@ const patience = 2 * time.Minute
 
 // Obstacle returns why pods cannot mount the volume, nil for no reason. isMany reports that the cluster has more pods than its head.
 func (s *Seen) Obstacle(isMany bool, now time.Time) *Obstacle {
-	object := "PersistentVolumeClaim " + s.Name
-	switch claim := s.Found; {
-	case s.IsMissing(): // it is made first
-		return nil
-	case claim == nil && s.IsJobs:
-		return final(reason.VolumeNotReady.In("unmade").Of(s.about("does not exist")))
-	case claim == nil:
-		return final(reason.VolumeNotReady.In("absent").Of(s.about("does not exist"), object))
-	case s.Wanted != nil && kube.IsPredecessors(claim, s.Owner):
-		return final(reason.VolumeNotReady.In("former").Of(s.about("belongs to a deleted " + s.Owner.Kind + " of this name, and is deleted with it")))
-	case claim.DeletionTimestamp != nil && s.isMade():
-		return final(reason.VolumeNotReady.In("remade").Of(s.about("is being deleted")))
-	case claim.DeletionTimestamp != nil:
-		return final(reason.VolumeNotReady.In("deleted").Of(s.about("is being deleted")))
-	case claim.Status.Phase == corev1.ClaimLost && s.isMade():
-		return final(reason.VolumeNotReady.In("lostours").Of(s.about("has lost its PersistentVolume"), s.Name))
-	case claim.Status.Phase == corev1.ClaimLost:
-		return final(reason.VolumeNotReady.In("lost").Of(s.about("has lost its PersistentVolume")))
-	case isMany && !s.isShareable():
-		return final(reason.VolumeNotReady.In("modes").Of(s.about("cannot be mounted by the pods of several nodes: its access modes lack " + s.mode())))
-	case claim.Status.Phase == corev1.ClaimBound:
+	if s.IsMissing() { // it is made first
 		return nil
 	}
-	why := explainPending(s.Events)
-	switch {
-	case why.isUsual:
-		return nil
-	case why.message != "":
-		return &Obstacle{Finding: reason.VolumeNotReady.In("claim").Of(s.about("is not bound: "+why.message), s.Name)}
-	case now.Sub(s.Found.CreationTimestamp.Time) >= patience:
-		return &Obstacle{Finding: reason.VolumeNotReady.In("claim").Of(s.about("is not bound"), s.Name)}
+	if defect := s.findDefect(isMany); defect != nil {
+		return &Obstacle{*defect, true}
+	}
+	if unbound := s.explainUnbound(now); unbound != nil {
+		return &Obstacle{*unbound, false}
+	}
+	return nil
+}
+
+// findDefect returns why no pod could start with the claim as it is, nil for no reason.
+func (s *Seen) findDefect(isMany bool) *reason.Finding {
+	of := func(kind, is string, values ...any) *reason.Finding {
+		text := "claim " + s.Name + " of shared volume " + s.Volume.Name + " " + is
+		return new(reason.VolumeNotReady.In(kind).Of(append([]any{text}, values...)...))
+	}
+	switch claim := s.Found; {
+	case claim == nil && s.IsJobs:
+		return of("unmade", "does not exist")
+	case claim == nil:
+		return of("absent", "does not exist", "PersistentVolumeClaim "+s.Name)
+	case s.Wanted != nil && kube.IsPredecessors(claim, s.Owner):
+		return of("former", "belongs to a deleted "+s.Owner.Kind+" of this name, and is deleted with it")
+	case claim.DeletionTimestamp != nil && s.isMade():
+		return of("remade", "is being deleted")
+	case claim.DeletionTimestamp != nil:
+		return of("deleted", "is being deleted")
+	case claim.Status.Phase == corev1.ClaimLost && s.isMade():
+		return of("lostours", "has lost its PersistentVolume", s.Name)
+	case claim.Status.Phase == corev1.ClaimLost:
+		return of("lost", "has lost its PersistentVolume")
+	case isMany && !s.isShareable():
+		return of("modes", "cannot be mounted by the pods of several nodes: its access modes lack "+s.mode())
 	default:
 		return nil
 	}
+}
+
+// explainUnbound returns why the claim is not bound, nil where it is, or where that is usual for now.
+func (s *Seen) explainUnbound(now time.Time) *reason.Finding {
+	if !s.IsPending() {
+		return nil
+	}
+	text, why := "claim "+s.Name+" of shared volume "+s.Volume.Name+" is not bound", explainPending(s.Events)
+	switch {
+	case why.message != "":
+		text += ": " + why.message
+	case why.isUsual, now.Sub(s.Found.CreationTimestamp.Time) < patience:
+		return nil
+	}
+	return new(reason.VolumeNotReady.In("claim").Of(text, s.Name))
 }
 
 // isMade reports whether the operator makes the claim, for the cluster or for its job.
@@ -122,13 +141,6 @@ func (s *Seen) IsMissing() bool {
 // IsPending reports whether the claim is yet to be bound.
 func (s *Seen) IsPending() bool {
 	return s.Found != nil && s.Found.DeletionTimestamp == nil && s.Found.Status.Phase != corev1.ClaimBound && s.Found.Status.Phase != corev1.ClaimLost
-}
-
-func final(finding reason.Finding) *Obstacle { return &Obstacle{finding, true} }
-
-// about returns a sentence about the claim.
-func (s *Seen) about(is string) string {
-	return "claim " + s.Name + " of shared volume " + s.Volume.Name + " " + is
 }
 
 // isShareable reports whether pods of several nodes can mount the volume.
