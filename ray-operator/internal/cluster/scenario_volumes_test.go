@@ -99,62 +99,71 @@ func TestSharedVolumes(t *testing.T) {
 				w.Fatalf("the claim of the former cluster is used")
 			}
 		}},
-		testkit.Scenario{Name: "retained-later-while-suspended", Run: func(w *testkit.World) {
-			former := sharingBound(w, claimed())
-			suspend(w, true)
-			w.Settle()
-			w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.SharedVolumes[0].Claim.Retain = new(true) })
-			w.Settle()
-			w.Delete(w.Cluster("demo"))
-			w.Settle()
-			w.After(time.Minute)
-			w.Create(sharing(claimed(retained)))
-			w.SettleRefused()
-			w.Expect("demo", "Ready=False VolumeNotReady", "Stalled=True VolumeNotReady") // who made this cluster may not read those files
-			w.Edit("demo", func(c *v1beta1.ComputeCluster) {
-				c.Spec.SharedVolumes[0].Claim, c.Spec.SharedVolumes[0].ClaimName = nil, former.Name
-			})
-			w.Settle()
-			w.Expect("demo", ready, "VolumeNotReady=absent")
-			if kept := sharedClaim(w); kept.UID != former.UID || len(kept.OwnerReferences) > 0 {
-				w.Fatalf("the claim that was retained is now %+v", kept.ObjectMeta)
-			}
-		}},
-		testkit.Scenario{Name: "has-lost-its-labels", Run: func(w *testkit.World) {
-			former := sharingBound(w, claimed())
-			for _, label := range []string{v1beta1.LabelVolume, v1beta1.LabelCluster} { // without the second, no cache shows it
-				suspend(w, true)
-				w.Settle()
-				claim := sharedClaim(w)
-				delete(claim.Labels, label)
-				w.Must(w.Client.Update(w.Ctx, claim))
-				w.Settle()
-				suspend(w, false)
-				w.Settle()
-				w.Expect("demo", ready)
-				if claim := sharedClaim(w); claim.UID != former.UID || claim.Labels[label] == "" {
-					w.Fatalf("the claim without label %s is now %+v", label, claim.ObjectMeta)
-				}
-			}
-		}},
-		testkit.Scenario{Name: "grows-and-keeps-its-entry", Run: func(w *testkit.World) {
-			sharingBound(w, claimed())
-			kept := testkit.UIDs(w.Pods("demo"))
-			w.Edit("demo", func(c *v1beta1.ComputeCluster) {
-				c.Spec.SharedVolumes[0].Claim.Storage = new(resource.MustParse("2Gi"))
-			})
-			w.Settle()
-			if size := sharedClaim(w).Spec.Resources.Requests[corev1.ResourceStorage]; size.String() != "2Gi" {
-				w.Fatalf("the claim asks for %s", size.String())
-			}
-			w.Expect("demo", ready, "UpToDate=True")
-			untouched(w, kept, w.Pods("demo"))
-			w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.SharedVolumes = nil })
-			w.Settle()
-			w.Expect("demo", ready, "UpToDate=False")
-			sharedClaim(w)
-		}},
+		testkit.Scenario{Name: "retained-later-while-suspended", Run: retainedLater},
+		testkit.Scenario{Name: "has-lost-its-labels", Run: lostLabels},
+		testkit.Scenario{Name: "grows-and-keeps-its-entry", Run: grownClaim},
 	)
+}
+
+// retainedLater is a cluster whose claim is retained while it is suspended. A later one of the same name must name the claim.
+func retainedLater(w *testkit.World) {
+	former := sharingBound(w, claimed())
+	suspend(w, true)
+	w.Settle()
+	w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.SharedVolumes[0].Claim.Retain = new(true) })
+	w.Settle()
+	w.Delete(w.Cluster("demo"))
+	w.Settle()
+	w.After(time.Minute)
+	w.Create(sharing(claimed(retained)))
+	w.SettleRefused()
+	w.Expect("demo", "Ready=False VolumeNotReady", "Stalled=True VolumeNotReady") // who made this cluster may not read those files
+	w.Edit("demo", func(c *v1beta1.ComputeCluster) {
+		c.Spec.SharedVolumes[0].Claim, c.Spec.SharedVolumes[0].ClaimName = nil, former.Name
+	})
+	w.Settle()
+	w.Expect("demo", ready, "VolumeNotReady=absent")
+	if kept := sharedClaim(w); kept.UID != former.UID || len(kept.OwnerReferences) > 0 {
+		w.Fatalf("the claim that was retained is now %+v", kept.ObjectMeta)
+	}
+}
+
+// lostLabels is a cluster whose claim loses a label while no pod uses it.
+func lostLabels(w *testkit.World) {
+	former := sharingBound(w, claimed())
+	for _, label := range []string{v1beta1.LabelVolume, v1beta1.LabelCluster} { // without the second, no cache shows it
+		suspend(w, true)
+		w.Settle()
+		claim := sharedClaim(w)
+		delete(claim.Labels, label)
+		w.Must(w.Client.Update(w.Ctx, claim))
+		w.Settle()
+		suspend(w, false)
+		w.Settle()
+		w.Expect("demo", ready)
+		if claim := sharedClaim(w); claim.UID != former.UID || claim.Labels[label] == "" {
+			w.Fatalf("the claim without label %s is now %+v", label, claim.ObjectMeta)
+		}
+	}
+}
+
+// grownClaim is a cluster whose claim grows, and which then drops the shared volume.
+func grownClaim(w *testkit.World) {
+	sharingBound(w, claimed())
+	kept := testkit.UIDs(w.Pods("demo"))
+	w.Edit("demo", func(c *v1beta1.ComputeCluster) {
+		c.Spec.SharedVolumes[0].Claim.Storage = new(resource.MustParse("2Gi"))
+	})
+	w.Settle()
+	if size := sharedClaim(w).Spec.Resources.Requests[corev1.ResourceStorage]; size.String() != "2Gi" {
+		w.Fatalf("the claim asks for %s", size.String())
+	}
+	w.Expect("demo", ready, "UpToDate=True")
+	untouched(w, kept, w.Pods("demo"))
+	w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.SharedVolumes = nil })
+	w.Settle()
+	w.Expect("demo", ready, "UpToDate=False")
+	sharedClaim(w)
 }
 
 func TestSharedVolumesThatAreNotReady(t *testing.T) {
@@ -171,22 +180,7 @@ func TestSharedVolumesThatAreNotReady(t *testing.T) {
 			w.After(time.Minute)
 			w.Expect("demo", ready, "VolumeNotReady=absent")
 		}},
-		testkit.Scenario{Name: "the-users-is-of-one-node", Run: func(w *testkit.World) {
-			w.Create(mine(corev1.ClaimBound, corev1.ReadWriteOnce))
-			alone := sharing(v1beta1.SharedVolume{ClaimName: "mine"})
-			groups := alone.Spec.WorkerGroups
-			alone.Spec.WorkerGroups = nil
-			w.Create(alone)
-			w.Settle()
-			w.Expect("demo", ready)
-			w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups = groups })
-			w.Settle()
-			w.Expect("demo", "Ready=False VolumeNotReady", "HeadReady=True", "VolumeNotReady=True VolumeNotReady")
-			sizes(w, "demo", map[string]int{"": 1, "cpu": 0})
-			w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups = nil })
-			w.Settle()
-			w.Expect("demo", ready, "VolumeNotReady=absent")
-		}},
+		testkit.Scenario{Name: "the-users-is-of-one-node", Run: claimOfOneNode},
 		testkit.Scenario{Name: "is-not-bound", Run: func(w *testkit.World) {
 			w.Kubelet.Idle = func(*corev1.Pod) bool { return true }
 			w.Create(mine(corev1.ClaimPending, corev1.ReadWriteMany))
@@ -195,70 +189,9 @@ func TestSharedVolumesThatAreNotReady(t *testing.T) {
 			w.Expect("demo", "Ready=False VolumeNotReady", "VolumeNotReady=True VolumeNotReady")
 			sizes(w, "demo", map[string]int{"": 1, "cpu": 2})
 		}},
-		testkit.Scenario{Name: "is-somebody-elses", Run: func(w *testkit.World) {
-			theirs := &corev1.PersistentVolumeClaim{ObjectMeta: named("demo-shared-data")}
-			w.Create(theirs)
-			version := theirs.ResourceVersion
-			w.Create(sharing(claimed()))
-			w.SettleRefused()
-			w.Expect("demo", "Ready=False VolumeNotReady", "VolumeNotReady=True VolumeNotReady", "Stalled=True VolumeNotReady")
-			sizes(w, "demo", map[string]int{"": 0, "cpu": 0})
-			w.Read(theirs)
-			if theirs.ResourceVersion != version {
-				w.Fatalf("someone else's claim was written")
-			}
-			w.Delete(theirs)
-			w.After(time.Minute)
-			sharingFinds(w)
-		}},
-		testkit.Scenario{Name: "is-lost-and-deleted", Run: func(w *testkit.World) {
-			former := sharingBound(w, claimed())
-			phase(w, former, corev1.ClaimLost)
-			w.Settle()
-			w.Expect("demo", ready, "VolumeNotReady=True VolumeNotReady")
-			former.Finalizers = []string{"kubernetes.io/pvc-protection"}
-			w.Must(w.Client.Update(w.Ctx, former))
-			w.Delete(former)
-			w.Scale("demo", 3)
-			w.Settle()
-			w.Expect("demo", "Ready=False VolumeNotReady", "HeadReady=True", "VolumeNotReady=True VolumeNotReady", "Stalled=False")
-			sizes(w, "demo", map[string]int{"": 1, "cpu": 2})
-			if said := w.Message("demo", "VolumeNotReady"); !strings.Contains(said, "the operator makes an empty one") {
-				w.Fatalf("the cluster says %q", said)
-			}
-			w.Read(former)
-			former.Finalizers = nil
-			w.Must(w.Client.Update(w.Ctx, former))
-			w.After(time.Minute)
-			sharingFinds(w)
-			sizes(w, "demo", map[string]int{"": 1, "cpu": 3})
-		}},
-		testkit.Scenario{Name: "is-somebody-elses-on-a-running-cluster", Run: func(w *testkit.World) {
-			theirs := &corev1.PersistentVolumeClaim{ObjectMeta: named("demo-shared-data")}
-			w.Create(theirs)
-			of := sharing(claimed())
-			volumes := of.Spec.SharedVolumes
-			of.Spec.SharedVolumes, of.Spec.UpgradeStrategy = nil, &v1beta1.ClusterUpgradeStrategy{Type: v1beta1.ClusterUpgradeRecreate}
-			w.Create(of)
-			w.Settle()
-			head := w.Head("demo").UID
-			w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.SharedVolumes = volumes })
-			w.SettleRefused()
-			w.Expect("demo", ready, "VolumeNotReady=True VolumeNotReady", "UpToDate=False", "Stalled=False")
-			w.Scale("demo", 1) // all but new pods goes on
-			w.SettleRefused()
-			sizes(w, "demo", map[string]int{"": 1, "cpu": 1})
-			if w.Head("demo").UID != head {
-				w.Fatalf("pods were recreated for a volume that they cannot mount")
-			}
-			w.Delete(theirs)
-			w.After(time.Minute)
-			sharingFinds(w)
-			w.Expect("demo", "UpToDate=True")
-			if w.Head("demo").UID == head {
-				w.Fatalf("the pods were not recreated")
-			}
-		}},
+		testkit.Scenario{Name: "is-somebody-elses", Run: othersVolume},
+		testkit.Scenario{Name: "is-lost-and-deleted", Run: lostAndDeleted},
+		testkit.Scenario{Name: "is-somebody-elses-on-a-running-cluster", Run: othersWhileRunning},
 		testkit.Scenario{Name: "may-not-be-made", Run: func(w *testkit.World) {
 			refuse(w, func(obj client.Object) bool { return obj.GetLabels()[v1beta1.LabelVolume] != "" })
 			w.Create(sharing(claimed()))
@@ -269,6 +202,94 @@ func TestSharedVolumesThatAreNotReady(t *testing.T) {
 			sharingFinds(w)
 		}},
 	)
+}
+
+// claimOfOneNode is a cluster that gets workers, which cannot mount the user's claim.
+func claimOfOneNode(w *testkit.World) {
+	w.Create(mine(corev1.ClaimBound, corev1.ReadWriteOnce))
+	alone := sharing(v1beta1.SharedVolume{ClaimName: "mine"})
+	groups := alone.Spec.WorkerGroups
+	alone.Spec.WorkerGroups = nil
+	w.Create(alone)
+	w.Settle()
+	w.Expect("demo", ready)
+	w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups = groups })
+	w.Settle()
+	w.Expect("demo", "Ready=False VolumeNotReady", "HeadReady=True", "VolumeNotReady=True VolumeNotReady")
+	sizes(w, "demo", map[string]int{"": 1, "cpu": 0})
+	w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.WorkerGroups = nil })
+	w.Settle()
+	w.Expect("demo", ready, "VolumeNotReady=absent")
+}
+
+// othersVolume is a cluster whose claim's name is taken for a time.
+func othersVolume(w *testkit.World) {
+	theirs := &corev1.PersistentVolumeClaim{ObjectMeta: named("demo-shared-data")}
+	w.Create(theirs)
+	version := theirs.ResourceVersion
+	w.Create(sharing(claimed()))
+	w.SettleRefused()
+	w.Expect("demo", "Ready=False VolumeNotReady", "VolumeNotReady=True VolumeNotReady", "Stalled=True VolumeNotReady")
+	sizes(w, "demo", map[string]int{"": 0, "cpu": 0})
+	w.Read(theirs)
+	if theirs.ResourceVersion != version {
+		w.Fatalf("someone else's claim was written")
+	}
+	w.Delete(theirs)
+	w.After(time.Minute)
+	sharingFinds(w)
+}
+
+// lostAndDeleted is a running cluster whose claim loses its volume and is then deleted.
+func lostAndDeleted(w *testkit.World) {
+	former := sharingBound(w, claimed())
+	phase(w, former, corev1.ClaimLost)
+	w.Settle()
+	w.Expect("demo", ready, "VolumeNotReady=True VolumeNotReady")
+	former.Finalizers = []string{"kubernetes.io/pvc-protection"}
+	w.Must(w.Client.Update(w.Ctx, former))
+	w.Delete(former)
+	w.Scale("demo", 3)
+	w.Settle()
+	w.Expect("demo", "Ready=False VolumeNotReady", "HeadReady=True", "VolumeNotReady=True VolumeNotReady", "Stalled=False")
+	sizes(w, "demo", map[string]int{"": 1, "cpu": 2})
+	if said := w.Message("demo", "VolumeNotReady"); !strings.Contains(said, "the operator makes an empty one") {
+		w.Fatalf("the cluster says %q", said)
+	}
+	w.Read(former)
+	former.Finalizers = nil
+	w.Must(w.Client.Update(w.Ctx, former))
+	w.After(time.Minute)
+	sharingFinds(w)
+	sizes(w, "demo", map[string]int{"": 1, "cpu": 3})
+}
+
+// othersWhileRunning is a running cluster that gets a shared volume whose claim's name is taken, with strategy Recreate.
+func othersWhileRunning(w *testkit.World) {
+	theirs := &corev1.PersistentVolumeClaim{ObjectMeta: named("demo-shared-data")}
+	w.Create(theirs)
+	of := sharing(claimed())
+	volumes := of.Spec.SharedVolumes
+	of.Spec.SharedVolumes, of.Spec.UpgradeStrategy = nil, &v1beta1.ClusterUpgradeStrategy{Type: v1beta1.ClusterUpgradeRecreate}
+	w.Create(of)
+	w.Settle()
+	head := w.Head("demo").UID
+	w.Edit("demo", func(c *v1beta1.ComputeCluster) { c.Spec.SharedVolumes = volumes })
+	w.SettleRefused()
+	w.Expect("demo", ready, "VolumeNotReady=True VolumeNotReady", "UpToDate=False", "Stalled=False")
+	w.Scale("demo", 1) // all but new pods goes on
+	w.SettleRefused()
+	sizes(w, "demo", map[string]int{"": 1, "cpu": 1})
+	if w.Head("demo").UID != head {
+		w.Fatalf("pods were recreated for a volume that they cannot mount")
+	}
+	w.Delete(theirs)
+	w.After(time.Minute)
+	sharingFinds(w)
+	w.Expect("demo", "UpToDate=True")
+	if w.Head("demo").UID == head {
+		w.Fatalf("the pods were not recreated")
+	}
 }
 
 // sharingFinds binds the claim that was made, and finds the cluster ready.
