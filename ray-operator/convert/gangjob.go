@@ -18,8 +18,6 @@ import (
 const (
 	// labelGroup is the label of Ray's by which a node says of which worker group it is.
 	labelGroup = "ray.io/node-group"
-	// mostQueuedGroups is how many worker groups Kueue takes beside a head.
-	mostQueuedGroups = 7
 	// mostRestarts bounds restarts and retries.
 	mostRestarts = 1000
 )
@@ -219,10 +217,6 @@ func (g *gangJob) own() v1beta1.ComputeClusterSpec {
 			role.group.Image = role.image
 		}
 		made.WorkerGroups = append(made.WorkerGroups, role.group)
-	}
-	if g.isQueued() && len(made.WorkerGroups) > mostQueuedGroups {
-		g.refuse("metadata.labels["+keyQueue+"]", fmt.Sprintf("Kueue takes a head and %d worker groups, and the job has %d roles; join roles of "+
-			"the same shape, or take the label out", mostQueuedGroups, len(made.WorkerGroups)))
 	}
 	made.RayVersion = rayIn(made.Image)
 	if made.RayVersion == "" {

@@ -142,7 +142,7 @@ func (r *gangRole) takeResources() {
 }
 
 // What becomes of fields of a pod that a job on a cluster that is there does not have.
-var ontoTexts = map[string]string{
+var ontoTexts = map[string]string{ //nolint:gosec // texts, and no credential
 	"volumes":            "processes find the volumes of the cluster's pods; mount what the program needs there",
 	"securityContext":    "processes run as the users of the cluster's pods",
 	"serviceAccountName": "processes have the service account of the cluster's pods",

@@ -3,6 +3,7 @@ package convert
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
@@ -35,12 +36,13 @@ const (
 // takePolicy converts what a job says of its run, and returns how many restarts it allows, nil where it says nothing.
 func (g *gangJob) takePolicy(of *jobPolicy, manager string) (limit *int32, path string) {
 	former, policy := of.formerPolicy, of.RunPolicy
-	for field, isTwice := range map[string]bool{
+	twice := map[string]bool{
 		"activeDeadlineSeconds":   former.ActiveDeadlineSeconds != nil && policy.ActiveDeadlineSeconds != nil,
 		"backoffLimit":            former.BackoffLimit != nil && policy.BackoffLimit != nil,
 		"ttlSecondsAfterFinished": former.TTLSecondsAfterFinished != nil && policy.TTLSecondsAfterFinished != nil,
-	} {
-		if isTwice {
+	}
+	for _, field := range slices.Sorted(maps.Keys(twice)) {
+		if twice[field] {
 			g.refuse("spec."+field, "runPolicy says it too; keep that, and take this out")
 		}
 	}
