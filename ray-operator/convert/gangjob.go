@@ -211,6 +211,7 @@ func (g *gangJob) own() v1beta1.ComputeClusterSpec {
 	made.Scheduler = g.scheduler()
 	if len(g.roles) > 0 {
 		made.Image = g.roles[0].image
+		g.shareClaims()
 	}
 	for _, role := range g.roles {
 		if role.image != made.Image {

@@ -76,6 +76,7 @@ func replicaRules(kind, field, roles string) []Rule {
 }
 
 const gangTemplateText = "The container that runs the program is named ray, and runs Ray: its image must hold Ray. Its command and " +
-	"args become the role's command, its variables with a value the role's env, and CPUs and GPUs the role's resources. All else " +
-	"stays in the template: volumes, init containers, sidecars, service account, variables from Secrets. With --onto these are " +
-	"dropped or refused, each with a row. Names of pods such as NAME-worker-0 become references such as $(worker.0.host)."
+	"args become the role's command, its variables with a value the role's env, and CPUs and GPUs the role's resources. A claim that " +
+	"the pods of all roles mount becomes one of sharedVolumes. All else stays in the template: other volumes, init containers, " +
+	"sidecars, service account, variables from Secrets. With --onto these are dropped or refused, each with a row. Names of pods " +
+	"such as NAME-worker-0 become references such as $(worker.0.host)."

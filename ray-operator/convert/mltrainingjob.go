@@ -35,7 +35,7 @@ var mlRules = []Rule{
 	},
 	{
 		Kind: kindML, Path: "spec.checkpointPath", To: "env", Verdict: Changed,
-		Text: "As the variable CHECKPOINT_PATH. Mount a volume there in the template of the worker group, or checkpoints go with the pods.",
+		Text: "As the variable CHECKPOINT_PATH. Add sharedVolumes with that mountPath to the cluster, or checkpoints go with the pods.",
 	},
 	{
 		Kind: kindML, Path: "spec.autoTuning", Verdict: Refused, Whole: true,

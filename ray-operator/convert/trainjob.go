@@ -17,8 +17,8 @@ import (
 // containerNode is the name of a trainer's container.
 const containerNode = "node"
 
-const initializerText = "No container loads data or a model before the job. Load them in a first job, onto a volume that the pods " +
-	"of both mount, and take the initializer out."
+const initializerText = "No container loads data or a model before the job. Load them in a first job, onto a claim that both have in " +
+	"sharedVolumes, and take the initializer out."
 
 var trainRules = []Rule{
 	{

@@ -107,6 +107,8 @@ func odd(container string) []any {
 			"tolerations": []any{map[string]any{"key": "gpu", "operator": "Exists"}}}, map[string]any{"workingDir": "/src"}),
 		of(map[string]any{"volumes": []any{map[string]any{"name": "shm", "emptyDir": map[string]any{"medium": "Memory"}}}},
 			map[string]any{"volumeMounts": []any{map[string]any{"name": "shm", "mountPath": "/dev/shm"}}}),
+		of(map[string]any{"volumes": []any{map[string]any{"name": "runs", "persistentVolumeClaim": map[string]any{"claimName": "runs"}}}},
+			map[string]any{"volumeMounts": []any{map[string]any{"name": "runs", "mountPath": "/tmp/ray/runs"}}}),
 		of(map[string]any{"initContainers": []any{map[string]any{"name": "fetch", "image": "busybox:1.36"}}}, map[string]any{
 			"args": []any{"--host", "sample-worker-0.team.svc", "--at", "$(HOME_DIR)/x", "--rank", "$(RANK)"},
 			"env":  []any{map[string]any{"name": "HOME_DIR", "value": "/data"}, map[string]any{"name": "RANK", "value": "3"}},
