@@ -110,6 +110,8 @@ var judgedJobs = map[string]struct {
 	"tuning of MXNet is refused":            {mx, fields{"spec.jobMode": "MXTune"}, "spec.jobMode", convert.Refused, "only MXTrain"},
 	"a patch that is none is refused": {train, fields{patchedJob + ".name": "node", patchedJob + ".template.spec.template.spec.containers": "x"},
 		patchedJob, convert.Refused, "correct it"},
+	"a patch of a launcher is dropped": {train, fields{patchedJob + ".name": "launcher",
+		patchedJob + ".template.spec.template.spec.hostNetwork": true}, patchedJob, convert.Dropped, "patch these"},
 	"a runtime that is not given is refused": {train, fields{"spec.runtimeRef.name": "own"},
 		"spec.runtimeRef", convert.Refused, "by -f too"},
 	"another framework is refused": {"a.b/v1 MLTrainingJob", fields{"spec.framework": "caffe"},

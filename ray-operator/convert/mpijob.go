@@ -114,9 +114,8 @@ func (m mpiPart) takeLauncher() {
 	launcher := m.roles[at]
 	m.spec.Command, m.spec.Env = launcher.made.Command, launcher.made.Env
 	m.roles = slices.Delete(m.roles, at, at+1)
-	m.adjust(launcher.templateAt, "command", "the command runs once, beside the ranks of worker 0; the launcher's own resources are "+
-		"left out, and its "+
-		"variables are those of all ranks")
+	m.adjust(launcher.templateAt, "command", "the command runs once, beside the ranks of worker 0; all else of the launcher's pod is left out, "+
+		"and its variables are those of all ranks")
 }
 
 // hasMore reports whether a launcher's pod has something that the workers' has not.

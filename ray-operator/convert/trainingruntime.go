@@ -3,6 +3,7 @@ package convert
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -224,19 +225,20 @@ func (t trainPart) takeReplicatedJobs(name string, spec *runtimeSpec, made *runt
 	return true
 }
 
-// takeLauncherOf takes the command of a runtime's launcher in place of what its nodes run, which is sshd.
+// takeLauncherOf takes command and variables of a runtime's launcher in place of what its nodes run, which is sshd.
 func (t trainPart) takeLauncherOf(spec *runtimeSpec, made *runtimePart) {
-	var command, args []string
+	var launcher corev1.Container
 	for _, job := range spec.Template.Spec.ReplicatedJobs {
 		for _, one := range job.Template.Spec.Template.Spec.Containers {
 			if job.Name == "launcher" && one.Name == containerNode {
-				command, args = one.Command, one.Args
+				launcher = one
 			}
 		}
 	}
 	for i := range made.template.Spec.Containers {
 		if one := &made.template.Spec.Containers[i]; one.Name == containerNode {
-			one.Command, one.Args = command, args
+			one.Command, one.Args = launcher.Command, launcher.Args
+			one.Env = slices.Concat(one.Env, launcher.Env)
 		}
 	}
 }

@@ -117,13 +117,16 @@ func (g *gangJob) moveRows() {
 func (t trainPart) applyPatches(patches []runtimePatch, to *roleSource) bool {
 	for i := range patches {
 		for j, job := range patches[i].Spec.Template.Spec.ReplicatedJobs {
+			at := fmt.Sprintf("spec.runtimePatches[%d].trainingRuntimeSpec.template.spec.replicatedJobs[%d]", i, j)
+			if job.Name != containerNode && len(job.Template.Spec.Template) > 0 {
+				t.note(Row{Path: at, Verdict: Dropped, Differs: true, Text: "only pods of node are there; patch these"})
+			}
 			if job.Name != containerNode || len(job.Template.Spec.Template) == 0 {
 				continue
 			}
 			template, err := patched(to.template, job.Template.Spec.Template)
 			if err != nil {
-				t.refuse(fmt.Sprintf("spec.runtimePatches[%d].trainingRuntimeSpec.template.spec.replicatedJobs[%d]", i, j),
-					"it is no part of a pod template; correct it: "+firstLine(err.Error()))
+				t.refuse(at, "it is no part of a pod template; correct it: "+firstLine(err.Error()))
 				return false
 			}
 			to.template = template

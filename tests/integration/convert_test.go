@@ -10,10 +10,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/convert"
+	"github.com/heliostat-dev/heliostat/tests/kubeflow"
 	"github.com/heliostat-dev/heliostat/tests/rayio"
 )
 
-// conversions is how many generated objects of ray.io are converted and sent; HELIOSTAT_CONVERSIONS asks for others.
+// conversions is how many generated objects are converted and sent, one in four of them a job of Kubeflow; HELIOSTAT_CONVERSIONS asks for
+// others.
 const conversions = 100
 
 // TestConvertedObjectsAreAdmitted: what the converter lets out, a real API server takes, with the chart's CRDs and policies.
@@ -27,6 +29,9 @@ func TestConvertedObjectsAreAdmitted(t *testing.T) {
 	for seed := range many {
 		chance := rand.New(rand.NewPCG(uint64(seed), 27))
 		from, _ := rayio.Generate(chance)
+		if seed%4 == 0 {
+			from = kubeflow.Generate(chance)
+		}
 		from.SetNamespace(namespace)
 		result := convert.Object(from, convert.Options{Aliases: chance.IntN(2) == 0, KeepOpen: chance.IntN(2) == 0})
 		for _, object := range result.Objects {
