@@ -219,8 +219,7 @@ func (g *gangJob) own() v1beta1.ComputeClusterSpec {
 		}
 		made.WorkerGroups = append(made.WorkerGroups, role.group)
 	}
-	made.RayVersion = rayIn(made.Image)
-	if made.RayVersion == "" {
+	if made.RayVersion, _ = rayIn(made.Image); made.RayVersion == "" {
 		made.RayVersion = naming.NewestRay
 	}
 	g.adjust("spec", "clusterTemplate.spec.head", fmt.Sprintf("the job has a cluster of its own, with Ray %s and a head of 1 CPU and "+
@@ -247,20 +246,21 @@ var (
 	rayTag        = regexp.MustCompile(`(^|[-_.])ray[-_.]?([0-9]+\.[0-9]+\.[0-9]+)`)
 )
 
-// rayIn reads the version of Ray from the name of an image that holds Ray, empty for another.
-func rayIn(image string) string {
+// rayIn reads from the name of an image whether it holds Ray, and which version, empty where the name does not say that. A version that
+// clusters cannot have counts as none.
+func rayIn(image string) (version string, holds bool) {
 	image, _, _ = strings.Cut(image, "@")
 	repository, tag, _ := strings.Cut(image[strings.LastIndex(image, "/")+1:], ":")
-	version := versionInTag.FindString(tag)
+	version = versionInTag.FindString(tag)
 	if found := rayTag.FindStringSubmatch(tag); found != nil {
 		version = found[2]
 	} else if !rayRepository.MatchString(repository) {
-		return ""
+		return "", false
 	}
 	if naming.IsRayBefore(version, firstRay) {
-		return ""
+		return "", false
 	}
-	return version
+	return version, true
 }
 
 // firstRay is the minor version of the first Ray 2 that clusters may have.
@@ -288,7 +288,7 @@ func (r *gangRole) takeImage() {
 
 // tellImage says how an image gets Ray, once for each.
 func (r *gangRole) tellImage(path string) {
-	if rayIn(r.image) != "" || r.images[r.image] {
+	if _, holds := rayIn(r.image); holds || r.images[r.image] {
 		return
 	}
 	r.images[r.image] = true

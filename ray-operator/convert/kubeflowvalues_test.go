@@ -222,3 +222,58 @@ func TestObject_CountsProcessesAsTorchrunDoes(t *testing.T) {
 		})
 	}
 }
+
+// TestObject_SharesAClaimOfAllPods: where the head can mount it too, and the rules let a cluster have it.
+func TestObject_SharesAClaimOfAllPods(t *testing.T) {
+	claim := map[string]any{"name": "runs", "persistentVolumeClaim": map[string]any{"claimName": "runs"}}
+	for name, c := range map[string]struct {
+		replicas int64
+		mount    map[string]any
+		isShared bool
+	}{
+		"of two pods":             {2, map[string]any{"name": "runs", "mountPath": "/runs"}, true},
+		"to read alone":           {2, map[string]any{"name": "runs", "mountPath": "/runs", "readOnly": true}, true},
+		"of one pod":              {1, map[string]any{"name": "runs", "mountPath": "/runs"}, false},
+		"of which a part is used": {2, map[string]any{"name": "runs", "mountPath": "/runs", "subPath": "a"}, false},
+		"over Ray's own files":    {2, map[string]any{"name": "runs", "mountPath": "/tmp/ray/runs"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := base(torch)
+			rayio.Unset(object.Object, "spec.pytorchReplicaSpecs.Master")
+			rayio.Set(object.Object, torchWorker+".replicas", c.replicas)
+			rayio.Set(object.Object, torchWorker+".template.spec.volumes", []any{claim})
+			rayio.Set(object.Object, torchContainer+".volumeMounts", []any{c.mount})
+			result := convert.Object(object, convert.Options{})
+			if result.Refused() {
+				t.Fatal(result.Rows)
+			}
+			_, isShared, _ := unstructured.NestedSlice(result.Objects[0].Object, "spec", "clusterTemplate", "spec", "sharedVolumes")
+			if isShared != c.isShared {
+				t.Errorf("shared: %v, want %v: %s", isShared, c.isShared, text(result.Objects[0]))
+			}
+		})
+	}
+}
+
+// TestObject_ReadsRaysVersion: from the name of an image that holds Ray, and else the newest, with a row that says how to put it there.
+func TestObject_ReadsRaysVersion(t *testing.T) {
+	for image, want := range map[string]string{
+		"rayproject/ray:2.58.0-py311-gpu": "2.58.0", "registry.example:5000/team/torch-ray:2.57.1": "2.57.1", "team/torch:2.5.1-ray2.56.0": "2.56.0",
+		"rayproject/ray:nightly": "nightly", "team/ray:latest": "2.60.0", "team/array:2.58.0": "told 2.60.0", "pytorch/pytorch:2.5.1": "told 2.60.0",
+		"rayproject/ray:2.9.0": "told 2.60.0",
+	} {
+		object := base(torch)
+		rayio.Unset(object.Object, "spec.pytorchReplicaSpecs.Master")
+		rayio.Set(object.Object, torchContainer+".image", image)
+		result := convert.Object(object, convert.Options{})
+		got, _, _ := unstructured.NestedString(result.Objects[0].Object, "spec", "clusterTemplate", "spec", "rayVersion")
+		for _, row := range result.Rows {
+			if row.Path == torchContainer+".image" && strings.Contains(row.Text, "\nFROM "+image+"\n") {
+				got = "told " + got
+			}
+		}
+		if got != want {
+			t.Errorf("%s holds Ray %s, want %s: %v", image, got, want, result.Rows)
+		}
+	}
+}

@@ -20,18 +20,24 @@ func TestRead_DividesAndCountsLines(t *testing.T) {
 		text string
 		want []string
 	}{
-		"nothing":             {"# only this\n---\n\n", nil},
-		"one":                 {job, []string{"1 1 RayJob/a in ns"}},
-		"JSON":                {`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"}}`, []string{"1 1 ConfigMap/c"}},
-		"a comment between":   {"---\n" + job + "--- # the next\n# words\n" + job, []string{"2 2 RayJob/a in ns", "3 6 RayJob/a in ns"}},
-		"no divider":          {"apiVersion: v1\nkind: X\ntext: |\n  ---\n----: a\n", []string{"1 1 X/"}},
-		"a list":              {"apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: X}, 3]\n", []string{"1 1 X/", "1 1 items[1] is no object of Kubernetes; give apiVersion and kind"}},
-		"broken":              {job + "---\na: [\n", []string{"1 1 RayJob/a in ns", "2 5 line 5: did not find expected node content"}},
-		"a key twice":         {"---\na: 1\na: 2\n", []string{`2 2 line 3: key "a" already set in map`}},
-		"no object":           {"[a]\n", []string{"1 1 the document is no object; write the fields of one"}},
-		"no kind":             {"a: 1\n", []string{"1 1 the document is no object of Kubernetes; give apiVersion and kind"}},
-		"an unknown anchor":   {job + "spec: *a\n", []string{"1 1 unknown anchor 'a' referenced"}},
-		"anchors that repeat": {job + "x: &a {b: 1}\ny: *a\nz: {<<: *a}\n", []string{"1 1 RayJob/a in ns"}},
+		"nothing":           {"# only this\n---\n\n", nil},
+		"one":               {job, []string{"1 1 RayJob/a in ns"}},
+		"JSON":              {`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"}}`, []string{"1 1 ConfigMap/c"}},
+		"a comment between": {"---\n" + job + "--- # the next\n# words\n" + job, []string{"2 2 RayJob/a in ns", "3 6 RayJob/a in ns"}},
+		"no divider":        {"apiVersion: v1\nkind: X\ntext: |\n  ---\n----: a\n", []string{"1 1 X/"}},
+		"a list":            {"apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: X}, 3]\n", []string{"1 1 X/", "1 1 items[1] is no object of Kubernetes; give apiVersion and kind"}},
+		"broken":            {job + "---\na: [\n", []string{"1 1 RayJob/a in ns", "2 5 line 5: did not find expected node content"}},
+		"a key twice":       {"---\na: 1\na: 2\n", []string{`2 2 line 3: key "a" already set in map`}},
+		"no object":         {"[a]\n", []string{"1 1 the document is no object; write the fields of one"}},
+		"no kind":           {"a: 1\n", []string{"1 1 the document is no object of Kubernetes; give apiVersion and kind"}},
+		"an unknown anchor": {job + "spec: *a\n", []string{"1 1 unknown anchor 'a' referenced"}},
+		"a listing": {"1 apiVersion: v1\n2 kind: X\n3 a:\n4   b: c\n", []string{
+			"1 1 each line begins with a number; take the numbers out, so that it reads\napiVersion: v1\nkind: X\na:\n  b: c"}},
+		"a listing in columns": {" 9  apiVersion: v1\n10  kind: X\n11  a:\n12    b: c\n", []string{
+			"1 1 each line begins with a number; take the numbers out, so that it reads\napiVersion: v1\nkind: X\na:\n  b: c"}},
+		"a listing of no object":        {"1 a: [\n2 b\n3 c\n", []string{"1 1 each line begins with a number; take the numbers out"}},
+		"numbers that are not of lines": {"1: a\n3: b\n7: c\n", []string{"1 1 the document is no object of Kubernetes; give apiVersion and kind"}},
+		"anchors that repeat":           {job + "x: &a {b: 1}\ny: *a\nz: {<<: *a}\n", []string{"1 1 RayJob/a in ns"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string

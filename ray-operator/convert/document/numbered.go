@@ -41,13 +41,28 @@ func (d *Document) withoutNumbers(most int) (text string, isNumbered bool) {
 		atColumn = append(atColumn, line[min(column, len(line)):])
 	}
 	for _, candidate := range [][]string{after, atColumn} {
-		text = strings.Join(candidate, "\n") + "\n"
+		text = dedented(candidate)
 		other := &Document{text: []byte(text)}
 		if content, err := yaml.ToJSON(other.text, most); err == nil && strings.Contains(string(content), `"apiVersion"`) {
 			return text, true
 		}
 	}
 	return "", true
+}
+
+// dedented joins lines without the spaces that all of them begin with.
+func dedented(lines []string) string {
+	common := -1
+	for _, line := range lines {
+		if spaces := len(line) - len(strings.TrimLeft(line, " ")); spaces < len(line) && (common < 0 || spaces < common) {
+			common = spaces
+		}
+	}
+	var out strings.Builder
+	for _, line := range lines {
+		out.WriteString(line[min(max(common, 0), len(line)):] + "\n")
+	}
+	return out.String()
 }
 
 // numbered says why a listing is not read: what stands in front of its lines is no YAML, and may be no number of a line.
