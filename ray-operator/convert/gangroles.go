@@ -52,8 +52,11 @@ func gather(c *conversion, field, container string, specs replicaSpecs, roles []
 			replicas = *spec.Replicas
 		}
 		found[role.name] = roleSource{
-			name: role.name, alias: role.name, at: at, templateAt: at + ".template", template: spec.Template, container: container,
+			name: role.name, alias: role.name, at: at, templateAt: at + ".template", template: spec.Template.PodTemplateSpec, container: container,
 			replicas: replicas, restart: spec.RestartPolicy, restartAt: at,
+		}
+		if spec.Template.Kind != nil || spec.Template.APIVersion != nil {
+			c.drop(at+".template.kind", "a pod template has no kind and no apiVersion, and Kubernetes leaves them out")
 		}
 		if spec.RestartPolicy != "" {
 			source := found[role.name]

@@ -41,9 +41,16 @@ type schedulingPolicy struct {
 type replicaSpecs map[string]*replicaSpec
 
 type replicaSpec struct {
-	Replicas      *int32                 `json:"replicas,omitempty"`
-	RestartPolicy string                 `json:"restartPolicy,omitempty"`
-	Template      corev1.PodTemplateSpec `json:"template,omitempty"`
+	Replicas      *int32      `json:"replicas,omitempty"`
+	RestartPolicy string      `json:"restartPolicy,omitempty"`
+	Template      podTemplate `json:"template,omitempty"`
+}
+
+// podTemplate is a pod template as manifests have it: some with the kind of a pod, which Kubernetes leaves out.
+type podTemplate struct {
+	corev1.PodTemplateSpec `json:",inline"`
+	APIVersion             ignored `json:"apiVersion,omitempty"`
+	Kind                   ignored `json:"kind,omitempty"`
 }
 
 type tfJobSpec struct {

@@ -85,6 +85,7 @@ var judgedJobs = map[string]struct {
 		torchContainer + ".image", convert.Refused, "--image"},
 	"several containers of other names": {torch, fields{torchWorker + ".template": containers(map[string]any{"name": "a"}, map[string]any{"name": "b"})},
 		torchWorker + ".template.spec.containers", convert.Refused, "pytorch"},
+	"the kind of a template is dropped": {torch, fields{torchWorker + ".template.kind": "Pod"}, torchWorker + ".template.kind", convert.Dropped, "no kind"},
 	"a probe of the program is dropped": {torch, fields{torchContainer + ".livenessProbe": map[string]any{"tcpSocket": map[string]any{"port": int64(1)}}},
 		torchContainer + ".livenessProbe", convert.Dropped, "probes itself"},
 	"a variable of the gang's is dropped": {torch, fields{torchContainer + ".env": []any{map[string]any{"name": "MASTER_ADDR", "value": "x"}}},
