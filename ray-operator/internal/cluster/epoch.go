@@ -113,7 +113,7 @@ func replaceHead(p *planner) {
 }
 
 // recreatePods begins a new epoch where a pod is out of date and the spec wants all pods made
-// again then. A head that is lost anyway is told of as lost. Pods go on while those that follow could not mount a shared volume.
+// again then. A head that is lost anyway is told of as lost. Pods go on while their successors could not mount a shared volume.
 func recreatePods(p *planner) bool {
 	strategy := p.cluster.Spec.UpgradeStrategy
 	if strategy == nil || strategy.Type != v1beta1.ClusterUpgradeRecreate || p.head == nil || p.head.isTerminating() {

@@ -51,7 +51,11 @@ func resizeGroup(p *planner, m *members, rolling bool) {
 	case ptr.Deref(m.group.Suspend, false):
 		why = exitSuspended
 	case rolling:
-		size = rollGroup(m, paceOf(p.situation, p.Sizes, m.group))
+		pace := paceOf(p.situation, p.Sizes, m.group)
+		if !p.hasAllVolumes() {
+			pace.Unavailable = 0 // none leaves that nothing could follow
+		}
+		size = rollGroup(m, pace)
 	}
 	change := scale.Target(size, m.hosts, m.slots)
 	if isAnswerNeeded(p.basis(), m, change) {

@@ -314,6 +314,21 @@ func TestStatus_TellsOfAClaimThatMayNotGrow(t *testing.T) {
 	}
 }
 
+// Pods that are out of date stay while those that follow could not mount a shared volume.
+func TestDecide_ReplacesNoPodThatNothingCouldFollow(t *testing.T) {
+	for _, kind := range []v1beta1.ClusterUpgradeType{v1beta1.ClusterUpgradeRecreate, v1beta1.ClusterUpgradeRollingWorkers} {
+		of, seen := demo(), given(1, pods(1, old))
+		upgrade(kind, nil)(&of.Spec)
+		if plan := decide(of, seen); len(plan.Exits)+len(plan.Delete) == 0 {
+			t.Errorf("%s: nothing is replaced: %s", kind, plan)
+		}
+		seen.Volumes = []volume.Seen{{Volume: &v1beta1.SharedVolume{Name: "data"}, Name: "mine"}}
+		if plan := decide(of, seen); !plan.Empty() {
+			t.Errorf("%s: %s", kind, plan)
+		}
+	}
+}
+
 // A claim that stays as it is costs the API server little: it is looked at less and less.
 func TestDecide_LooksLessAtAClaimThatStaysMissing(t *testing.T) {
 	for since, want := range map[time.Duration]time.Duration{0: 5 * time.Second, time.Minute: 5 * time.Second, 3 * time.Minute: 30 * time.Second} {

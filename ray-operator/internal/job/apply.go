@@ -147,7 +147,10 @@ func (r *Reconciler) suspendWorkers(ctx context.Context, cluster *v1beta1.Comput
 
 // refusalOf says what the API server would not have.
 func refusalOf(plan Plan, err error) reason.Finding {
-	if plan.Make != nil {
+	switch {
+	case plan.Unmade != "":
+		return diagnose.Refusal("claim "+plan.Unmade, err)
+	case plan.Make != nil:
 		return diagnose.Refusal("ComputeCluster "+plan.Make.Name, err)
 	}
 	return diagnose.Refusal("a part of the job", err)

@@ -22,6 +22,9 @@ func (r *Reconciler) makeClaims(ctx context.Context, job *v1beta1.ClusterJob, pl
 	for _, claim := range plan.Claims {
 		refused, err := volume.Make(ctx, r.Writer, claim, ownerOf(job))
 		plan.Unchanged, errs = volume.Both(plan.Unchanged, refused), append(errs, err)
+		if err != nil {
+			plan.Unmade = claim.Name
+		}
 	}
 	return errors.Join(errs...)
 }

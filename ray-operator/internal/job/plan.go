@@ -30,8 +30,10 @@ type Plan struct {
 	// IsRetry that the spec has not changed since it was tried last.
 	Claims          []*corev1.PersistentVolumeClaim
 	Remake, IsRetry bool
-	// Unchanged says what the API server refuses to make or change of the claims, nil for nothing.
+	// Unchanged says what the API server refuses to make or change of the claims, nil for nothing. Unmade is the name of the one for
+	// which no cluster could be made.
 	Unchanged *reason.Finding
+	Unmade    string
 	// Make is the job's own cluster to create. Free are clusters of its own to suspend before
 	// they go, Discard those to delete.
 	Make    *v1beta1.ComputeCluster

@@ -201,7 +201,7 @@ func claimRefused(w *testkit.World) {
 	w.Create(edited(testkit.OwnJob("train"), sharing))
 	w.SettleRefused()
 	w.ExpectJob("train", "Provisioning", "Ready=False", "Stalled=False", "Reconciling=True")
-	if said := w.JobMessage("train"); !strings.Contains(said, "exceeded quota") {
+	if said := w.JobMessage("train"); !strings.Contains(said, "exceeded quota") || !strings.Contains(said, "claim shared-data-") {
 		w.Fatalf("the job says %q", said)
 	}
 	w.Refuse(nil)
