@@ -3,7 +3,6 @@ package convert
 import (
 	"cmp"
 	"fmt"
-	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -20,6 +19,8 @@ func (r *gangRole) takeEnv() {
 	for i, e := range r.program().Env {
 		at := r.path(fmt.Sprintf("env[%d]", i))
 		switch {
+		case r.gang.Framework == v1beta1.FrameworkPyTorch && strings.HasPrefix(e.Name, meetingVariables):
+			r.drop(at, "torchrun meets the other nodes by variables of the gang")
 		case slices.Contains(validate.GangVariables(r.gang.Framework), e.Name):
 			r.note(Row{Path: at, Verdict: Dropped, Differs: true, Text: fmt.Sprintf("the gang sets %s for each process by itself", e.Name)})
 		case e.ValueFrom != nil:
@@ -88,26 +89,19 @@ func (r *gangRole) takeCommand() {
 		r.dropDaemon(of)
 		return
 	}
-	words, at := slices.Clone(of.Command), func(i int) string { return r.path(fmt.Sprintf("command[%d]", i)) }
+	words := r.words()
 	if len(words) == 0 {
-		if words = slices.Clone(r.options.Kubeflow.Command); len(words) == 0 {
-			r.refuse(r.path("command"), "without a command the image's entrypoint runs, which this object does not have; give command, or pass "+
-				"--command PROGRAM")
-			return
-		}
+		return
 	}
-	first := len(words)
-	words = append(words, of.Args...)
-	for i, word := range words {
-		where := at(i)
-		if i >= first {
-			where = r.path(fmt.Sprintf("args[%d]", i-first))
-		}
-		textPart{r}.checkShell(where, word)
-		r.made.Command = append(r.made.Command, textPart{r}.written(where, textPart{r}.expand(word)))
+	if r.gang.Framework == v1beta1.FrameworkPyTorch {
+		words = r.withoutMeeting(words)
+	}
+	for _, one := range words {
+		textPart{r}.checkShell(one.at, one.text)
+		r.made.Command = append(r.made.Command, textPart{r}.written(one.at, textPart{r}.expand(one.text)))
 	}
 	if r.gang.Framework == v1beta1.FrameworkMPI {
-		r.takeMPICommand(at(0))
+		r.takeMPICommand(words[0].at)
 	}
 	if dir := of.WorkingDir; dir != "" && (r.isOnto() || r.isGuest) {
 		r.made.Command = append([]string{"sh", "-c", `cd "$0" && exec "$@"`, dir}, r.made.Command...)
@@ -115,44 +109,30 @@ func (r *gangRole) takeCommand() {
 	}
 }
 
-// torchLaunchers are modules by which Python starts the processes of a replica.
-var torchLaunchers = []string{"torch.distributed.run", "torch.distributed.launch"}
+// word is one of a program's words, and where it stands.
+type word struct{ at, text string }
 
-// startsDirectly reports whether a program is one that starts the processes of a replica itself.
-func startsDirectly(words []string) bool {
-	if len(words) == 0 {
-		return false
+// words returns the program with its arguments, none where no command is given.
+func (r *gangRole) words() []word {
+	of := r.program()
+	command, args := r.path("command"), r.path("args")
+	given := of.Command
+	if len(given) == 0 {
+		given = r.options.Kubeflow.Command
 	}
-	at := slices.Index(words, "-m")
-	return path.Base(words[0]) == "torchrun" || at > 0 && at+1 < len(words) && slices.Contains(torchLaunchers, words[at+1])
-}
-
-// launcherInShell matches such a program in the line of a shell.
-var launcherInShell = regexp.MustCompile(`\btorchrun\s|\btorch\.distributed\.(run|launch)\b`)
-
-// startsProcesses reports whether a program, or a line that a shell runs, starts the processes of a replica itself.
-func startsProcesses(words []string) bool {
-	return startsDirectly(words) || slices.ContainsFunc(words, func(word string) bool {
-		return strings.ContainsAny(word, " \n") && launcherInShell.MatchString(word)
-	})
-}
-
-// numberOption matches the option of torchrun that says how many processes there are.
-var numberOption = regexp.MustCompile(`--nproc[-_]per[-_]node(?:[= ]\s*(\S+))?`)
-
-// nprocOption returns what the option of torchrun says, and whether it is there.
-func nprocOption(words []string) (value string, is bool) {
-	for i, word := range words {
-		found := numberOption.FindStringSubmatch(word)
-		switch {
-		case found == nil:
-		case found[1] == "" && i+1 < len(words):
-			return words[i+1], true
-		default:
-			return found[1], true
-		}
+	if len(given) == 0 {
+		r.refuse(command, "without a command the image's entrypoint runs, which this object does not have; give command, or pass "+
+			"--command PROGRAM")
+		return nil
 	}
-	return "", false
+	var all []word
+	for i, text := range given {
+		all = append(all, word{fmt.Sprintf("%s[%d]", command, i), text})
+	}
+	for i, text := range of.Args {
+		all = append(all, word{fmt.Sprintf("%s[%d]", args, i), text})
+	}
+	return all
 }
 
 // textPart is a role whose texts are rewritten as a gang reads them.

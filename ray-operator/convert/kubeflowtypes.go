@@ -3,6 +3,7 @@ package convert
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // The specs of Kubeflow's jobs, as far as they say something that matters here. Fields of former versions stand beside those of
@@ -152,7 +153,7 @@ type trainer struct {
 	Args             []string                     `json:"args,omitempty"`
 	Env              []corev1.EnvVar              `json:"env,omitempty"`
 	NumNodes         *int32                       `json:"numNodes,omitempty"`
-	NumProcPerNode   *int32                       `json:"numProcPerNode,omitempty"`
+	NumProcPerNode   *intstr.IntOrString          `json:"numProcPerNode,omitempty"`
 	ResourcesPerNode *corev1.ResourceRequirements `json:"resourcesPerNode,omitempty"`
 }
 

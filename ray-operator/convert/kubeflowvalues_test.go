@@ -69,6 +69,22 @@ var judgedJobs = map[string]struct {
 		"spec.nprocPerNode", convert.Refused, "number of GPUs"},
 	"processes of an unknown kind": {torch, fields{"spec.nprocPerNode": "many", torchContainer + ".command": []any{"torchrun", "x"}},
 		"spec.nprocPerNode", convert.Refused, "auto, cpu or gpu"},
+	"processes by a variable that is not there": {torch, fields{torchContainer + ".command": []any{"torchrun", "--nproc_per_node=$GPUS", "x"}},
+		torchContainer + ".command[1]", convert.Refused, "auto, cpu or gpu"},
+	"fewer than one process": {torch, fields{"spec.nprocPerNode": "-3", torchContainer + ".command": []any{"torchrun", "x"}},
+		"spec.nprocPerNode", convert.Refused, "at least one"},
+	"more processes than there are numbers": {torch, fields{"spec.nprocPerNode": "4294967298", torchContainer + ".command": []any{"torchrun", "x"}},
+		"spec.nprocPerNode", convert.Refused, "at least one"},
+	"several processes of a program that torchrun may start": {torch, fields{"spec.nprocPerNode": "2"},
+		"spec.pytorchReplicaSpecs.Master", convert.Changed, "in place of RANK"},
+	"torchrun's own meeting": {torch, fields{torchContainer + ".command": []any{"torchrun", "--rdzv_backend=c10d", "--rdzv-endpoint", "sample-worker-0:29400", "x"}},
+		torchContainer + ".command[2]", convert.Dropped, "--rdzv-endpoint sample-worker-0:29400"},
+	"torchrun's own restarts": {torch, fields{torchContainer + ".command": []any{"sh", "-c", "torchrun --max_restarts=3 x"}},
+		torchContainer + ".command[2]", convert.Dropped, "only the whole gang restarts"},
+	"a variable of torchrun's meeting": {torch, fields{torchContainer + ".env": []any{map[string]any{"name": "PET_RDZV_BACKEND", "value": "c10d"}}},
+		torchContainer + ".env[0]", convert.Dropped, "by variables of the gang"},
+	"processes of a node of JAX are dropped": {train, fields{"spec.runtimeRef.name": "jax-distributed", "spec.trainer.numProcPerNode": int64(4)},
+		"spec.trainer.numProcPerNode", convert.Dropped, "one process on each node"},
 	"a rank in a shell of torchrun's": {torch, fields{"spec.nprocPerNode": "2", torchContainer + ".args": []any{"--r=${RANK}"}},
 		torchContainer + ".args[0]", convert.Refused, "NODE_RANK"},
 	"a rank that Kubernetes would write": {torch, fields{torchContainer + ".args": []any{"$(RANK)"}},
@@ -197,19 +213,24 @@ func TestObject_CountsProcessesAsTorchrunDoes(t *testing.T) {
 		said    any
 		want    string // start and processes
 	}{
-		"a plain program":             {[]any{"python", "x"}, nil, "<nil> <nil>"},
-		"torchrun, by the CPUs":       {[]any{"torchrun", "x"}, nil, "PerReplica 2"},
-		"torchrun, by the job":        {[]any{"torchrun", "x"}, "3", "PerReplica 3"},
-		"torchrun, by its option":     {[]any{"torchrun", "--nproc-per-node", "4", "x"}, "3", "PerReplica 4"},
-		"a module, by its option":     {[]any{"python", "-m", "torch.distributed.run", "--nproc_per_node=4", "x"}, nil, "PerReplica 4"},
-		"a shell's line, by the CPUs": {[]any{"sh", "-c", "cd /src && torchrun x"}, nil, "PerReplica 2"},
-		"a shell's line, by itself":   {[]any{"sh", "-c", "torchrun --nproc_per_node=4 --node_rank=$RANK x"}, nil, "<nil> <nil>"},
-		"a script, by the job":        {[]any{"bash", "run.sh"}, "2", "PerReplica 2"},
+		"a plain program":                    {[]any{"python", "x"}, nil, "<nil> <nil>"},
+		"torchrun, by the CPUs":              {[]any{"torchrun", "x"}, nil, "PerReplica 2"},
+		"torchrun, by the job":               {[]any{"torchrun", "x"}, "3", "PerReplica 3"},
+		"torchrun, by its option":            {[]any{"torchrun", "--nproc-per-node", "4", "x"}, "3", "PerReplica 4"},
+		"a module, by its option":            {[]any{"python", "-m", "torch.distributed.run", "--nproc_per_node=4", "x"}, nil, "PerReplica 4"},
+		"a shell's line, by the CPUs":        {[]any{"sh", "-c", "cd /src && torchrun x"}, nil, "PerReplica 2"},
+		"a shell's line, by itself":          {[]any{"sh", "-c", "torchrun --nproc_per_node=4 --node_rank=$RANK x"}, nil, "<nil> <nil>"},
+		"a script, by the job":               {[]any{"bash", "run.sh"}, "2", "PerReplica 2"},
+		"a plain program with one":           {[]any{"python", "x"}, "1", "<nil> <nil>"},
+		"a line, by the job's variable":      {[]any{"sh", "-c", `torchrun --nproc_per_node="${PET_NPROC_PER_NODE}" x`}, "2", "PerReplica 2"},
+		"torchrun, by the job's variable":    {[]any{"torchrun", "--nproc_per_node", "$(PET_NPROC_PER_NODE)", "x"}, "2", "PerReplica 2"},
+		"torchrun, by a variable of its own": {[]any{"torchrun", "--nproc_per_node=$(NPROC)", "x"}, nil, "PerReplica 8"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := base(torch)
 			rayio.Unset(object.Object, "spec.pytorchReplicaSpecs.Master")
 			rayio.Set(object.Object, torchContainer+".command", c.command)
+			rayio.Set(object.Object, torchContainer+".env", []any{map[string]any{"name": "NPROC", "value": "8"}})
 			rayio.Set(object.Object, "spec.nprocPerNode", c.said)
 			result := convert.Object(object, convert.Options{})
 			if result.Refused() {

@@ -1,7 +1,6 @@
 package convert
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
-	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 var pyTorchRoles = []roleKind{{"Master", "master"}, {"Worker", "worker"}}
@@ -21,7 +19,7 @@ var pyTorchRules = append(replicaRules(kindPyTorch, "pytorchReplicaSpecs", "Mast
 	{
 		Kind: kindPyTorch, Path: "spec.nprocPerNode", To: "gang.roles[].processesPerReplica", Verdict: Kept,
 		Text: "With start: PerReplica, as torchrun starts the processes. auto, gpu and cpu become the number of GPUs or CPUs of the container. " +
-			"Without it torchrun counts as with auto.",
+			"Without it torchrun counts as with auto. 1 has no effect on a program that torchrun does not start.",
 	},
 	{
 		Kind: kindPyTorch, Path: "spec.elasticPolicy.nProcPerNode", To: "gang.roles[].processesPerReplica", Verdict: Kept, Text: "As " +
@@ -32,7 +30,10 @@ var pyTorchRules = append(replicaRules(kindPyTorch, "pytorchReplicaSpecs", "Mast
 	{Kind: kindPyTorch, Path: "spec.elasticPolicy.rdzvHost", Verdict: Dropped, Text: staticText},
 	{Kind: kindPyTorch, Path: "spec.elasticPolicy.rdzvId", Verdict: Dropped, Text: staticText},
 	{Kind: kindPyTorch, Path: "spec.elasticPolicy.rdzvConf", Verdict: Dropped, Whole: true, Text: staticText},
-	{Kind: kindPyTorch, Path: "spec.elasticPolicy.standalone", Verdict: Dropped, Text: staticText},
+	{
+		Kind: kindPyTorch, Path: "spec.elasticPolicy.standalone", Verdict: Dropped, Differs: true,
+		Text: "All replicas train together. Write torchrun --standalone in the command to have each train alone.",
+	},
 }...)...)
 
 // elasticRules are about the elastic policy of a kind.
@@ -82,13 +83,6 @@ func pyTorchJob(c *conversion) runtime.Object {
 	return g.finished()
 }
 
-// What a job says of the processes of a node where it is no number. Without a word it is auto.
-const (
-	nprocAuto = "auto"
-	nprocGPU  = "gpu"
-	nprocCPU  = "cpu"
-)
-
 // takeProcesses says how many processes a replica has, where torchrun starts them. What runs without it is one process, whatever the job
 // says.
 func (g *gangJob) takeProcesses(spec *pyTorchJobSpec, sources []roleSource) {
@@ -97,24 +91,42 @@ func (g *gangJob) takeProcesses(spec *pyTorchJobSpec, sources []roleSource) {
 		path, text = "spec.elasticPolicy.nProcPerNode", strconv.Itoa(int(*elastic.NProcPerNode))
 	}
 	for i := range sources {
-		of := &sources[i]
-		words := wordsOf(of, g.options.Kubeflow.Command)
-		option, hasOption := nprocOption(words)
-		_, isCounted := strconv.Atoi(text)
-		switch {
-		case hasOption && !startsDirectly(words): // in the line of a shell, for which RANK is that of its node, as before
-			if text != "" {
-				g.drop(path, "the command says it too, which counts")
-			}
-		case hasOption:
-			of.start = v1beta1.StartPerReplica
-			g.count(of.at, option, of)
-		case startsProcesses(words) || text != "" && isCounted == nil || spec.ElasticPolicy != nil:
-			of.start = v1beta1.StartPerReplica
-			g.count(path, text, of)
-		case text != "":
-			g.drop(path, "the program runs once in each replica, as torchrun does not start it")
+		g.takeProcessesOf(&sources[i], path, text, spec.ElasticPolicy != nil)
+	}
+	if number, err := strconv.Atoi(text); (err != nil || number == 1) && spec.ElasticPolicy == nil {
+		return
+	}
+	opaque := slices.IndexFunc(sources, func(s roleSource) bool {
+		return s.start == v1beta1.StartPerReplica && !startsProcesses(wordsOf(&s, g.options.Kubeflow.Command))
+	})
+	if opaque >= 0 && has(sources, "master") >= 0 {
+		g.change(sources[opaque].at, "gang.roles[].start", "the program starts the processes of a replica itself, and finds NODE_RANK and "+
+			"PET_NNODES in place of RANK and WORLD_SIZE; take start and processesPerReplica out if it is a single process")
+	}
+}
+
+// takeProcessesOf says it of one role, where text is what the job says at a path.
+func (g *gangJob) takeProcessesOf(of *roleSource, path, text string, isElastic bool) {
+	words := wordsOf(of, g.options.Kubeflow.Command)
+	option, at, hasOption := nprocOption(words)
+	isSame := variableOfNumber.MatchString(option)
+	number, err := strconv.Atoi(text)
+	isOne := err == nil && number == 1
+	switch {
+	case hasOption && !startsDirectly(words) && !isSame: // in the line of a shell, for which RANK is that of its node, as before
+		if text != "" {
+			g.drop(path, "the command says it too, which counts")
 		}
+	case hasOption && !isSame:
+		of.start = v1beta1.StartPerReplica
+		g.count(wordPath(of, g.options.Kubeflow.Command, at), valueOf(containerOf(of), option), of)
+	case startsProcesses(words) || isElastic || err == nil && !isOne:
+		of.start = v1beta1.StartPerReplica
+		g.count(path, text, of)
+	case isOne:
+		g.keep(path)
+	case text != "":
+		g.drop(path, "the program runs once in each replica, as torchrun does not start it")
 	}
 }
 
@@ -131,6 +143,20 @@ func wordsOf(of *roleSource, unsaid []string) []string {
 	return slices.Concat(words, container.Args)
 }
 
+// wordPath returns where a word of a role's program stands.
+func wordPath(of *roleSource, unsaid []string, number int) string {
+	container := containerOf(of)
+	field, first := "command", len(container.Command)
+	if first == 0 {
+		first = len(unsaid)
+	}
+	if number >= first {
+		field, number = "args", number-first
+	}
+	at := slices.IndexFunc(of.template.Spec.Containers, func(c corev1.Container) bool { return c.Name == container.Name })
+	return fmt.Sprintf("%s.spec.containers[%d].%s[%d]", of.templateAt, max(at, 0), field, number)
+}
+
 // containerOf returns the container that runs the program of a role, nil where none is certain.
 func containerOf(of *roleSource) *corev1.Container {
 	all := of.template.Spec.Containers
@@ -142,55 +168,6 @@ func containerOf(of *roleSource) *corev1.Container {
 		return &all[0]
 	}
 	return nil
-}
-
-// count counts the processes of a replica, as torchrun does where it is told a kind of device.
-func (g *gangJob) count(path, text string, of *roleSource) {
-	if number, err := strconv.Atoi(text); err == nil {
-		of.processes = int32(max(number, 1))
-		return
-	}
-	var gpus, cpus int64
-	if container := containerOf(of); container != nil {
-		gpus, cpus = gpusIn(container), cpusIn(container)
-	}
-	word := cmp.Or(text, nprocAuto)
-	number, what := gpus, "GPUs"
-	if word == nprocCPU || word == nprocAuto && gpus == 0 {
-		number, what = cpus, "CPUs"
-	}
-	switch {
-	case !slices.Contains([]string{nprocAuto, nprocGPU, nprocCPU}, word):
-		g.refuse(path, "it is a number, auto, cpu or gpu; use one of them")
-	case number == 0 && text == "":
-		g.change(of.at, "gang.roles[].processesPerReplica", "torchrun counted the CPUs of the machine, and starts one process here; set "+
-			"processesPerReplica for more")
-	case number == 0:
-		g.refuse(path, fmt.Sprintf("the number of %s is not in the resources of %s; write the number of processes", what, of.at))
-	default:
-		of.processes = int32(number)
-		if text == "" {
-			path = of.at
-		}
-		g.adjust(path, "gang.roles[].processesPerReplica", fmt.Sprintf("torchrun starts %d processes, the %s of the container", number, what))
-	}
-}
-
-// gpusIn counts the GPUs of a container.
-func gpusIn(of *corev1.Container) int64 {
-	sum := int64(0)
-	for name, quantity := range of.Resources.Limits {
-		if naming.Accelerator(name) == naming.ResourceGPU {
-			sum += quantity.Value()
-		}
-	}
-	return sum
-}
-
-// cpusIn counts the CPUs of a container.
-func cpusIn(of *corev1.Container) int64 {
-	quantity, _ := amount(of, corev1.ResourceCPU)
-	return quantity.Value()
 }
 
 // takeElastic takes the bounds of the workers, and returns the least number of them, 0 where there is no other.

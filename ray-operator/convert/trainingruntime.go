@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
@@ -18,9 +19,10 @@ type runtimePart struct {
 	framework v1beta1.GangFramework
 	template  corev1.PodTemplateSpec
 	nodes     int32
-	processes int32
-	restart   string
-	restarts  int32
+	// perNode is how many processes a node has, empty where the runtime does not say it.
+	perNode  string
+	restart  string
+	restarts int32
 }
 
 // standardRuntimes are those that Kubeflow installs, by the framework of their gangs.
@@ -32,13 +34,15 @@ var standardRuntimes = map[string]v1beta1.GangFramework{
 // runtimeSpec is the spec of a TrainingRuntime, as far as a TrainJob takes something of it.
 type runtimeSpec struct {
 	MLPolicy struct {
-		NumNodes *int32         `json:"numNodes,omitempty"`
-		Torch    map[string]any `json:"torch,omitempty"`
-		JAX      map[string]any `json:"jax,omitempty"`
-		XGBoost  map[string]any `json:"xgboost,omitempty"`
-		Flux     map[string]any `json:"flux,omitempty"`
-		MPI      *struct {
-			NumProcPerNode *int32 `json:"numProcPerNode,omitempty"`
+		NumNodes *int32 `json:"numNodes,omitempty"`
+		Torch    *struct {
+			NumProcPerNode *intstr.IntOrString `json:"numProcPerNode,omitempty"`
+		} `json:"torch,omitempty"`
+		JAX     map[string]any `json:"jax,omitempty"`
+		XGBoost map[string]any `json:"xgboost,omitempty"`
+		Flux    map[string]any `json:"flux,omitempty"`
+		MPI     *struct {
+			NumProcPerNode *intstr.IntOrString `json:"numProcPerNode,omitempty"`
 		} `json:"mpi,omitempty"`
 	} `json:"mlPolicy,omitempty"`
 	Template struct {
@@ -153,7 +157,7 @@ func (t trainPart) runtimeOf(ref *runtimeRef) (*runtimePart, bool) {
 		return nil, false
 	}
 	return &runtimePart{
-		framework: framework, nodes: 1, processes: 1, restart: restartOnFailure, restarts: restartsOfJob,
+		framework: framework, nodes: 1, restart: restartOnFailure, restarts: restartsOfJob,
 		template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: containerNode}}}},
 	}, true
 }
@@ -169,7 +173,7 @@ func (t trainPart) readRuntime(given *unstructured.Unstructured) (*runtimePart, 
 		t.refuse("spec.runtimeRef", fmt.Sprintf("the runtime %s cannot be read; correct it: %s", given.GetName(), firstLine(err.Error())))
 		return nil, false
 	}
-	made := &runtimePart{framework: v1beta1.FrameworkGeneric, nodes: 1, processes: 1, restart: restartOnFailure, restarts: restartsOfJob}
+	made := &runtimePart{framework: v1beta1.FrameworkGeneric, nodes: 1, restart: restartOnFailure, restarts: restartsOfJob}
 	policy := &spec.MLPolicy
 	switch {
 	case policy.Flux != nil:
@@ -177,10 +181,13 @@ func (t trainPart) readRuntime(given *unstructured.Unstructured) (*runtimePart, 
 		return nil, false
 	case policy.Torch != nil:
 		made.framework = v1beta1.FrameworkPyTorch
+		if number := policy.Torch.NumProcPerNode; number != nil {
+			made.perNode = number.String()
+		}
 	case policy.MPI != nil:
 		made.framework = v1beta1.FrameworkMPI
-		if policy.MPI.NumProcPerNode != nil {
-			made.processes = *policy.MPI.NumProcPerNode
+		if number := policy.MPI.NumProcPerNode; number != nil {
+			made.perNode = number.String()
 		}
 	case policy.JAX != nil:
 		made.framework = v1beta1.FrameworkJAX

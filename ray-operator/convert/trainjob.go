@@ -31,7 +31,7 @@ var trainRules = []Rule{
 		"ClusterTrainingRuntime, the default."},
 	{Kind: kindTrain, Path: "spec.initializer", Verdict: Refused, Whole: true, Text: initializerText},
 	{Kind: kindTrain, Path: "spec.trainer.image", To: "clusterTemplate.spec.image", Verdict: Kept, Text: "It must hold Ray. --image maps it."},
-	{Kind: kindTrain, Path: "spec.trainer.command", To: "command", Verdict: Kept, Text: "torchrun gets start: PerReplica."},
+	{Kind: kindTrain, Path: "spec.trainer.command", To: "command", Verdict: Kept, Text: "With torch it runs once in each replica (start: PerReplica)."},
 	{Kind: kindTrain, Path: "spec.trainer.args", To: "command", Verdict: Kept},
 	{
 		Kind: kindTrain, Path: "spec.trainer.env", To: "env", Verdict: Kept, Whole: true,
@@ -40,7 +40,8 @@ var trainRules = []Rule{
 	{Kind: kindTrain, Path: "spec.trainer.numNodes", To: "gang.roles[].replicas", Verdict: Kept},
 	{
 		Kind: kindTrain, Path: "spec.trainer.numProcPerNode", To: "gang.roles[].processesPerReplica", Verdict: Kept,
-		Text: "Without it torchrun starts a process for each GPU of resourcesPerNode, or else each CPU, and mpirun one for each GPU.",
+		Text: "Of torch and mpi. Without it torchrun starts a process for each GPU of resourcesPerNode, or else each CPU, and mpirun one " +
+			"for each GPU. With other frameworks each node has one process, as there.",
 	},
 	{
 		Kind: kindTrain, Path: "spec.trainer.resourcesPerNode", To: "clusterTemplate.spec.workerGroups[].template", Verdict: Kept, Whole: true,
@@ -75,7 +76,7 @@ func trainJob(c *conversion) runtime.Object {
 	g := c.newGangJob(of.framework)
 	worker := roleSource{
 		name: "worker", alias: containerNode + "-0", at: "spec.trainer", templateAt: "spec.runtimeRef.template", template: of.template,
-		container: containerNode, replicas: of.nodes, processes: of.processes, restart: of.restart, restartAt: "spec.runtimeRef",
+		container: containerNode, replicas: of.nodes, restart: of.restart, restartAt: "spec.runtimeRef",
 	}
 	if !t.applyPatches(spec.RuntimePatches, &worker) || !t.applyTrainer(&spec.Trainer, of, &worker) {
 		return nil
@@ -180,32 +181,62 @@ func (t trainPart) applyTrainer(of *trainer, given *runtimePart, to *roleSource)
 	if of.NumNodes != nil {
 		to.replicas = *of.NumNodes
 	}
-	t.countPerNode(of, given, node, to)
+	t.countPerNode(of, given, to)
 	return true
 }
 
-// countPerNode says how many processes a node has. Without a number a framework's own rule counts.
-func (t trainPart) countPerNode(of *trainer, given *runtimePart, node *corev1.Container, to *roleSource) {
-	words := wordsOf(to, t.options.Kubeflow.Command)
-	isTorch := given.framework == v1beta1.FrameworkPyTorch && startsProcesses(words)
-	if isTorch {
-		to.start = v1beta1.StartPerReplica
-	}
+// countPerNode says how many processes a node has. Kubeflow's Trainer starts a program once on each node, and tells torchrun and mpirun
+// how many processes they start.
+func (t trainPart) countPerNode(of *trainer, given *runtimePart, to *roleSource) {
+	text, path := given.perNode, "spec.runtimeRef"
 	if of.NumProcPerNode != nil {
-		to.processes = *of.NumProcPerNode
+		text, path = of.NumProcPerNode.String(), "spec.trainer.numProcPerNode"
 	}
-	option, _ := nprocOption(words)
-	if number, err := strconv.Atoi(option); err == nil && isTorch {
-		to.processes = int32(max(number, 1))
+	switch given.framework {
+	case v1beta1.FrameworkPyTorch:
+		to.start = v1beta1.StartPerReplica
+		t.countOfTorch(path, text, to)
+	case v1beta1.FrameworkMPI:
+		t.countOfMPI(path, text, to)
+	default:
+		if of.NumProcPerNode != nil {
+			t.drop(path, "Kubeflow's Trainer starts one process on each node with this framework, and so does the gang")
+		}
 	}
-	if to.processes > 1 || of.NumProcPerNode != nil {
+}
+
+// countOfTorch counts the processes of torchrun, by its option or what the job says. Of a plain Python program there is one.
+func (t trainPart) countOfTorch(path, text string, to *roleSource) {
+	words := wordsOf(to, t.options.Kubeflow.Command)
+	option, at, hasOption := nprocOption(words)
+	_, err := strconv.Atoi(text)
+	switch {
+	case hasOption && !variableOfNumber.MatchString(option) && startsDirectly(words):
+		t.count(wordPath(to, t.options.Kubeflow.Command, at), valueOf(containerOf(to), option), to)
+	case hasOption && isCount(option):
+		t.count(path, option, to)
+	case isPython(words) && err != nil:
+		to.processes = 1
+	default:
+		t.count(path, text, to)
+	}
+}
+
+// isCount reports whether a text is a number.
+func isCount(text string) bool {
+	_, err := strconv.Atoi(text)
+	return err == nil
+}
+
+// countOfMPI counts the slots of a node: as the job says, and else one for each GPU.
+func (t trainPart) countOfMPI(path, text string, to *roleSource) {
+	if isCount(text) {
+		t.count(path, text, to)
 		return
 	}
-	switch {
-	case isTorch && gpusIn(node) == 0:
-		to.processes = int32(max(cpusIn(node), 1))
-	case isTorch, given.framework == v1beta1.FrameworkMPI:
-		to.processes = int32(max(gpusIn(node), 1))
+	to.processes = 1
+	if container := containerOf(to); container != nil {
+		to.processes = int32(max(gpusIn(container), 1))
 	}
 	if to.processes > 1 {
 		t.adjust("spec.trainer", "gang.roles[].processesPerReplica", fmt.Sprintf("each node has %d processes, as its resources say; set "+
