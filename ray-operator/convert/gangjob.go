@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"regexp"
@@ -115,6 +116,11 @@ func (r *gangRole) take() {
 	if r.isGuest {
 		r.takeEnv()
 		r.takeCommand()
+		r.takeGrace()
+		if r.isOnto() {
+			r.takeImage()
+			r.takeOnto()
+		}
 		return
 	}
 	r.takeImage()
@@ -212,6 +218,7 @@ func (g *gangJob) own() v1beta1.ComputeClusterSpec {
 	if len(g.roles) > 0 {
 		made.Image = g.roles[0].image
 		g.shareClaims()
+		g.sharePullSecrets()
 	}
 	for _, role := range g.roles {
 		if role.image != made.Image {
@@ -226,6 +233,33 @@ func (g *gangJob) own() v1beta1.ComputeClusterSpec {
 		"4Gi beside "+
 		"its workers; correct rayVersion if the image holds another, and set head.size for another size", made.RayVersion))
 	return *made
+}
+
+// sharePullSecrets gives the credentials for registries that a role has to all pods, as the head pulls an image of a role.
+func (g *gangJob) sharePullSecrets() {
+	var all []corev1.LocalObjectReference
+	for _, role := range g.roles {
+		template := role.group.Template
+		if template == nil || len(template.Spec.ImagePullSecrets) == 0 {
+			continue
+		}
+		for _, secret := range template.Spec.ImagePullSecrets {
+			if !slices.Contains(all, secret) {
+				all = append(all, secret)
+			}
+		}
+		template.Spec.ImagePullSecrets = nil
+		if isBare(template) {
+			role.group.Template = nil
+		}
+		g.adjust(role.templateAt+".spec.imagePullSecrets", "clusterTemplate.spec.podDefaults.imagePullSecrets", "the head and all workers pull with them")
+	}
+	if len(all) == 0 {
+		return
+	}
+	defaults := cmp.Or(g.cluster.made.PodDefaults, &v1beta1.PodDefaults{})
+	defaults.ImagePullSecrets = all
+	g.cluster.made.PodDefaults = defaults
 }
 
 // leaveQueue is about a job on a cluster that is there, whose quota the cluster holds.

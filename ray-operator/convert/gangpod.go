@@ -68,7 +68,11 @@ func (r *gangRole) ownTemplate() corev1.PodTemplateSpec {
 	pod.Containers = slices.Concat(pod.Containers[r.main:r.main+1], pod.Containers[:r.main], pod.Containers[r.main+1:])
 	pod.TerminationGracePeriodSeconds = nil
 	of := &pod.Containers[0]
-	of.Image, of.Command, of.Args, of.Env = r.image, nil, nil, r.inPod
+	of.Image, of.Command, of.Args, of.Env = r.image, nil, nil, nil
+	for i := range r.inPod {
+		of.Env = append(of.Env, *r.inPod[i].DeepCopy())
+	}
+	renameIn(&template, of.Name)
 	of.Ports = slices.DeleteFunc(of.Ports, func(p corev1.ContainerPort) bool { return slices.Contains(ownPorts, p.Name) })
 	if len(of.Ports) < len(r.program().Ports) {
 		r.drop(r.path("ports"), "the gang gives each process a port")
@@ -86,6 +90,64 @@ func (r *gangRole) ownTemplate() corev1.PodTemplateSpec {
 		}
 	}
 	return template
+}
+
+// annotationsOfContainers are prefixes of annotations that end with the name of a container.
+var annotationsOfContainers = []string{
+	"container.apparmor.security.beta.kubernetes.io/", "container.seccomp.security.alpha.kubernetes.io/",
+}
+
+// annotationsWithContainer are annotations whose value is the name of a container.
+var annotationsWithContainer = []string{"kubectl.kubernetes.io/default-container", "kubectl.kubernetes.io/default-logs-container"}
+
+// renameIn has a pod template name the program's container as it is named in the pods of a cluster.
+func renameIn(template *corev1.PodTemplateSpec, former string) {
+	for _, prefix := range annotationsOfContainers {
+		if value, is := template.Annotations[prefix+former]; is && former != v1beta1.ContainerRay {
+			delete(template.Annotations, prefix+former)
+			template.Annotations[prefix+v1beta1.ContainerRay] = value
+		}
+	}
+	for _, key := range annotationsWithContainer {
+		if value, is := template.Annotations[key]; is && value == former {
+			template.Annotations[key] = v1beta1.ContainerRay
+		}
+	}
+	for _, of := range fieldsOfContainers(&template.Spec) {
+		if of != nil && of.ContainerName == former {
+			of.ContainerName = v1beta1.ContainerRay
+		}
+	}
+}
+
+// fieldsOfContainers returns what refers to resources of a container: variables, and files of volumes.
+func fieldsOfContainers(pod *corev1.PodSpec) []*corev1.ResourceFieldSelector {
+	var found []*corev1.ResourceFieldSelector
+	for _, container := range slices.Concat(pod.Containers, pod.InitContainers) {
+		for _, e := range container.Env {
+			if e.ValueFrom != nil {
+				found = append(found, e.ValueFrom.ResourceFieldRef)
+			}
+		}
+	}
+	var items []corev1.DownwardAPIVolumeFile
+	for _, volume := range pod.Volumes {
+		if volume.DownwardAPI != nil {
+			items = append(items, volume.DownwardAPI.Items...)
+		}
+		if volume.Projected == nil {
+			continue
+		}
+		for _, source := range volume.Projected.Sources {
+			if source.DownwardAPI != nil {
+				items = append(items, source.DownwardAPI.Items...)
+			}
+		}
+	}
+	for _, item := range items {
+		found = append(found, item.ResourceFieldRef)
+	}
+	return found
 }
 
 // formerPath is the path of a field in the template that went in, where the program's container may not be the first.
@@ -208,6 +270,13 @@ func (r *gangRole) leave(path, text string) {
 
 // fieldsOf returns the names of the fields that an object has.
 func fieldsOf(object any) []string {
+	all := asMap(object)
+	maps.DeleteFunc(all, func(_ string, value any) bool { return isEmpty(value) })
+	return slices.Sorted(maps.Keys(all))
+}
+
+// asMap returns an object as it is in JSON.
+func asMap(object any) map[string]any {
 	text, err := json.Marshal(object)
 	if err != nil {
 		panic(fmt.Sprintf("write a %T: %v", object, err)) // it was read from JSON
@@ -216,6 +285,5 @@ func fieldsOf(object any) []string {
 	if err := json.Unmarshal(text, &all); err != nil {
 		panic(fmt.Sprintf("read a %T: %v", object, err))
 	}
-	maps.DeleteFunc(all, func(_ string, value any) bool { return isEmpty(value) })
-	return slices.Sorted(maps.Keys(all))
+	return all
 }

@@ -21,7 +21,11 @@ func (r *gangRole) takeEnv() {
 		switch {
 		case r.gang.Framework == v1beta1.FrameworkPyTorch && strings.HasPrefix(e.Name, meetingVariables):
 			r.drop(at, "torchrun meets the other nodes by variables of the gang")
-		case slices.Contains(validate.GangVariables(r.gang.Framework), e.Name):
+		case r.gang.Framework == v1beta1.FrameworkMPI && slices.Contains(agentVariables, e.Name):
+			r.drop(at, "the gang points mpirun to hosts and launch agent of its own")
+		case r.gang.Framework == v1beta1.FrameworkMPI && strings.Contains(e.Value, kubeflowFiles):
+			r.refuse(at, "it names a file below /etc/mpi, which is not there; take it out, as mpirun finds hosts by variables of the gang")
+		case isOfGang(r.gang.Framework, e.Name):
 			r.note(Row{Path: at, Verdict: Dropped, Differs: true, Text: fmt.Sprintf("the gang sets %s for each process by itself", e.Name)})
 		case e.ValueFrom != nil:
 			r.takeSource(at, e)
@@ -41,6 +45,11 @@ func (r *gangRole) takeEnv() {
 	}
 }
 
+// isOfGang reports whether the gangs of a framework set a variable.
+func isOfGang(framework v1beta1.GangFramework, name string) bool {
+	return slices.Contains(validate.GangVariables(framework), name)
+}
+
 // takeSource takes a variable whose value a Secret, a ConfigMap or the pod has.
 func (r *gangRole) takeSource(at string, e corev1.EnvVar) {
 	r.open[e.Name] = true
@@ -56,12 +65,13 @@ func (r *gangRole) takeSource(at string, e corev1.EnvVar) {
 // takeValue takes a variable with a value.
 func (r *gangRole) takeValue(at string, e corev1.EnvVar) {
 	pieces := textPart{r}.expand(e.Value)
-	if slices.ContainsFunc(pieces, func(p piece) bool { return r.open[p.variable] }) {
+	if slices.ContainsFunc(pieces, func(p piece) bool { return p.variable != "" && textPart{r}.isOpen(p.variable) }) {
 		r.open[e.Name] = true
 		if r.hosts != nil && r.hosts.MatchString(e.Value) {
 			r.refuse(at, "it has both the name of a pod and a value that only a pod finds; write it in the program's shell line instead")
 			return
 		}
+		e.Value = textInPod(pieces)
 		r.inPod = append(r.inPod, e)
 		return
 	}
@@ -184,7 +194,7 @@ func (t textPart) expand(text string) []piece {
 		switch {
 		case isKnown:
 			add(value)
-		case t.open[name] || t.isContract(name):
+		case t.isOpen(name) || t.isContract(name):
 			all = append(all, piece{variable: name})
 		default:
 			add("$(" + name + ")")
@@ -194,9 +204,35 @@ func (t textPart) expand(text string) []piece {
 	return all
 }
 
+// Names of variables: one that a Secret or ConfigMap may have, and those that Kubernetes sets for Services.
+var (
+	wholeName = regexp.MustCompile(`^[A-Z_][A-Z0-9_]*$`)
+	ofService = regexp.MustCompile(`^[A-Z0-9_]+_SERVICE_(HOST|PORT)$`)
+)
+
+// isOpen reports whether only a pod finds the value of a variable. With envFrom that is each one that is not known: only those in
+// lower case are taken as commands of a shell.
+func (t textPart) isOpen(name string) bool {
+	return t.open[name] || ofService.MatchString(name) && !t.isContract(name) ||
+		len(t.program().EnvFrom) > 0 && wholeName.MatchString(name) && !t.isContract(name)
+}
+
+// textInPod writes pieces as Kubernetes reads them.
+func textInPod(pieces []piece) string {
+	var out strings.Builder
+	for _, p := range pieces {
+		if p.variable != "" {
+			out.WriteString("$(" + p.variable + ")")
+			continue
+		}
+		out.WriteString(strings.ReplaceAll(p.text, "$", "$$"))
+	}
+	return out.String()
+}
+
 // isContract reports whether Kubeflow sets a variable of a process.
 func (t textPart) isContract(name string) bool {
-	return slices.Contains(validate.GangVariables(t.gang.Framework), name) ||
+	return isOfGang(t.gang.Framework, name) ||
 		slices.ContainsFunc(t.env, func(e corev1.EnvVar) bool { return e.Name == name })
 }
 
@@ -262,32 +298,53 @@ var hostRest = regexp.MustCompile(`^-([0-9]{1,4})((\.[a-z0-9]([-a-z0-9]*[a-z0-9]
 // else is refused.
 func (t textPart) withHosts(at, text string) string {
 	if t.hosts == nil {
-		return escaped(text)
+		return t.escaped(text)
 	}
 	var out strings.Builder
 	for {
 		found := t.hosts.FindStringSubmatchIndex(text)
 		if found == nil {
-			return out.String() + escaped(text)
+			return out.String() + t.escaped(text)
 		}
 		begin, end, alias := found[0], found[1], text[found[2]:found[3]]
 		before, rest := text[:begin], text[end:]
-		out.WriteString(escaped(before))
+		out.WriteString(t.escaped(before))
 		host, length := t.host(alias, rest)
 		switch {
 		case isWithinWord(before):
-			out.WriteString(escaped(text[begin:end]))
+			out.WriteString(text[begin:end])
 			length = 0
-		case host == "" || strings.HasSuffix(before, "/") && !strings.HasSuffix(before, "//"):
+		case isPath(before) || !isPod.MatchString(rest):
+			out.WriteString(text[begin:end])
+			t.change(at, "command", fmt.Sprintf("%q stays as it is; write $(%s.0.host) if it becomes the address of a pod, which has no such name here",
+				text[begin:min(len(text), end+20)], t.nameOf(alias)))
+			length = 0
+		case host == "":
 			t.refuse(at, fmt.Sprintf("%q names a pod of the job, which is not there; write $(%s.0.host) where it is an address, and another "+
 				"text where "+
-				"it is not", text[begin:min(len(text), end+20)], t.roleOf(alias).name))
+				"it is not", text[begin:min(len(text), end+20)], t.nameOf(alias)))
 			return ""
 		default:
 			out.WriteString(host)
 		}
 		text = rest[length:]
 	}
+}
+
+// isPod matches what follows the name of a role in that of a pod: its number, or what a shell or a program writes there.
+var isPod = regexp.MustCompile("^-[0-9$%{*?`<\\[]")
+
+// isPath reports whether what follows a text is a part of a path.
+func isPath(before string) bool {
+	return strings.HasSuffix(before, "/") && !strings.HasSuffix(before, "//")
+}
+
+// nameOf returns the role of the gang that has the pods of a role.
+func (t textPart) nameOf(alias string) string {
+	if role := t.roleOf(alias); !role.isGuest {
+		return role.name
+	}
+	return "worker"
 }
 
 // isWithinWord reports whether a text ends within a word, so that what follows is no name of its own.
@@ -345,7 +402,16 @@ func (g *gangJob) roleOf(alias string) *gangRole {
 // looksLikeReference matches what a gang would replace or refuse.
 var looksLikeReference = regexp.MustCompile(`[$]?[$][(]((role|index)[)]|[a-zA-Z0-9_-]+([.][a-zA-Z0-9_-]+){1,2}[)])|[$][$][(]`)
 
-// escaped writes a text so that a gang leaves it as it is.
-func escaped(text string) string {
-	return looksLikeReference.ReplaceAllStringFunc(text, func(found string) string { return "$" + found })
+// ofRole matches a reference to what a role of a gang has, which the user wrote for the gang.
+var ofRole = regexp.MustCompile(`^[$][(]([a-z0-9-]+)[.]([0-9]{1,4}[.](host|port)|addresses|count)[)]$`)
+
+// escaped writes a text so that a gang leaves it as it is. References to roles of this gang are what the user wrote for it.
+func (t textPart) escaped(text string) string {
+	return looksLikeReference.ReplaceAllStringFunc(text, func(found string) string {
+		is := ofRole.FindStringSubmatch(found)
+		if is != nil && slices.ContainsFunc(t.roles, func(r *gangRole) bool { return r.name == is[1] && !r.isGuest }) {
+			return found
+		}
+		return "$" + found
+	})
 }

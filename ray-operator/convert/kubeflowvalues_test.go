@@ -18,6 +18,7 @@ const (
 	mpiFirst, mx          = "kubeflow.org/v1alpha1 MPIJob", "kubeflow.org/v1 MXJob"
 	patchedJob            = "spec.runtimePatches[0].trainingRuntimeSpec.template.spec.replicatedJobs[0]"
 	torchWorker           = "spec.pytorchReplicaSpecs.Worker"
+	launcherContainer     = "spec.mpiReplicaSpecs.Launcher.template.spec.containers[0]"
 	torchContainer        = torchWorker + ".template.spec.containers[0]"
 )
 
@@ -90,7 +91,27 @@ var judgedJobs = map[string]struct {
 	"a rank that Kubernetes would write": {torch, fields{torchContainer + ".args": []any{"$(RANK)"}},
 		torchContainer + ".args[0]", convert.Refused, "line for a shell"},
 	"a name of a pod that may be a file": {torch, fields{torchContainer + ".args": []any{"/logs/sample-worker-0"}},
+		torchContainer + ".args[0]", convert.Changed, "$(worker.0.host)"},
+	"a name without a number": {torch, fields{torchContainer + ".args": []any{"--job=sample-worker"}},
+		torchContainer + ".args[0]", convert.Changed, "stays as it is"},
+	"a name of a pod that a shell writes": {torch, fields{torchContainer + ".args": []any{"ping sample-worker-$i"}},
 		torchContainer + ".args[0]", convert.Refused, "$(worker.0.host)"},
+	"the name of a launcher's pod": {mpi, fields{launcherContainer + ".command": []any{"mpirun", "-H", "sample-launcher-x7", "a"}},
+		launcherContainer + ".command[2]", convert.Changed, "$(worker.0.host)"},
+	"a variable of envFrom in a command": {torch, fields{torchContainer + ".envFrom": []any{map[string]any{"secretRef": map[string]any{"name": "hub"}}},
+		torchContainer + ".args": []any{"--token=$(TOKEN)"}}, torchContainer + ".args[0]", convert.Refused, "line for a shell"},
+	"a variable of a Service in a command": {torch, fields{torchContainer + ".args": []any{"$(REDIS_SERVICE_HOST)"}},
+		torchContainer + ".args[0]", convert.Refused, "line for a shell"},
+	"a launch agent as a variable": {mpi, fields{launcherContainer + ".env": []any{map[string]any{"name": "OMPI_MCA_plm_rsh_agent", "value": "/etc/mpi/kubexec.sh"}}},
+		launcherContainer + ".env[0]", convert.Dropped, "of its own"},
+	"a file of Kubeflow's as a variable": {mpi, fields{launcherContainer + ".env": []any{map[string]any{"name": "HOSTS", "value": "/etc/mpi/hostfile"}}},
+		launcherContainer + ".env[0]", convert.Refused, "take it out"},
+	"deepspeed is refused": {mpi, fields{launcherContainer + ".command": []any{"deepspeed", "--hostfile", "/etc/mpi/hostfile", "x"}},
+		launcherContainer + ".command[0]", convert.Refused, "write mpirun"},
+	"a hostfile of another program is refused": {mpi, fields{launcherContainer + ".command": []any{"tar", "-f", "/etc/mpi/hostfile"}},
+		launcherContainer + ".command[0]", convert.Refused, "/etc/mpi"},
+	"credentials for an image are the head's too": {torch, fields{torchWorker + ".template.spec.imagePullSecrets": []any{map[string]any{"name": "hub"}}},
+		torchWorker + ".template.spec.imagePullSecrets", convert.Changed, "the head"},
 	"a name of a pod that is not there": {torch, fields{torchContainer + ".args": []any{"sample-worker-7"}},
 		torchContainer + ".args[0]", convert.Refused, "names a pod"},
 	"a name of a pod beside a Secret": {torch, fields{torchContainer + ".env": []any{secretly, map[string]any{"name": "URL", "value": "http://$(KEY)@sample-worker-0"}}},
@@ -108,10 +129,10 @@ var judgedJobs = map[string]struct {
 		torchContainer + ".env[0]", convert.Dropped, "sets MASTER_ADDR"},
 	"no launcher is refused": {mpi, fields{"spec.mpiReplicaSpecs.Launcher": nil},
 		"spec.mpiReplicaSpecs.Launcher", convert.Refused, "nothing below it"},
-	"horovodrun is refused": {mpi, fields{"spec.mpiReplicaSpecs.Launcher.template.spec.containers[0].command": []any{"horovodrun", "-np", "2", "x"}},
-		"spec.mpiReplicaSpecs.Launcher.template.spec.containers[0].command[0]", convert.Refused, "write mpirun"},
-	"a file of Kubeflow's is refused": {mpi, fields{"spec.mpiReplicaSpecs.Launcher.template.spec.containers[0].command": []any{"sh", "-c", "cat /etc/mpi/hostfile"}},
-		"spec.mpiReplicaSpecs.Launcher.template.spec.containers[0].command[0]", convert.Refused, "/etc/mpi"},
+	"horovodrun is refused": {mpi, fields{launcherContainer + ".command": []any{"horovodrun", "-np", "2", "x"}},
+		launcherContainer + ".command[0]", convert.Refused, "write mpirun"},
+	"a file of Kubeflow's is refused": {mpi, fields{launcherContainer + ".command": []any{"sh", "-c", "cat /etc/mpi/hostfile"}},
+		launcherContainer + ".command[0]", convert.Refused, "/etc/mpi"},
 	"a worker's own program is dropped": {mpi, nil,
 		"spec.mpiReplicaSpecs.Worker.template.spec.containers[0].command", convert.Dropped, "only the launcher's"},
 	"GPUs that do not divide are refused": {mpiFirst, fields{"spec.replicas": nil, "spec.gpus": int64(12)},
@@ -173,6 +194,9 @@ func TestObject_WritesWhatAGangReads(t *testing.T) {
 		"the name of a pod":                {nil, "sample-worker-0", "$(worker.0.host)"},
 		"an address":                       {nil, "tcp://sample-master-0.team.svc.cluster.local:23456/x", "tcp://$(master.0.host):23456/x"},
 		"the name of another job's pod":    {nil, "other-sample-worker-0", "other-sample-worker-0"},
+		"a reference to a role":            {nil, "for i in $(worker.0.host) $(master.addresses) $(worker.sh)", "for i in $(worker.0.host) $(master.addresses) $$(worker.sh)"},
+		"a reference to no role":           {nil, "$(ps.0.host)", "$$(ps.0.host)"},
+		"a command of a shell":             {nil, "$(hostname)", "$(hostname)"},
 		"what Kubeflow sets":               {nil, "$(MASTER_ADDR):$(MASTER_PORT)", "$(master.0.host):$(master.0.port)"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -297,5 +321,44 @@ func TestObject_ReadsRaysVersion(t *testing.T) {
 		if got != want {
 			t.Errorf("%s holds Ray %s, want %s: %v", image, got, want, result.Rows)
 		}
+	}
+}
+
+// TestObject_KeepsALauncherThatHasMore: a launcher whose pod has what the workers' has not is a role of its own.
+func TestObject_KeepsALauncherThatHasMore(t *testing.T) {
+	const pod = "spec.mpiReplicaSpecs.Launcher.template.spec."
+	both := func(path string, value any) fields {
+		return fields{pod + path: value, "spec.mpiReplicaSpecs.Worker.template.spec." + path: value}
+	}
+	variable := func(value string) []any { return []any{map[string]any{"name": "MODE", "value": value}} }
+	for name, c := range map[string]struct {
+		set   fields
+		roles int
+	}{
+		"nothing":                   {nil, 1},
+		"a place":                   {fields{pod + "nodeSelector": map[string]any{"pool": "cpu"}}, 2},
+		"the same place":            {both("nodeSelector", map[string]any{"pool": "cpu"}), 1},
+		"a service account":         {fields{pod + "serviceAccountName": "driver"}, 2},
+		"an init container":         {fields{pod + "initContainers": []any{map[string]any{"name": "fetch", "image": "busybox"}}}, 2},
+		"an annotation":             {fields{"spec.mpiReplicaSpecs.Launcher.template.metadata.annotations": map[string]any{"a": "b"}}, 2},
+		"another security context":  {fields{launcherContainer + ".securityContext": map[string]any{"runAsUser": int64(1)}}, 2},
+		"resources":                 {fields{launcherContainer + ".resources": map[string]any{"limits": map[string]any{"cpu": "1"}}}, 1},
+		"a variable with its value": {fields{launcherContainer + ".env": variable("l")}, 1},
+		"a variable with another value": {fields{launcherContainer + ".env": variable("l"),
+			"spec.mpiReplicaSpecs.Worker.template.spec.containers[0].env": variable("w")}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := base(mpi)
+			for path, value := range c.set {
+				rayio.Set(object.Object, path, value)
+			}
+			result := convert.Object(object, convert.Options{})
+			if result.Refused() {
+				t.Fatal(result.Rows)
+			}
+			if roles, _, _ := unstructured.NestedSlice(result.Objects[0].Object, "spec", "gang", "roles"); len(roles) != c.roles {
+				t.Errorf("there are %d roles, want %d: %v", len(roles), c.roles, result.Rows)
+			}
+		})
 	}
 }

@@ -2,7 +2,7 @@ package convert
 
 import (
 	"fmt"
-	"path"
+	"math"
 	"reflect"
 	"regexp"
 	"slices"
@@ -89,16 +89,22 @@ func (m mpiPart) mpiSources(spec *mpiJobSpec, sources []roleSource) []roleSource
 	}
 	if worker < 0 {
 		alone := sources[launcher]
-		alone.name, alone.alias = "worker", "worker"
+		alone.name, alone.alias, alone.template = "worker", "worker", *alone.template.DeepCopy()
+		if of := containerOf(&alone); of != nil {
+			of.Command, of.Args = nil, nil
+		}
 		sources = append(sources, alone)
 		worker = len(sources) - 1
 		m.adjust(alone.at, "gang.roles[]", "without workers the launcher's own container runs the ranks, and so does a worker of its shape here")
-	} else if spec.RunLauncherAsWorker {
+	} else if spec.RunLauncherAsWorker && sources[worker].replicas < math.MaxInt32 {
 		sources[worker].replicas++
 	}
 	sources[worker].isDaemon = true
 	sources[worker].restart, sources[worker].restartAt = sources[launcher].restart, sources[launcher].restartAt // which decides
 	sources[launcher].isGuest = m.isOnto() || !m.hasMore(&sources[launcher], &sources[worker])
+	if m.isOnto() {
+		m.refuseContradictions(&sources[launcher], &sources[worker])
+	}
 	if spec.SlotsPerWorker != nil {
 		sources[worker].processes = *spec.SlotsPerWorker
 	}
@@ -114,29 +120,81 @@ func (m mpiPart) takeLauncher() {
 	launcher := m.roles[at]
 	m.spec.Command, m.spec.Env = launcher.made.Command, launcher.made.Env
 	m.roles = slices.Delete(m.roles, at, at+1)
-	m.adjust(launcher.templateAt, "command", "the command runs once, beside the ranks of worker 0; all else of the launcher's pod is left out, "+
-		"and its variables are those of all ranks")
+	m.adjust(launcher.templateAt, "command", "the command runs once, beside the ranks of worker 0, without resources of its own; its "+
+		"variables are those of all ranks")
 }
 
-// hasMore reports whether a launcher's pod has something that the workers' has not.
+// hasMore reports whether a launcher's pod has something that the workers' has not, or a variable with another value.
 func (m mpiPart) hasMore(launcher, worker *roleSource) bool {
-	a, b := &launcher.template.Spec, &worker.template.Spec
-	if len(a.Containers) == 0 || len(b.Containers) == 0 || len(a.Containers) > len(b.Containers) || len(a.InitContainers) > len(b.InitContainers) {
+	own, other := containerOf(launcher), containerOf(worker)
+	if own == nil || other == nil {
 		return true
 	}
-	for _, volume := range a.Volumes {
-		if !slices.ContainsFunc(b.Volumes, func(other corev1.Volume) bool { return reflect.DeepEqual(volume, other) }) {
-			return true
-		}
-	}
-	own, other := &a.Containers[0], &b.Containers[0]
-	for _, mount := range own.VolumeMounts {
-		if !slices.ContainsFunc(other.VolumeMounts, func(another corev1.VolumeMount) bool { return reflect.DeepEqual(mount, another) }) {
-			return true
-		}
-	}
 	isOpen := slices.ContainsFunc(own.Env, func(e corev1.EnvVar) bool { return e.ValueFrom != nil })
-	return isOpen || len(own.EnvFrom) > 0 || m.imageOf(own) != m.imageOf(other)
+	if isOpen || len(own.EnvFrom) > 0 || m.imageOf(own) != m.imageOf(other) || len(contradictions(own, other)) > 0 {
+		return true
+	}
+	pod, program := withoutProgram(launcher)
+	podOfWorker, programOfWorker := withoutProgram(worker)
+	return !isPartOf(pod, podOfWorker) || !isPartOf(program, programOfWorker)
+}
+
+// contradictions returns the places of a launcher's variables that have another value in a worker.
+func contradictions(launcher, worker *corev1.Container) []int {
+	var found []int
+	for i, e := range launcher.Env {
+		at := slices.IndexFunc(worker.Env, func(other corev1.EnvVar) bool { return other.Name == e.Name })
+		if at >= 0 && !reflect.DeepEqual(e, worker.Env[at]) && !isOfGang(v1beta1.FrameworkMPI, e.Name) {
+			found = append(found, i)
+		}
+	}
+	return found
+}
+
+// refuseContradictions refuses variables of a launcher whose values those of the workers would replace, as both run in one place.
+func (m mpiPart) refuseContradictions(launcher, worker *roleSource) {
+	own, other := containerOf(launcher), containerOf(worker)
+	if own == nil || other == nil {
+		return
+	}
+	for _, i := range contradictions(own, other) {
+		m.refuse(fmt.Sprintf("%s[%d]", containerPath(launcher, "env"), i), fmt.Sprintf("the command runs in a worker's place, where %s has the "+
+			"workers' value; give both one value, or set it in the command", own.Env[i].Name))
+	}
+}
+
+// withoutProgram returns what a pod template has beside what a launcher's command brings itself: the pod, and the container of the
+// program.
+func withoutProgram(of *roleSource) (pod, program map[string]any) {
+	made := *of
+	made.template = *of.template.DeepCopy()
+	made.template.Spec.RestartPolicy, made.template.Spec.TerminationGracePeriodSeconds = "", nil
+	one := *containerOf(&made)
+	made.template.Spec.Containers = slices.DeleteFunc(made.template.Spec.Containers, func(c corev1.Container) bool { return c.Name == one.Name })
+	one.Name, one.Image, one.ImagePullPolicy, one.WorkingDir = "", "", "", ""
+	one.Command, one.Args, one.Env, one.Ports, one.Resources = nil, nil, nil, nil, corev1.ResourceRequirements{}
+	return asMap(&made.template), asMap(&one)
+}
+
+// isPartOf reports whether another value has all that a value has.
+func isPartOf(value, other any) bool {
+	switch value := value.(type) {
+	case map[string]any:
+		another, _ := other.(map[string]any)
+		for key := range value {
+			if !isEmpty(value[key]) && !isPartOf(value[key], another[key]) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		another, _ := other.([]any)
+		return !slices.ContainsFunc(value, func(one any) bool {
+			return !slices.ContainsFunc(another, func(its any) bool { return reflect.DeepEqual(one, its) })
+		})
+	default:
+		return reflect.DeepEqual(value, other)
+	}
 }
 
 // imageOf is a container's image after --image.
@@ -160,12 +218,22 @@ func (r *gangRole) dropDaemon(of *corev1.Container) {
 	}
 }
 
-// What points mpirun to files of Kubeflow's: in words of an argument list, and in a line for a shell.
+// What points mpirun to files of Kubeflow's: in words of an argument list, as variables, and in a line for a shell.
 var (
 	hostfileOptions = []string{"--hostfile", "-hostfile", "--machinefile", "-machinefile", "--default-hostfile", "-default-hostfile", "-f"}
-	agentOptions    = []string{"plm_rsh_agent", "orte_default_hostfile"}
-	inShell         = regexp.MustCompile(`\s+(--?(hostfile|machinefile|default-hostfile)|-f)[ =]+/etc/mpi/\S+|` +
-		`\s+--?mca\s+(plm_rsh_agent|orte_default_hostfile)\s+\S*/etc/mpi/\S+`)
+	agentVariables  = []string{
+		"OMPI_MCA_plm_rsh_agent", "OMPI_MCA_orte_default_hostfile", "PRTE_MCA_plm_ssh_agent", "PRTE_MCA_prte_default_hostfile",
+		"I_MPI_HYDRA_HOST_FILE", "I_MPI_HYDRA_BOOTSTRAP", "I_MPI_HYDRA_BOOTSTRAP_EXEC", "HYDRA_HOST_FILE", "HYDRA_LAUNCHER", "HYDRA_LAUNCHER_EXEC",
+	}
+	agentOptions = []string{"plm_rsh_agent", "orte_default_hostfile"}
+	inShell      = regexp.MustCompile(`(\\\n|\s)+(--?(hostfile|machinefile|default-hostfile)|-f)[ =]+/etc/mpi/\S+|` +
+		`(\\\n|\s)+--?mca\s+(plm_rsh_agent|orte_default_hostfile)\s+\S*/etc/mpi/\S+`)
+)
+
+// Programs that start ranks: those that the gang points to its hosts, and those that reach hosts by ssh.
+var (
+	ranksInShell = regexp.MustCompile(`(^|[\s;&|(/])(mpirun|mpiexec|mpiexec\.hydra|orterun|prterun)(\s|$)`)
+	sshInShell   = regexp.MustCompile(`(?:^|[;&|(\n]\s*|\bexec\s+)(?:\S*/)?(horovodrun|deepspeed)\s`)
 )
 
 // kubeflowFiles is where Kubeflow has hostfile and launch agent.
@@ -174,14 +242,23 @@ const kubeflowFiles = "/etc/mpi/"
 // takeMPICommand takes out what points mpirun to hostfile and launch agent of Kubeflow's, as the gang has its own.
 func (r *gangRole) takeMPICommand(at string) {
 	before := strings.Join(r.made.Command, " ")
-	kept := withoutFiles(r.made.Command)
+	kept := r.made.Command
+	if slices.ContainsFunc(kept, ranksInShell.MatchString) {
+		kept = withoutFiles(kept)
+	}
 	r.made.Command = kept
 	after := strings.Join(kept, " ")
+	bySSH := sshInShell.FindStringSubmatch(after + " ")
+	for _, word := range kept {
+		if bySSH == nil && strings.ContainsAny(word, " \n") {
+			bySSH = sshInShell.FindStringSubmatch(word)
+		}
+	}
 	switch {
+	case bySSH != nil:
+		r.refuse(at, bySSH[1]+" reaches hosts by ssh, which places do not have; write mpirun with the same program")
 	case strings.Contains(after, kubeflowFiles) || strings.Contains(after, "kubexec"):
 		r.refuse(at, "the command reads a file below /etc/mpi, which is not there; take it out, as mpirun finds hosts by variables of the gang")
-	case len(kept) > 0 && path.Base(kept[0]) == "horovodrun" || strings.Contains(after, "horovodrun "):
-		r.refuse(at, "horovodrun reaches hosts by ssh, which places do not have; write mpirun with the same program")
 	case before != after:
 		r.adjust(at, "command", fmt.Sprintf("options for a hostfile or launch agent of Kubeflow are taken out; the gang points mpirun to "+
 			"its own: %.200q",

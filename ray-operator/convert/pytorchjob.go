@@ -153,8 +153,13 @@ func wordPath(of *roleSource, unsaid []string, number int) string {
 	if number >= first {
 		field, number = "args", number-first
 	}
-	at := slices.IndexFunc(of.template.Spec.Containers, func(c corev1.Container) bool { return c.Name == container.Name })
-	return fmt.Sprintf("%s.spec.containers[%d].%s[%d]", of.templateAt, max(at, 0), field, number)
+	return fmt.Sprintf("%s[%d]", containerPath(of, field), number)
+}
+
+// containerPath returns the path of a field of the container that runs a role's program.
+func containerPath(of *roleSource, field string) string {
+	at := slices.IndexFunc(of.template.Spec.Containers, func(c corev1.Container) bool { return c.Name == of.container })
+	return fmt.Sprintf("%s.spec.containers[%d].%s", of.templateAt, max(at, 0), field)
 }
 
 // containerOf returns the container that runs the program of a role, nil where none is certain.
@@ -164,7 +169,7 @@ func containerOf(of *roleSource) *corev1.Container {
 	switch {
 	case at >= 0:
 		return &all[at]
-	case len(all) == 1:
+	case len(all) == 1 || len(all) > 0 && of.container == "":
 		return &all[0]
 	}
 	return nil
