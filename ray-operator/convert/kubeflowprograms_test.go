@@ -72,3 +72,42 @@ func TestObject_StartsOncePerNodeAsTrainerDoes(t *testing.T) {
 		})
 	}
 }
+
+// TestObject_KeepsALauncherThatHasMore: a launcher whose pod has what the workers' has not is a role of its own.
+func TestObject_KeepsALauncherThatHasMore(t *testing.T) {
+	const pod = "spec.mpiReplicaSpecs.Launcher.template.spec."
+	both := func(path string, value any) fields {
+		return fields{pod + path: value, "spec.mpiReplicaSpecs.Worker.template.spec." + path: value}
+	}
+	variable := func(value string) []any { return []any{map[string]any{"name": "MODE", "value": value}} }
+	for name, c := range map[string]struct {
+		set   fields
+		roles int
+	}{
+		"nothing":                   {nil, 1},
+		"a place":                   {fields{pod + "nodeSelector": map[string]any{"pool": "cpu"}}, 2},
+		"the same place":            {both("nodeSelector", map[string]any{"pool": "cpu"}), 1},
+		"a service account":         {fields{pod + "serviceAccountName": "driver"}, 2},
+		"an init container":         {fields{pod + "initContainers": []any{map[string]any{"name": "fetch", "image": "busybox"}}}, 2},
+		"an annotation":             {fields{"spec.mpiReplicaSpecs.Launcher.template.metadata.annotations": map[string]any{"a": "b"}}, 2},
+		"another security context":  {fields{launcherContainer + ".securityContext": map[string]any{"runAsUser": int64(1)}}, 2},
+		"resources":                 {fields{launcherContainer + ".resources": map[string]any{"limits": map[string]any{"cpu": "1"}}}, 1},
+		"a variable with its value": {fields{launcherContainer + ".env": variable("l")}, 1},
+		"a variable with another value": {fields{launcherContainer + ".env": variable("l"),
+			"spec.mpiReplicaSpecs.Worker.template.spec.containers[0].env": variable("w")}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := base(mpi)
+			for path, value := range c.set {
+				rayio.Set(object.Object, path, value)
+			}
+			result := convert.Object(object, convert.Options{})
+			if result.Refused() {
+				t.Fatal(result.Rows)
+			}
+			if roles, _, _ := unstructured.NestedSlice(result.Objects[0].Object, "spec", "gang", "roles"); len(roles) != c.roles {
+				t.Errorf("there are %d roles, want %d: %v", len(roles), c.roles, result.Rows)
+			}
+		})
+	}
+}
