@@ -51,7 +51,7 @@ type sharedClaim struct {
 }
 
 // sharedBy returns a volume of a template as a shared one. It is none where it is no claim, or where anything but one plain mount of the
-// Ray container uses it.
+// Ray container uses it, or another volume of the pod has the claim too: pods with one claim in two volumes may never start.
 func sharedBy(template *corev1.PodTemplateSpec, name string) (sharedClaim, bool) {
 	pod := &template.Spec
 	at := slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == name })
@@ -72,6 +72,11 @@ func sharedBy(template *corev1.PodTemplateSpec, name string) (sharedClaim, bool)
 		return sharedClaim{}, false
 	}
 	claim := pod.Volumes[at].PersistentVolumeClaim
+	for i, other := range pod.Volumes {
+		if i != at && other.PersistentVolumeClaim != nil && other.PersistentVolumeClaim.ClaimName == claim.ClaimName {
+			return sharedClaim{}, false
+		}
+	}
 	plain := corev1.VolumeMount{Name: name, MountPath: mounts[0].MountPath, ReadOnly: mounts[0].ReadOnly}
 	return sharedClaim{name: name, claim: claim.ClaimName, path: plain.MountPath, isReadOnly: plain.ReadOnly || claim.ReadOnly},
 		reflect.DeepEqual(mounts[0], plain)

@@ -272,22 +272,25 @@ func TestObject_CountsProcessesAsTorchrunDoes(t *testing.T) {
 // TestObject_SharesAClaimOfAllPods: where the head can mount it too, and the rules let a cluster have it.
 func TestObject_SharesAClaimOfAllPods(t *testing.T) {
 	claim := map[string]any{"name": "runs", "persistentVolumeClaim": map[string]any{"claimName": "runs"}}
+	twice := map[string]any{"name": "again", "persistentVolumeClaim": map[string]any{"claimName": "runs"}}
 	for name, c := range map[string]struct {
 		replicas int64
 		mount    map[string]any
 		isShared bool
+		more     []any
 	}{
-		"of two pods":             {2, map[string]any{"name": "runs", "mountPath": "/runs"}, true},
-		"to read alone":           {2, map[string]any{"name": "runs", "mountPath": "/runs", "readOnly": true}, true},
-		"of one pod":              {1, map[string]any{"name": "runs", "mountPath": "/runs"}, false},
-		"of which a part is used": {2, map[string]any{"name": "runs", "mountPath": "/runs", "subPath": "a"}, false},
-		"over Ray's own files":    {2, map[string]any{"name": "runs", "mountPath": "/tmp/ray/runs"}, false},
+		"of two pods":             {2, map[string]any{"name": "runs", "mountPath": "/runs"}, true, nil},
+		"of two volumes of a pod": {2, map[string]any{"name": "runs", "mountPath": "/runs"}, false, []any{twice}},
+		"to read alone":           {2, map[string]any{"name": "runs", "mountPath": "/runs", "readOnly": true}, true, nil},
+		"of one pod":              {1, map[string]any{"name": "runs", "mountPath": "/runs"}, false, nil},
+		"of which a part is used": {2, map[string]any{"name": "runs", "mountPath": "/runs", "subPath": "a"}, false, nil},
+		"over Ray's own files":    {2, map[string]any{"name": "runs", "mountPath": "/tmp/ray/runs"}, false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := base(torch)
 			rayio.Unset(object.Object, "spec.pytorchReplicaSpecs.Master")
 			rayio.Set(object.Object, torchWorker+".replicas", c.replicas)
-			rayio.Set(object.Object, torchWorker+".template.spec.volumes", []any{claim})
+			rayio.Set(object.Object, torchWorker+".template.spec.volumes", append([]any{claim}, c.more...))
 			rayio.Set(object.Object, torchContainer+".volumeMounts", []any{c.mount})
 			result := convert.Object(object, convert.Options{})
 			if result.Refused() {
