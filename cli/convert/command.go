@@ -127,5 +127,5 @@ func (r *request) run(ctx context.Context, access *genericclioptions.ConfigFlags
 			return fmt.Errorf("write what was converted: %w", err)
 		}
 	}
-	return report.end()
+	return report.end(&r.options.Kubeflow)
 }

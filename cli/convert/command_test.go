@@ -150,11 +150,26 @@ func TestCommand_PrintsNothingThatATerminalObeys(t *testing.T) {
 	}
 }
 
+func TestCommand_NamesChoicesThatFitNothing(t *testing.T) {
+	_, rows, _ := runCommand(t, nil, "-f", "testdata/kubeflow/job-texts.yaml", "--onto", "shared", "--command", "python a.py",
+		"--image", "nosuch=a", "--image", "b", "--label-selector", "wrker=pool=gpu")
+	for _, want := range []string{"--command is for", `--image "nosuch" is of no container`, "--image without FROM=", `--label-selector is for the role "wrker"`} {
+		if !strings.Contains(rows, want) {
+			t.Errorf("no line says %s:\n%s", want, rows)
+		}
+	}
+	const all = "testdata/kubeflow/pytorch-onto.yaml"
+	if _, rows, _ := runCommand(t, nil, append(flagsOf(t, all), "-f", all)...); strings.Contains(rows, "\n--") {
+		t.Errorf("a choice that fits is said to fit nothing:\n%s", rows)
+	}
+}
+
 func TestExplain_PrintsTheRule(t *testing.T) {
 	for field, want := range map[string]string{
 		"spec.workerGroupSpecs[2].numOfHosts": "workerGroups[].hostsPerReplica", "backoffLimit": "retry.limit", "spec.rayClusterConfig.tlsOptions.enabled": "network.encryption",
 		"autoscalerOptions.env[0].name": "autoscaling.env", "upgradeStrategy.type": "kept",
 		"PyTorchJob.spec.elasticPolicy": "spec.elasticPolicy.minReplicas  (PyTorchJob)", "TFJob.spec.tfReplicaSpecs.PS.restartPolicy": "gang.maxRestarts",
+		"mpijob": "spec.slotsPerWorker  (MPIJob)", "pytorchjob.elasticPolicy": "spec.elasticPolicy.minReplicas  (PyTorchJob)",
 		"MPIJob.spec.runPolicy.suspend": "every job of kubeflow.org", "ClusterTrainingRuntime.spec.mlPolicy.numNodes": "gang.roles[].replicas",
 	} {
 		if out, _, code := runCommand(t, nil, "--explain", field); code != outcome.Done || !strings.Contains(out, want) {

@@ -18,6 +18,7 @@ type report struct {
 	out, rows io.Writer
 
 	unread, refused, differing, written int
+	used                                []convert.Used
 }
 
 // convert converts one document, and prints what comes out and each row. It fails where it cannot write.
@@ -27,6 +28,7 @@ func (r *report) convert(in *input, options convert.Options) error {
 		return r.row(in, in.Line, "", convert.Row{Verdict: "unread", Text: in.Problem.Error()})
 	}
 	result := convert.Object(in.Object, options)
+	r.used = append(r.used, result.Used...)
 	if result.Refused() {
 		r.refused++
 	}
@@ -93,8 +95,11 @@ func printable(text string) string {
 	}, text)
 }
 
-// end prints the sums, and returns the exit code as an error.
-func (r *report) end() error {
+// end prints the choices that made no difference and the sums, and returns the exit code as an error.
+func (r *report) end(chosen *convert.Kubeflow) error {
+	for _, unused := range chosen.Unused(r.used) {
+		fmt.Fprintln(r.rows, printable("--"+unused))
+	}
 	fmt.Fprintf(r.rows, "%d objects written; %d inputs will behave differently, %d were refused, %d could not be "+
 		"read\n", r.written, r.differing, r.refused, r.unread)
 	code := outcome.Differs

@@ -2,6 +2,7 @@ package convert
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -32,6 +33,39 @@ type Choices struct {
 	Selectors []string
 }
 
+// Choices that may fit no object.
+const (
+	choiceCommand  = "command"
+	choiceImage    = "image"
+	choiceSelector = "label-selector"
+)
+
+// Used is a choice that made a difference to an object, with the image or the role that it is about.
+type Used struct{ Choice, About string }
+
+// Unused says which choices made no difference to any object.
+func (k *Kubeflow) Unused(used []Used) []string {
+	var found []string
+	if len(k.Command) > 0 && !slices.Contains(used, Used{choiceCommand, ""}) {
+		found = append(found, "command is for containers without a command, and there is none; leave it out")
+	}
+	for _, from := range slices.Sorted(maps.Keys(k.Images)) {
+		switch {
+		case slices.Contains(used, Used{choiceImage, from}):
+		case from == "":
+			found = append(found, "image without FROM= is for containers without an image, and there is none; write FROM=TO, or leave it out")
+		default:
+			found = append(found, fmt.Sprintf("image %.100q is of no container of Kubeflow's jobs; correct it, or leave it out", from))
+		}
+	}
+	for _, role := range slices.Sorted(maps.Keys(k.Selectors)) {
+		if !slices.Contains(used, Used{choiceSelector, role}) {
+			found = append(found, fmt.Sprintf("label-selector is for the role %.40q, which no job has; correct it, or leave it out", role))
+		}
+	}
+	return found
+}
+
 // ChoiceError says what is wrong with a choice, and which one it is: command, image or label-selector.
 type ChoiceError struct{ Choice, Text, Remedy string }
 
@@ -42,7 +76,7 @@ func (c *Choices) Read() (Kubeflow, error) {
 	made := Kubeflow{Onto: c.Onto, Images: map[string]string{}, Selectors: map[string]map[string]string{}}
 	var isWhole bool
 	if made.Command, isWhole = splitWords(c.Command); !isWhole || c.Command != "" && len(made.Command) == 0 {
-		return made, &ChoiceError{"command", fmt.Sprintf("%.60q is no program with arguments", c.Command), "close each quote, and name " +
+		return made, &ChoiceError{choiceCommand, fmt.Sprintf("%.60q is no program with arguments", c.Command), "close each quote, and name " +
 			"the program first"}
 	}
 	for _, text := range c.Images {
@@ -51,14 +85,14 @@ func (c *Choices) Read() (Kubeflow, error) {
 			from, to = "", text
 		}
 		if to == "" {
-			return made, &ChoiceError{"image", fmt.Sprintf("%.60q names no image", text), "give FROM=TO, or IMAGE"}
+			return made, &ChoiceError{choiceImage, fmt.Sprintf("%.60q names no image", text), "give FROM=TO, or IMAGE"}
 		}
 		made.Images[from] = to
 	}
 	for _, text := range c.Selectors {
 		parts := strings.SplitN(text, "=", 3)
 		if len(parts) < 3 || slices.Contains(parts, "") {
-			return made, &ChoiceError{"label-selector", fmt.Sprintf("%.60q picks no nodes", text), "give ROLE=KEY=VALUE, such as worker=pool=gpu"}
+			return made, &ChoiceError{choiceSelector, fmt.Sprintf("%.60q picks no nodes", text), "give ROLE=KEY=VALUE, such as worker=pool=gpu"}
 		}
 		if made.Selectors[parts[0]] == nil {
 			made.Selectors[parts[0]] = map[string]string{}
@@ -66,7 +100,7 @@ func (c *Choices) Read() (Kubeflow, error) {
 		made.Selectors[parts[0]][parts[1]] = parts[2]
 	}
 	if len(made.Selectors) > 0 && c.Onto == "" {
-		return made, &ChoiceError{"label-selector", "is for jobs on a cluster that is there", "give onto too, or leave it out"}
+		return made, &ChoiceError{choiceSelector, "is for jobs on a cluster that is there", "give onto too, or leave it out"}
 	}
 	return made, nil
 }

@@ -27,6 +27,15 @@ type conversion struct {
 	marks marks
 	// secret are credentials that stood in the spec, by their keys.
 	secret map[string]string
+	// used are choices of the user's that made a difference.
+	used []Used
+}
+
+// use says that a choice made a difference.
+func (c *conversion) use(choice, value string) {
+	if one := (Used{choice, value}); !slices.Contains(c.used, one) {
+		c.used = append(c.used, one)
+	}
 }
 
 func (c *conversion) run() Result {
@@ -41,7 +50,7 @@ func (c *conversion) run() Result {
 		c.judge(main)
 	}
 	slices.SortStableFunc(c.rows, func(a, b Row) int { return cmp.Compare(order(a.Path), order(b.Path)) })
-	result := Result{Rows: c.rows}
+	result := Result{Rows: c.rows, Used: c.used}
 	if main == nil || result.Refused() {
 		return result
 	}

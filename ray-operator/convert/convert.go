@@ -47,6 +47,8 @@ type Result struct {
 	// Objects replace it, the main one first; there are none where a row refuses it, or where another makes it.
 	Objects []*unstructured.Unstructured
 	Rows    []Row
+	// Used are the user's choices that made a difference.
+	Used []Used
 }
 
 // Refused reports whether the object cannot be converted.
@@ -86,6 +88,9 @@ func untouched(from *unstructured.Unstructured) Result {
 	result := Result{Objects: []*unstructured.Unstructured{from.DeepCopy()}}
 	if isOf(from.GetAPIVersion(), v1beta1.GroupVersion.Group) {
 		return result
+	}
+	if isOf(from.GetAPIVersion(), kubeflowGroup, trainerGroup) {
+		result.Rows = append(result.Rows, Row{Path: "kind", Verdict: Kept, Text: from.GetKind() + " is not converted, and comes out as it is"})
 	}
 	if path, group := foreignKey("", from.Object); path != "" {
 		result.Rows = append(result.Rows, Row{

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,6 +51,8 @@ type roleSource struct {
 	container string
 	replicas  int32
 	processes int32
+	// least is the number of replicas that a round needs, 0 where it needs all.
+	least int32
 	// restart is its restart policy, and restartAt where that stands.
 	restart, restartAt string
 	start              v1beta1.RoleStart
@@ -291,7 +294,7 @@ func rayIn(image string) (version string, holds bool) {
 	} else if !rayRepository.MatchString(repository) {
 		return "", false
 	}
-	if naming.IsRayBefore(version, firstRay) {
+	if isNumber := strings.Contains(version, "."); isNumber && !strings.HasPrefix(version, "2.") || naming.IsRayBefore(version, firstRay) {
 		return "", false
 	}
 	return version, true
@@ -303,15 +306,18 @@ const firstRay = 52
 // takeImage takes the container's image, which must hold Ray.
 func (r *gangRole) takeImage() {
 	image, path := r.program().Image, r.path("image")
+	mapped := r.imageOf(r.program())
 	_, isMapped := r.options.Kubeflow.Images[image]
 	switch {
+	case strings.ContainsFunc(image, func(letter rune) bool { return unicode.IsSpace(letter) || unicode.IsControl(letter) }):
+		r.refuse(path, "the name of an image has no space and no end of a line; correct it")
 	case r.isOnto() && image != "":
 		r.note(Row{Path: path, Verdict: Dropped, Differs: true,
 			Text: "processes run in the pods of " + r.options.Kubeflow.Onto + "; the image of these must hold the program"})
 	case r.isOnto():
 	case isMapped:
 		r.keep(path)
-		r.image = r.imageOf(r.program())
+		r.image = mapped
 	case image == "":
 		r.refuse(path, "the container names no image; name one that holds the program and Ray, or pass --image IMAGE")
 	default:

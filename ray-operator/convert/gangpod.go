@@ -17,6 +17,9 @@ import (
 // longestGrace bounds gracePeriodSeconds of a gang.
 const longestGrace = 3600
 
+// metricsPort is where Ray has its metrics in each pod.
+const metricsPort = 8080
+
 // ownPorts are names of the ports that Kubeflow gives the processes of a framework.
 var ownPorts = []string{"tfjob-port", "pytorchjob-port", "xgboostjob-port", "jaxjob-port", "mpi-port", "mxjob-port", "master"}
 
@@ -36,14 +39,28 @@ func (r *gangRole) takeGrace() {
 
 // takeGroup makes the worker group of a role: its template, without what the gang takes of it.
 func (r *gangRole) takeGroup() {
+	template := r.ownTemplate()
 	before := len(r.rows)
 	node := r.cluster.node(strings.TrimSuffix(r.templateAt, ".template"), "clusterTemplate.spec.workerGroups[]",
-		&rayNode{Template: r.ownTemplate()})
+		&rayNode{Template: template})
 	for i := range r.rows[before:] {
 		r.rows[before+i].Path = r.formerPath(r.rows[before+i].Path)
 	}
+	r.tellSelectors()
 	r.group = v1beta1.WorkerGroup{Name: r.name, Replicas: new(r.replicas), NodeSpec: node.finished()}
 	r.takeHostNetwork()
+}
+
+// tellSelectors says which fields of the pods count on labels that Kubeflow gives its pods.
+func (r *gangRole) tellSelectors() {
+	fields := asMap(&r.template.Spec)
+	for _, field := range slices.Sorted(maps.Keys(fields)) {
+		text, err := json.Marshal(fields[field])
+		if err == nil && field != "containers" && strings.Contains(string(text), `"training.kubeflow.org/`) {
+			r.change(r.templateAt+".spec."+field, "clusterTemplate.spec.workerGroups[].template", "pods have no labels of training.kubeflow.org "+
+				"here; select heliostat.dev/cluster and heliostat.dev/group instead")
+		}
+	}
 }
 
 // takeHostNetwork is about pods on their host's network, to which no NetworkPolicy applies.
@@ -74,6 +91,11 @@ func (r *gangRole) ownTemplate() corev1.PodTemplateSpec {
 	}
 	renameIn(&template, of.Name)
 	of.Ports = slices.DeleteFunc(of.Ports, func(p corev1.ContainerPort) bool { return slices.Contains(ownPorts, p.Name) })
+	for i, port := range r.program().Ports {
+		if port.ContainerPort == metricsPort {
+			r.change(fmt.Sprintf("%s[%d]", r.path("ports"), i), "", "Ray has its metrics on port 8080 of the pod; have the program listen on another")
+		}
+	}
 	if len(of.Ports) < len(r.program().Ports) {
 		r.drop(r.path("ports"), "the gang gives each process a port")
 	}
@@ -194,6 +216,9 @@ func (r *gangRole) takeResources() {
 	}
 	one := *resource.NewQuantity(1, resource.DecimalSI)
 	r.made.Resources["CPU"] = one
+	if r.isOnto() {
+		r.adjust(r.at, "gang.roles[].resources", "each replica reserves one CPU, as its container asks for no CPU and no accelerator")
+	}
 	if r.isOnto() || len(of.Resources.Limits)+len(of.Resources.Requests) == 0 {
 		return // a pod without resources gets one CPU
 	}
@@ -221,6 +246,9 @@ func (r *gangRole) takeOnto() {
 		r.leave(r.templateAt+".metadata", "the cluster's pods keep their own labels and annotations")
 	}
 	r.made.LabelSelector = r.options.Kubeflow.Selectors[r.name]
+	if len(r.made.LabelSelector) > 0 && !r.isGuest {
+		r.use(choiceSelector, r.name)
+	}
 	for _, field := range fieldsOf(&r.template.Spec) {
 		at := r.templateAt + ".spec." + field
 		switch {
@@ -231,6 +259,8 @@ func (r *gangRole) takeOnto() {
 				text = "it is of the cluster's pods; set it in the template of a worker group"
 			}
 			r.leave(at, text)
+		case r.isGuest:
+			r.leave(at, guestText)
 		case len(r.made.LabelSelector) == 0:
 			r.refuse(at, fmt.Sprintf("a place is picked by labels of Ray nodes; pass --label-selector %s=KEY=VALUE with a label that the "+
 				"right worker "+
@@ -246,6 +276,36 @@ func (r *gangRole) takeOnto() {
 		}
 	}
 	r.leaveContainer()
+	r.leaveResources()
+}
+
+const guestText = "the command runs in the place of worker 0, with what that has"
+
+// leaveResources says which resources of the container a role does not reserve.
+func (r *gangRole) leaveResources() {
+	of := &r.program().Resources
+	names := maps.Clone(of.Limits)
+	if names == nil {
+		names = corev1.ResourceList{}
+	}
+	maps.Copy(names, of.Requests)
+	if r.isGuest && len(names) > 0 {
+		r.leave(r.path("resources"), guestText)
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		at := fmt.Sprintf("%s[%s]", r.path("resources"), name)
+		switch {
+		case name == corev1.ResourceCPU || naming.Accelerator(name) != "":
+		case !naming.IsDevice(name):
+			r.leave(at, "processes share it with all others in the cluster's pods, and reserve none; set the size of the worker group")
+		case len(r.made.LabelSelector) > 0:
+			r.drop(at, "--label-selector picks the nodes")
+		default:
+			r.refuse(at, fmt.Sprintf("Ray does not count these devices; pass --label-selector %s=KEY=VALUE with a label of the Ray nodes that "+
+				"have them", r.name))
+		}
+	}
 }
 
 // takenOfContainer are fields of a container that a role has, or that were told of.

@@ -50,6 +50,9 @@ func isOfGang(framework v1beta1.GangFramework, name string) bool {
 	return slices.Contains(validate.GangVariables(framework), name)
 }
 
+// fieldOfJob matches a field of a pod that operators of Kubeflow, or a Job, set.
+var fieldOfJob = regexp.MustCompile(`'(training\.kubeflow\.org|trainer\.kubeflow\.org|jobset\.sigs\.k8s\.io|batch\.kubernetes\.io)/`)
+
 // takeSource takes a variable whose value a Secret, a ConfigMap or the pod has.
 func (r *gangRole) takeSource(at string, e corev1.EnvVar) {
 	r.open[e.Name] = true
@@ -58,6 +61,12 @@ func (r *gangRole) takeSource(at string, e corev1.EnvVar) {
 			"template of a "+
 			"worker group of %s, and take it out here", r.options.Kubeflow.Onto))
 		return
+	}
+	if field := e.ValueFrom.FieldRef; field != nil && fieldOfJob.MatchString(field.FieldPath) {
+		r.refuse(at, "pods have no such label or annotation here; take ROLE, ROLE_INDEX or RANK, which each process finds, in place of "+e.Name)
+	} else if field != nil && field.FieldPath == "metadata.name" {
+		r.change(at, "clusterTemplate.spec.workerGroups[].template", "the pod has another name, without the number of a process; take "+
+			"ROLE_INDEX for that number")
 	}
 	r.inPod = append(r.inPod, e)
 }
@@ -129,6 +138,7 @@ func (r *gangRole) words() []word {
 	given := of.Command
 	if len(given) == 0 {
 		given = r.options.Kubeflow.Command
+		r.use(choiceCommand, "")
 	}
 	if len(given) == 0 {
 		r.refuse(command, "without a command the image's entrypoint runs, which this object does not have; give command, or pass "+
@@ -151,11 +161,24 @@ type textPart struct{ *gangRole }
 // rankInShell matches variables that the gang sets for each process, and not for a program that starts processes itself.
 var rankInShell = regexp.MustCompile(`[$]{?(RANK|WORLD_SIZE|LOCAL_RANK)\b`)
 
+// podInShell matches variables that a pod of a Job has.
+var podInShell = regexp.MustCompile(`[$][{(]?(HOSTNAME|JOB_COMPLETION_INDEX)\b`)
+
 // checkShell refuses what a shell would not find.
 func (t textPart) checkShell(at, text string) {
 	if found := rankInShell.FindStringSubmatch(text); found != nil && t.start == v1beta1.StartPerReplica {
 		t.refuse(at, fmt.Sprintf("%s is not there where torchrun starts the processes; take the option out, as torchrun finds PET_NODE_RANK and "+
 			"PET_NNODES, or write NODE_RANK or PET_NNODES", found[1]))
+	}
+	for _, found := range podInShell.FindAllStringSubmatch(text, -1) {
+		_, isOwn := t.values[found[1]]
+		switch {
+		case isOwn || t.open[found[1]]:
+		case found[1] == "HOSTNAME":
+			t.change(at, "command", "HOSTNAME is the name of a pod, which has no number of a process here; write ROLE_INDEX for that number")
+		default:
+			t.refuse(at, found[1]+" is not there, as a gang is no Job; write ROLE_INDEX, the number of the process in its role")
+		}
 	}
 }
 
@@ -309,25 +332,33 @@ func (t textPart) withHosts(at, text string) string {
 		begin, end, alias := found[0], found[1], text[found[2]:found[3]]
 		before, rest := text[:begin], text[end:]
 		out.WriteString(t.escaped(before))
-		host, length := t.host(alias, rest)
+		name := text[begin:min(len(text), end+20)]
+		pod := t.podOf(alias, rest)
 		switch {
 		case isWithinWord(before):
 			out.WriteString(text[begin:end])
-			length = 0
+			pod.length = 0
 		case isPath(before) || !isPod.MatchString(rest):
 			out.WriteString(text[begin:end])
 			t.change(at, "command", fmt.Sprintf("%q stays as it is; write $(%s.0.host) if it becomes the address of a pod, which has no such name here",
-				text[begin:min(len(text), end+20)], t.nameOf(alias)))
-			length = 0
-		case host == "":
+				name, t.nameOf(alias)))
+			pod.length = 0
+		case pod.length == 0:
 			t.refuse(at, fmt.Sprintf("%q names a pod of the job, which is not there; write $(%s.0.host) where it is an address, and another "+
 				"text where "+
-				"it is not", text[begin:min(len(text), end+20)], t.nameOf(alias)))
+				"it is not", name, t.nameOf(alias)))
+			return ""
+		case pod.mayMiss():
+			t.refuse(at, fmt.Sprintf("%q may be missing, as minReplicas is %d; write $(%s.addresses) for those that are there", name,
+				pod.role.least, pod.role.name))
 			return ""
 		default:
-			out.WriteString(host)
+			out.WriteString(pod.reference("host"))
+			port, length := t.portOf(at, pod, rest[pod.length:])
+			out.WriteString(port)
+			pod.length += length
 		}
-		text = rest[length:]
+		text = rest[pod.length:]
 	}
 }
 
@@ -356,22 +387,66 @@ func isWithinWord(before string) bool {
 	return last == '-' || last == '_' || last == '.' || last >= '0' && last <= '9' || last >= 'a' && last <= 'z' || last >= 'A' && last <= 'Z'
 }
 
-// host is the reference that a pod's name becomes, empty where it is not certain, and how many bytes of the rest belong to the name.
-func (t textPart) host(alias, rest string) (reference string, length int) {
+// podName is a pod by its name.
+type podName struct {
+	role   *gangRole
+	number int
+	// length is how many bytes follow the name of the role in that of the pod, 0 where it is not certain that it is one.
+	length int
+}
+
+// podOf reads the name of a pod, where rest follows the name of its role.
+func (t textPart) podOf(alias, rest string) podName {
 	role := t.roleOf(alias)
 	found := hostRest.FindStringSubmatch(rest)
 	if found == nil {
-		return "", 0
+		return podName{}
 	}
 	number, err := strconv.Atoi(found[1])
 	after := strings.TrimPrefix(rest, found[0])
 	if err != nil || number >= int(role.replicas) || !t.isDomain(found[2]) || after != "" && isWithinWord(after[:1]) {
+		return podName{}
+	}
+	return podName{role, number, len(found[0])}
+}
+
+// mayMiss reports whether a round may start without the pod's process.
+func (p podName) mayMiss() bool { return p.role.least > 0 && p.number >= int(p.role.least) }
+
+// reference writes a field of the pod's first process.
+func (p podName) reference(field string) string {
+	number := p.number
+	if p.role.start != v1beta1.StartPerReplica {
+		number *= int(max(p.role.processes, 1))
+	}
+	return fmt.Sprintf("$(%s.%d.%s)", p.role.name, number, field)
+}
+
+// portAfter matches the port of an address.
+var portAfter = regexp.MustCompile(`^:([0-9]{1,5})\b`)
+
+// usualPorts are those of Kubeflow's kinds on which processes listen.
+var usualPorts = map[string]string{
+	kindPyTorch: "23456", kindTF: "2222", kindXGBoost: "9999", kindJAX: "6666", kindMX: "9091", kindPaddle: "36543", kindTrain: "29500",
+}
+
+// portOf returns the port that follows the name of a pod, and how long it is in the text. That of TensorFlow is another one each round,
+// as TF_CONFIG has it.
+func (t textPart) portOf(at string, pod podName, rest string) (port string, length int) {
+	found := portAfter.FindStringSubmatch(rest)
+	switch {
+	case found == nil || t.gang.Framework == v1beta1.FrameworkMPI: // there it is a number of slots
 		return "", 0
+	case found[1] != usualPorts[t.kind]:
+		t.adjust(at, "command", fmt.Sprintf("port %s stays; the program must listen on it", found[1]))
+	case t.kind == kindTF:
+		t.adjust(at, "command", "the port is that of TF_CONFIG, which is another one each round")
+		return ":" + pod.reference("port"), len(found[0])
+	default:
+		t.change(at, "command", fmt.Sprintf("port %s stays, and MASTER_PORT is another one each round; for a program that listens there, "+
+			"write $MASTER_ADDR:$MASTER_PORT in a line for a shell", found[1]))
 	}
-	if role.start != v1beta1.StartPerReplica {
-		number *= int(max(role.processes, 1))
-	}
-	return fmt.Sprintf("$(%s.%d.host)", role.name, number), len(found[0])
+	return found[0], len(found[0])
 }
 
 // isDomain reports whether a text follows the name of a pod in its address.

@@ -104,6 +104,9 @@ func isSource(from *unstructured.Unstructured) (is bool, refused *Row) {
 	gvk := from.GroupVersionKind()
 	at := slices.IndexFunc(kinds, func(k Kind) bool { return k.Name == gvk.Kind })
 	if at < 0 {
+		if meant := kindLike(gvk.Group, gvk.Kind); meant != "" {
+			return false, &Row{Path: "kind", Verdict: Refused, Text: fmt.Sprintf("%s has no kind %s; write %s", gvk.Group, gvk.Kind, meant)}
+		}
 		if gvk.Group != rayGroup {
 			return false, nil
 		}
@@ -121,6 +124,16 @@ func isSource(from *unstructured.Unstructured) (is bool, refused *Row) {
 		return false, &Row{Path: "apiVersion", Verdict: Refused, Text: versionsOf(&kind)}
 	}
 	return true, nil
+}
+
+// kindLike returns the kind of a group whose name is another one but for case and number, empty where there is none.
+func kindLike(group, kind string) string {
+	for _, one := range kindsOf(group) {
+		if strings.EqualFold(strings.TrimSuffix(strings.ToLower(kind), "s"), one) {
+			return one
+		}
+	}
+	return ""
 }
 
 // versionsOf says which versions of a kind are converted.

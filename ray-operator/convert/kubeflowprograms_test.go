@@ -2,6 +2,7 @@ package convert_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -109,5 +110,44 @@ func TestObject_KeepsALauncherThatHasMore(t *testing.T) {
 				t.Errorf("there are %d roles, want %d: %v", len(roles), c.roles, result.Rows)
 			}
 		})
+	}
+}
+
+// TestObject_LeavesOutResourcesWithARow: what a job on a cluster that is there does not have of a container's resources.
+func TestObject_LeavesOutResourcesWithARow(t *testing.T) {
+	for name, c := range map[string]struct {
+		limits    map[string]any
+		selectors map[string]map[string]string
+		want      string // path and verdict
+	}{
+		"memory":  {map[string]any{"cpu": "1", "memory": "1Gi"}, nil, torchContainer + ".resources[memory] dropped"},
+		"devices": {map[string]any{"rdma/hca": "1"}, nil, torchContainer + ".resources[rdma/hca] refused"},
+		"devices of nodes that are picked": {map[string]any{"rdma/hca": "1"}, map[string]map[string]string{"worker": {"net": "ib"}},
+			torchContainer + ".resources[rdma/hca] dropped"},
+		"memory alone, which makes one CPU": {map[string]any{"memory": "1Gi"}, nil, torchWorker + " changed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := base(torch)
+			rayio.Unset(object.Object, "spec.pytorchReplicaSpecs.Master")
+			rayio.Set(object.Object, torchContainer+".resources.limits", c.limits)
+			result := convert.Object(object, convert.Options{Kubeflow: convert.Kubeflow{Onto: "shared", Selectors: c.selectors}})
+			for _, row := range result.Rows {
+				if fmt.Sprintf("%s %s", row.Path, row.Verdict) == c.want {
+					return
+				}
+			}
+			t.Errorf("no row is %s: %v", c.want, result.Rows)
+		})
+	}
+}
+
+// TestObject_WritesPortsOfTensorFlow: those that TF_CONFIG has.
+func TestObject_WritesPortsOfTensorFlow(t *testing.T) {
+	object := base(tf)
+	const container = "spec.tfReplicaSpecs.Worker.template.spec.containers[0]"
+	rayio.Set(object.Object, container+".args", []any{"grpc://sample-chief-0:2222,sample-chief-0:80"})
+	result := convert.Object(object, convert.Options{})
+	if result.Refused() || !strings.Contains(text(result.Objects[0]), "grpc://$(chief.0.host):$(chief.0.port),$(chief.0.host):80") {
+		t.Errorf("ports are others: %v, %v", result.Rows, text(result.Objects[0]))
 	}
 }

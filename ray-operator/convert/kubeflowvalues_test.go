@@ -16,6 +16,7 @@ import (
 const (
 	tf, torch, mpi, train = "kubeflow.org/v1 TFJob", "kubeflow.org/v1 PyTorchJob", "kubeflow.org/v2beta1 MPIJob", "trainer.kubeflow.org/v1alpha1 TrainJob"
 	mpiFirst, mx          = "kubeflow.org/v1alpha1 MPIJob", "kubeflow.org/v1 MXJob"
+	ml                    = "a.b/v1 MLTrainingJob"
 	patchedJob            = "spec.runtimePatches[0].trainingRuntimeSpec.template.spec.replicatedJobs[0]"
 	torchWorker           = "spec.pytorchReplicaSpecs.Worker"
 	launcherContainer     = "spec.mpiReplicaSpecs.Launcher.template.spec.containers[0]"
@@ -30,6 +31,11 @@ func base(of string) *unstructured.Unstructured {
 
 // secretly is a variable from a Secret.
 var secretly = map[string]any{"name": "KEY", "valueFrom": map[string]any{"secretKeyRef": map[string]any{"name": "hub", "key": "token"}}}
+
+// ofPod is a variable from a field of the pod.
+func ofPod(path string) map[string]any {
+	return map[string]any{"name": "POD", "valueFrom": map[string]any{"fieldRef": map[string]any{"fieldPath": path}}}
+}
 
 // judgedJobs has values of jobs of Kubeflow that make a difference, each with the row that says so.
 var judgedJobs = map[string]struct {
@@ -98,6 +104,37 @@ var judgedJobs = map[string]struct {
 		torchContainer + ".args[0]", convert.Refused, "$(worker.0.host)"},
 	"the name of a launcher's pod": {mpi, fields{launcherContainer + ".command": []any{"mpirun", "-H", "sample-launcher-x7", "a"}},
 		launcherContainer + ".command[2]", convert.Changed, "$(worker.0.host)"},
+	"a field that Kubeflow's operator sets": {torch, fields{torchContainer + ".env": []any{ofPod("metadata.labels['training.kubeflow.org/replica-index']")}},
+		torchContainer + ".env[0]", convert.Refused, "take ROLE"},
+	"the name of its own pod": {torch, fields{torchContainer + ".env": []any{ofPod("metadata.name")}},
+		torchContainer + ".env[0]", convert.Changed, "ROLE_INDEX"},
+	"the name of its own pod in a shell": {torch, fields{torchContainer + ".args": []any{"echo ${HOSTNAME##*-}"}},
+		torchContainer + ".args[0]", convert.Changed, "ROLE_INDEX"},
+	"the number of a Job's pod": {train, fields{"spec.trainer.args": []any{"--rank=$JOB_COMPLETION_INDEX"}},
+		"spec.trainer.args[0]", convert.Refused, "ROLE_INDEX"},
+	"labels of Kubeflow in a term": {torch, fields{torchWorker + ".template.spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution": []any{
+		map[string]any{"topologyKey": "kubernetes.io/hostname", "labelSelector": map[string]any{"matchLabels": map[string]any{"training.kubeflow.org/job-name": "sample"}}}}},
+		torchWorker + ".template.spec.affinity", convert.Changed, "heliostat.dev/cluster"},
+	"a port of Kubeflow's beside a name": {torch, fields{torchContainer + ".args": []any{"sample-master-0:23456"}},
+		torchContainer + ".args[0]", convert.Changed, "$MASTER_ADDR:$MASTER_PORT"},
+	"another port beside a name": {torch, fields{torchContainer + ".args": []any{"sample-master-0:80"}},
+		torchContainer + ".args[0]", convert.Changed, "port 80 stays"},
+	"a pod that may be missing": {torch, fields{"spec.elasticPolicy": map[string]any{"minReplicas": int64(1), "maxReplicas": int64(3)},
+		torchContainer + ".env": []any{map[string]any{"name": "PEER", "value": "sample-worker-2"}}},
+		torchContainer + ".env[0]", convert.Refused, "minReplicas is 1"},
+	"a port of Ray's own": {torch, fields{torchWorker + ".template": containers(map[string]any{"name": "log", "image": "log"}, map[string]any{
+		"name": "pytorch", "image": "team/ray:2.60.0", "command": []any{"a"}, "ports": []any{map[string]any{"name": "web", "containerPort": int64(8080)}}})},
+		torchWorker + ".template.spec.containers[1].ports[0]", convert.Changed, "listen on another"},
+	"an image of two lines":        {torch, fields{torchContainer + ".image": "a\nRUN b"}, torchContainer + ".image", convert.Refused, "no space"},
+	"a kind in another case":       {"kubeflow.org/v1 PytorchJob", nil, "kind", convert.Refused, "write PyTorchJob"},
+	"a kind that is not converted": {"kubeflow.org/v1 Notebook", nil, "kind", convert.Kept, "as it is"},
+	"patches of a former Trainer":  {train, fields{"spec.podTemplateOverrides": []any{}}, "spec.podTemplateOverrides", convert.Refused, "runtimePatches"},
+	"parameters of one name": {ml, fields{"spec.hyperparameters": map[string]any{"learningRate": int64(1), "learning_rate": int64(2)}},
+		"spec.hyperparameters.learning_rate", convert.Refused, "another name"},
+	"a parameter of the system's": {ml, fields{"spec.hyperparameters": map[string]any{"path": "x"}},
+		"spec.hyperparameters.path", convert.Refused, "another name"},
+	"a parameter of the gang's": {ml, fields{"spec.hyperparameters": map[string]any{"rank": int64(8)}},
+		"spec.hyperparameters.rank", convert.Refused, "another name"},
 	"a variable of envFrom in a command": {torch, fields{torchContainer + ".envFrom": []any{map[string]any{"secretRef": map[string]any{"name": "hub"}}},
 		torchContainer + ".args": []any{"--token=$(TOKEN)"}}, torchContainer + ".args[0]", convert.Refused, "line for a shell"},
 	"a variable of a Service in a command": {torch, fields{torchContainer + ".args": []any{"$(REDIS_SERVICE_HOST)"}},
@@ -152,11 +189,11 @@ var judgedJobs = map[string]struct {
 		patchedJob + ".template.spec.template.spec.hostNetwork": true}, patchedJob, convert.Dropped, "patch these"},
 	"a runtime that is not given is refused": {train, fields{"spec.runtimeRef.name": "own"},
 		"spec.runtimeRef", convert.Refused, "by -f too"},
-	"another framework is refused": {"a.b/v1 MLTrainingJob", fields{"spec.framework": "caffe"},
+	"another framework is refused": {ml, fields{"spec.framework": "caffe"},
 		"spec.framework", convert.Refused, "use one of"},
-	"a parameter of parts is refused": {"a.b/v1 MLTrainingJob", fields{"spec.hyperparameters": map[string]any{"layers": []any{int64(1)}}},
+	"a parameter of parts is refused": {ml, fields{"spec.hyperparameters": map[string]any{"layers": []any{int64(1)}}},
 		"spec.hyperparameters.layers", convert.Refused, "one value"},
-	"tuning that is off is dropped": {"a.b/v1 MLTrainingJob", fields{"spec.autoTuning": map[string]any{"enabled": false}},
+	"tuning that is off is dropped": {ml, fields{"spec.autoTuning": map[string]any{"enabled": false}},
 		"spec.autoTuning", convert.Dropped, "off"},
 }
 
@@ -309,7 +346,7 @@ func TestObject_ReadsRaysVersion(t *testing.T) {
 	for image, want := range map[string]string{
 		"rayproject/ray:2.58.0-py311-gpu": "2.58.0", "registry.example:5000/team/torch-ray:2.57.1": "2.57.1", "team/torch:2.5.1-ray2.56.0": "2.56.0",
 		"rayproject/ray:nightly": "nightly", "team/ray:latest": "2.60.0", "team/array:2.58.0": "told 2.60.0", "pytorch/pytorch:2.5.1": "told 2.60.0",
-		"rayproject/ray:2.9.0": "told 2.60.0",
+		"rayproject/ray:2.9.0": "told 2.60.0", "team/x-ray:3.1.0": "told 2.60.0",
 	} {
 		object := base(torch)
 		rayio.Unset(object.Object, "spec.pytorchReplicaSpecs.Master")

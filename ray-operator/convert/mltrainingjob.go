@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,7 +64,7 @@ func mlTrainingJob(c *conversion, spec *mlTrainingJobSpec) runtime.Object {
 		c.drop("spec.autoTuning", "it is off")
 	}
 	container := corev1.Container{
-		Name: "program", Image: spec.Image, Command: spec.Command, Args: spec.Args, Resources: mlResources(spec), Env: parameters(c, spec),
+		Name: "program", Image: spec.Image, Command: spec.Command, Args: spec.Args, Resources: mlResources(spec), Env: parameters(c, spec, framework),
 	}
 	sources := []roleSource{{
 		name: "worker", alias: "worker", at: "spec", templateAt: "spec.template", restartAt: "spec",
@@ -109,7 +110,7 @@ func mlResources(spec *mlTrainingJobSpec) corev1.ResourceRequirements {
 }
 
 // parameters are the variables for what the program was to find in its spec.
-func parameters(c *conversion, spec *mlTrainingJobSpec) []corev1.EnvVar {
+func parameters(c *conversion, spec *mlTrainingJobSpec, framework v1beta1.GangFramework) []corev1.EnvVar {
 	var env []corev1.EnvVar
 	for _, name := range slices.Sorted(maps.Keys(spec.Hyperparameters)) {
 		value := spec.Hyperparameters[name]
@@ -121,13 +122,27 @@ func parameters(c *conversion, spec *mlTrainingJobSpec) []corev1.EnvVar {
 			c.refuse(join("spec.hyperparameters", name), "a variable has one value; give a number, a text, true or false")
 			continue
 		}
-		env = append(env, corev1.EnvVar{Name: variableOf(name), Value: strings.ReplaceAll(text, "$", "$$")})
+		variable := variableOf(name)
+		isThere := slices.ContainsFunc(env, func(e corev1.EnvVar) bool { return e.Name == variable }) ||
+			spec.CheckpointPath != "" && variable == checkpointVariable
+		if isThere || systemVariable.MatchString(variable) || isOfGang(framework, variable) {
+			c.refuse(join("spec.hyperparameters", name), fmt.Sprintf("it becomes the variable %.60s, which the system, the gang or another "+
+				"parameter has; give it another name, and have the program read that", variable))
+			continue
+		}
+		env = append(env, corev1.EnvVar{Name: variable, Value: strings.ReplaceAll(text, "$", "$$")})
 	}
 	if spec.CheckpointPath != "" {
-		env = append(env, corev1.EnvVar{Name: "CHECKPOINT_PATH", Value: strings.ReplaceAll(spec.CheckpointPath, "$", "$$")})
+		env = append(env, corev1.EnvVar{Name: checkpointVariable, Value: strings.ReplaceAll(spec.CheckpointPath, "$", "$$")})
 	}
 	return env
 }
+
+// checkpointVariable is the variable for checkpointPath.
+const checkpointVariable = "CHECKPOINT_PATH"
+
+// systemVariable matches variables without which programs do not start as they should.
+var systemVariable = regexp.MustCompile(`^(PATH|HOME|USER|SHELL|PWD|TMPDIR|HOSTNAME|PYTHON[A-Z]*|LD_.*|RAY_.*|HELIOSTAT_.*)$`)
 
 // numberOrWord writes a number, true or false as JSON has it, and nothing for what has several values.
 func numberOrWord(value any) string {

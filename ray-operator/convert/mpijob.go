@@ -200,6 +200,7 @@ func isPartOf(value, other any) bool {
 // imageOf is a container's image after --image.
 func (g *gangJob) imageOf(of *corev1.Container) string {
 	if mapped, isMapped := g.options.Kubeflow.Images[of.Image]; isMapped {
+		g.use(choiceImage, of.Image)
 		return mapped
 	}
 	return of.Image

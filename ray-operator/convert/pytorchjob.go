@@ -187,6 +187,7 @@ func (g *gangJob) takeElastic(policy *elasticPolicy, sources []roleSource) int32
 	if policy.MinReplicas == nil || *policy.MinReplicas >= sources[worker].replicas {
 		return 0
 	}
+	sources[worker].least = *policy.MinReplicas
 	return *policy.MinReplicas
 }
 

@@ -62,7 +62,11 @@ func (r *report) refuseUnknown(apiVersion string, err error) {
 	if at, is := err.(interface{ FieldPath() string }); is {
 		path += "." + at.FieldPath()
 	}
-	r.refuse(path, apiVersion+" has no such field; correct its name, or take it out")
+	remedy := "correct its name, or take it out"
+	if path == "spec.podTemplateOverrides" && isOf(apiVersion, trainerGroup) {
+		remedy = "write runtimePatches, as Trainer has it since 2.2"
+	}
+	r.refuse(path, apiVersion+" has no such field; "+remedy)
 }
 
 // tell adds the rows of the table for the fields that the object has.

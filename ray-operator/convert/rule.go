@@ -66,13 +66,27 @@ func (r *Rule) holdsFor(kind string) bool {
 // Explain returns the rules about a field: a path of a rule, of an object with or without numbers of entries, or the end
 // of one. The kind may stand in front of it, as in PyTorchJob.spec.elasticPolicy.
 func Explain(field string) []Rule {
-	kind, below, hasKind := strings.Cut(field, ".")
-	if hasKind = hasKind && slices.Contains(Kinds(), kind); hasKind {
-		field = below
+	kind, below, _ := strings.Cut(field, ".")
+	at := slices.IndexFunc(kinds, func(k Kind) bool { return strings.EqualFold(k.Name, kind) })
+	if at < 0 {
+		return explain("", field)
 	}
+	kind = kinds[at].Name
+	if found := explain(kind, below); len(found) > 0 {
+		return found
+	}
+	return explain(kind, "spec."+below)
+}
+
+// explain returns the rules about a field of a kind, where an empty kind is each, and an empty field all of the kind.
+func explain(kind, field string) []Rule {
 	var exact, near []Rule
 	for _, rule := range Rules() {
-		if hasKind && !rule.holdsFor(kind) {
+		if kind != "" && !rule.holdsFor(kind) {
+			continue
+		}
+		if field == "" {
+			exact = append(exact, rule)
 			continue
 		}
 		switch rule.isAbout(normal(field)) {

@@ -82,12 +82,13 @@ func trainJob(c *conversion) runtime.Object {
 		return nil
 	}
 	g.takeRoles([]roleSource{worker})
-	g.moveRows()
 	g.spec.Suspend = g.suspended("spec.suspend", spec.Suspend)
 	g.spec.ActiveDeadlineSeconds = atMostAYear(spec.ActiveDeadlineSeconds)
 	g.spec.ManagedBy = g.manager("spec.managedBy", spec.ManagedBy, managerTrainer)
 	g.takeRestarts(nil, "", worker.restart, of.restarts)
-	return g.finished()
+	made := g.finished()
+	g.moveRows()
+	return made
 }
 
 // moveRows has rows about the pod template be about the fields of the job that say more of it, or else about what refers to it.
