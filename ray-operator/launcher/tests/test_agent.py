@@ -52,7 +52,7 @@ class TestStart(Case):
     def test_starts_programs_as_a_shell_would(self):
         """Working directory, nice, standard input, signals and descriptors are plain."""
         made = self.agent()
-        text = "pwd; nice; cat; grep -E 'SigIgn|SigBlk' /proc/$$/status; exec ls /proc/self/fd"
+        text = "pwd; nice; cat; grep -E 'SigIgn|SigBlk' /proc/self/status; exec ls /proc/self/fd"
         made.start(1, [self.shell("w/0", text, cwd=self.folder)])
         collect(made)
         folder, nice, blocked, ignored, *descriptors = self.log("w/0").splitlines()
