@@ -80,6 +80,10 @@ func (r *gangRole) takeValue(at string, e corev1.EnvVar) {
 			r.refuse(at, "it has both the name of a pod and a value that only a pod finds; write it in the program's shell line instead")
 			return
 		}
+		if r.isOnto() || r.isGuest {
+			r.refuse(at, "only a pod of its own finds the value; set the variable in the program's shell line instead")
+			return
+		}
 		e.Value = textInPod(pieces)
 		r.inPod = append(r.inPod, e)
 		return

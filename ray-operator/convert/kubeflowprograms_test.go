@@ -151,3 +151,26 @@ func TestObject_WritesPortsOfTensorFlow(t *testing.T) {
 		t.Errorf("ports are others: %v, %v", result.Rows, text(result.Objects[0]))
 	}
 }
+
+// TestObject_TellsWhatALauncherLosesOntoACluster: it runs in the place of worker 0, whatever its pod has.
+func TestObject_TellsWhatALauncherLosesOntoACluster(t *testing.T) {
+	object := base(mpi)
+	mode := func(value string) []any { return []any{map[string]any{"name": "MODE", "value": value}} }
+	rayio.Set(object.Object, launcherContainer+".env", mode("l"))
+	rayio.Set(object.Object, "spec.mpiReplicaSpecs.Worker.template.spec.containers[0].env", mode("w"))
+	rayio.Set(object.Object, "spec.mpiReplicaSpecs.Launcher.template.spec.nodeSelector", map[string]any{"pool": "cpu"})
+	said := map[string]convert.Verdict{}
+	for _, row := range convert.Object(object, convert.Options{Kubeflow: convert.Kubeflow{Onto: "shared"}}).Rows {
+		said[row.Path] = row.Verdict
+	}
+	for path, want := range map[string]convert.Verdict{
+		launcherContainer + ".env[0]":                              convert.Refused,
+		launcherContainer + ".image":                               convert.Dropped,
+		launcherContainer + ".resources":                           convert.Dropped,
+		"spec.mpiReplicaSpecs.Launcher.template.spec.nodeSelector": convert.Dropped,
+	} {
+		if said[path] != want {
+			t.Errorf("%s is %q, want %s", path, said[path], want)
+		}
+	}
+}

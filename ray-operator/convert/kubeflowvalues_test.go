@@ -139,6 +139,8 @@ var judgedJobs = map[string]struct {
 		torchContainer + ".args": []any{"--token=$(TOKEN)"}}, torchContainer + ".args[0]", convert.Refused, "line for a shell"},
 	"a variable of a Service in a command": {torch, fields{torchContainer + ".args": []any{"$(REDIS_SERVICE_HOST)"}},
 		torchContainer + ".args[0]", convert.Refused, "line for a shell"},
+	"a variable that only a launcher's own pod finds": {mpi, fields{launcherContainer + ".env": []any{map[string]any{"name": "A", "value": "$(DB_SERVICE_HOST)"}}},
+		launcherContainer + ".env[0]", convert.Refused, "shell line"},
 	"a launch agent as a variable": {mpi, fields{launcherContainer + ".env": []any{map[string]any{"name": "OMPI_MCA_plm_rsh_agent", "value": "/etc/mpi/kubexec.sh"}}},
 		launcherContainer + ".env[0]", convert.Dropped, "of its own"},
 	"a file of Kubeflow's as a variable": {mpi, fields{launcherContainer + ".env": []any{map[string]any{"name": "HOSTS", "value": "/etc/mpi/hostfile"}}},

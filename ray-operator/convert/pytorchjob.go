@@ -122,7 +122,9 @@ func (g *gangJob) takeProcessesOf(of *roleSource, path, text string, isElastic b
 		g.count(wordPath(of, g.options.Kubeflow.Command, at), valueOf(containerOf(of), option), of)
 	case startsProcesses(words) || isElastic || err == nil && !isOne:
 		of.start = v1beta1.StartPerReplica
-		g.count(path, text, of)
+		if text != "" || !isPython(words) {
+			g.count(path, text, of)
+		}
 	case isOne:
 		g.keep(path)
 	case text != "":

@@ -2420,7 +2420,7 @@ type ConvertedField struct {
 	Namespace string `protobuf:"bytes,4,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	Name      string `protobuf:"bytes,5,opt,name=name,proto3" json:"name,omitempty"`
 	Field     string `protobuf:"bytes,6,opt,name=field,proto3" json:"field,omitempty"`
-	// verdict is "changed", "dropped", "refused" or "unread".
+	// verdict is "changed", "dropped", "refused" or "unread", or "kept" for an object of Kubeflow's that comes out as it is.
 	Verdict string `protobuf:"bytes,7,opt,name=verdict,proto3" json:"verdict,omitempty"`
 	// to is the field that follows it; empty where there is none.
 	To string `protobuf:"bytes,8,opt,name=to,proto3" json:"to,omitempty"`
