@@ -344,7 +344,7 @@ func (t textPart) withHosts(at, text string) string {
 			pod.length = 0
 		case isPath(before) || !isPod.MatchString(rest):
 			out.WriteString(text[begin:end])
-			t.change(at, "command", fmt.Sprintf("%q stays as it is; write $(%s.0.host) if it becomes the address of a pod, which has no such name here",
+			t.once(at, true, fmt.Sprintf("%q stays as it is; write $(%s.0.host) if it becomes the address of a pod, which has no such name here",
 				name, t.nameOf(alias)))
 			pod.length = 0
 		case pod.length == 0:
@@ -363,6 +363,17 @@ func (t textPart) withHosts(at, text string) string {
 			pod.length += length
 		}
 		text = rest[pod.length:]
+	}
+}
+
+// once says one time what becomes of a part of a text, which may be there several times.
+func (t textPart) once(at string, differs bool, text string) {
+	row := Row{Path: at, To: "command", Verdict: Changed, Differs: differs, Text: text}
+	if strings.Contains(at, ".env[") {
+		row.To = "env"
+	}
+	if !slices.Contains(t.rows, row) {
+		t.note(row)
 	}
 }
 
@@ -442,12 +453,12 @@ func (t textPart) portOf(at string, pod podName, rest string) (port string, leng
 	case found == nil || t.gang.Framework == v1beta1.FrameworkMPI: // there it is a number of slots
 		return "", 0
 	case found[1] != usualPorts[t.kind]:
-		t.adjust(at, "command", fmt.Sprintf("port %s stays; the program must listen on it", found[1]))
+		t.once(at, false, fmt.Sprintf("port %s stays; the program must listen on it", found[1]))
 	case t.kind == kindTF:
-		t.adjust(at, "command", "the port is that of TF_CONFIG, which is another one each round")
+		t.once(at, false, "the port is that of TF_CONFIG, which is another one each round")
 		return ":" + pod.reference("port"), len(found[0])
 	default:
-		t.change(at, "command", fmt.Sprintf("port %s stays, and MASTER_PORT is another one each round; for a program that listens there, "+
+		t.once(at, true, fmt.Sprintf("port %s stays, and MASTER_PORT is another one each round; for a program that listens there, "+
 			"write $MASTER_ADDR:$MASTER_PORT in a line for a shell", found[1]))
 	}
 	return found[0], len(found[0])
