@@ -109,15 +109,15 @@ func (g *gangJob) takeProcesses(spec *pyTorchJobSpec, sources []roleSource) {
 func (g *gangJob) takeProcessesOf(of *roleSource, path, text string, isElastic bool) {
 	words := wordsOf(of, g.options.Kubeflow.Command)
 	option, at, hasOption := nprocOption(words)
-	isSame := variableOfNumber.MatchString(option)
+	hasOption = hasOption && !variableOfNumber.MatchString(option) // which says what the job says
 	number, err := strconv.Atoi(text)
 	isOne := err == nil && number == 1
 	switch {
-	case hasOption && !startsDirectly(words) && !isSame: // in the line of a shell, for which RANK is that of its node, as before
+	case hasOption && !startsDirectly(words): // in the line of a shell, for which RANK is that of its node, as before
 		if text != "" {
 			g.drop(path, "the command says it too, which counts")
 		}
-	case hasOption && !isSame:
+	case hasOption:
 		of.start = v1beta1.StartPerReplica
 		g.count(wordPath(of, g.options.Kubeflow.Command, at), valueOf(containerOf(of), option), of)
 	case startsProcesses(words) || isElastic || err == nil && !isOne:
