@@ -37,7 +37,7 @@ func (g *gangJob) shareClaims() {
 		}
 		g.cluster.made.SharedVolumes = append(g.cluster.made.SharedVolumes, shared.volume())
 		for _, role := range g.roles {
-			role.dropVolume(volume.Name)
+			dropVolume(role, volume.Name)
 		}
 		g.adjust(g.roles[0].templateAt+".spec.volumes", "clusterTemplate.spec.sharedVolumes", fmt.Sprintf("head and workers mount the claim %s at %s, "+
 			"which needs an access mode for several nodes", shared.claim, shared.path))
@@ -97,7 +97,7 @@ func (s sharedClaim) isGood() bool {
 }
 
 // dropVolume takes a volume and its mount out of the template of a role.
-func (r *gangRole) dropVolume(name string) {
+func dropVolume(r *gangRole, name string) {
 	ray := &r.group.Template.Spec.Containers[0]
 	ray.VolumeMounts = slices.DeleteFunc(ray.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == name })
 	dropUnmounted(&r.group.Template.Spec, name)

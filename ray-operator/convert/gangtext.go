@@ -109,7 +109,7 @@ func (r *gangRole) setEnv(e corev1.EnvVar) {
 func (r *gangRole) takeCommand() {
 	of := r.program()
 	if r.isDaemon {
-		r.dropDaemon(of)
+		dropDaemon(r, of)
 		return
 	}
 	words := r.words()
@@ -117,14 +117,14 @@ func (r *gangRole) takeCommand() {
 		return
 	}
 	if r.gang.Framework == v1beta1.FrameworkPyTorch {
-		words = r.withoutMeeting(words)
+		words = withoutMeeting(r, words)
 	}
 	for _, one := range words {
 		textPart{r}.checkShell(one.at, one.text)
 		r.made.Command = append(r.made.Command, textPart{r}.written(one.at, textPart{r}.expand(one.text)))
 	}
 	if r.gang.Framework == v1beta1.FrameworkMPI {
-		r.takeMPICommand(words[0].at)
+		takeMPICommand(r, words[0].at)
 	}
 	if dir := of.WorkingDir; dir != "" && (r.isOnto() || r.isGuest) {
 		r.made.Command = append([]string{"sh", "-c", `cd "$0" && exec "$@"`, dir}, r.made.Command...)

@@ -207,7 +207,7 @@ func (g *gangJob) imageOf(of *corev1.Container) string {
 }
 
 // dropDaemon leaves out what a worker of MPI runs while it waits for ranks.
-func (r *gangRole) dropDaemon(of *corev1.Container) {
+func dropDaemon(r *gangRole, of *corev1.Container) {
 	words := strings.Join(slices.Concat(of.Command, of.Args), " ")
 	switch {
 	case words == "":
@@ -241,7 +241,7 @@ var (
 const kubeflowFiles = "/etc/mpi/"
 
 // takeMPICommand takes out what points mpirun to hostfile and launch agent of Kubeflow's, as the gang has its own.
-func (r *gangRole) takeMPICommand(at string) {
+func takeMPICommand(r *gangRole, at string) {
 	before := strings.Join(r.made.Command, " ")
 	kept := r.made.Command
 	if slices.ContainsFunc(kept, ranksInShell.MatchString) {

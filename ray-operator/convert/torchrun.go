@@ -109,7 +109,7 @@ var (
 const meetingVariables = "PET_RDZV_"
 
 // withoutMeeting returns the words of a program without such options.
-func (r *gangRole) withoutMeeting(words []word) []word {
+func withoutMeeting(r *gangRole, words []word) []word {
 	var texts []string
 	for _, one := range words {
 		texts = append(texts, one.text)
@@ -125,12 +125,12 @@ func (r *gangRole) withoutMeeting(words []word) []word {
 		end := min(i+many, len(words))
 		switch {
 		case isOption && isMeeting(texts[i:end]):
-			r.leaveMeeting(words[i].at, strings.Join(texts[i:end], " "))
+			leaveMeeting(r, words[i].at, strings.Join(texts[i:end], " "))
 		case isOption:
 			kept = append(kept, words[i:end]...)
 		default:
 			from = 0 // the program follows, with options of its own
-			kept = append(kept, word{words[i].at, r.withoutMeetingIn(words[i])})
+			kept = append(kept, word{words[i].at, withoutMeetingIn(r, words[i])})
 		}
 		i = end - 1
 	}
@@ -148,18 +148,18 @@ func isMeeting(option []string) bool {
 }
 
 // withoutMeetingIn returns a line for a shell without such options.
-func (r *gangRole) withoutMeetingIn(one word) string {
+func withoutMeetingIn(r *gangRole, one word) string {
 	if !isLine(one.text) {
 		return one.text
 	}
 	return meetingInLine.ReplaceAllStringFunc(one.text, func(option string) string {
-		r.leaveMeeting(one.at, strings.TrimLeft(option, "\\ \t\n"))
+		leaveMeeting(r, one.at, strings.TrimLeft(option, "\\ \t\n"))
 		return ""
 	})
 }
 
 // leaveMeeting says why an option is taken out.
-func (r *gangRole) leaveMeeting(at, option string) {
+func leaveMeeting(r *gangRole, at, option string) {
 	row := Row{Path: at, Verdict: Dropped, Text: fmt.Sprintf("%.80q is taken out: torchrun meets the other nodes by variables of the gang", option)}
 	if strings.HasPrefix(option, "--max") || strings.HasPrefix(option, "--nnodes") {
 		row.Differs = true
