@@ -2,8 +2,8 @@ package convert
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
-	"math"
 	"path"
 	"regexp"
 	"slices"
@@ -178,8 +178,8 @@ const (
 
 // count counts the processes of a replica, as torchrun does where it is told a kind of device.
 func (c *conversion) count(path, text string, of *roleSource) {
-	if number, err := strconv.Atoi(text); err == nil {
-		if number < 1 || number > math.MaxInt32 {
+	if number, err := strconv.ParseInt(text, 10, 32); err == nil || errors.Is(err, strconv.ErrRange) {
+		if number < 1 || err != nil {
 			c.refuse(path, "a replica has at least one process; give the number of processes")
 			return
 		}
