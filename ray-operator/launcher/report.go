@@ -24,6 +24,9 @@ const (
 	maxRound    = 99_999 // HELIOSTAT_ROUND has five digits for it
 	maxReplicas = 1024
 	maxCode     = 255
+	maxPort     = 65535
+	// maxName is how many bytes the name of a pod has at most.
+	maxName = 253
 	// maxTime is the last second of the year 9999.
 	maxTime = 253_402_300_799
 	// maxLost and maxLines are how many entries are kept of a list: the last ones.
@@ -83,6 +86,14 @@ type Report struct {
 	Last *End
 	// Lost are the names of the pods of places that were lost, at most the last eight.
 	Lost []string
+	// Page is where the program serves a page of its own, nil where it serves none.
+	Page *Page
+}
+
+// Page is a port of a pod.
+type Page struct {
+	Pod  string
+	Port int32
 }
 
 // End is why a round ended.
@@ -118,17 +129,23 @@ func (r Report) timeless() Report {
 
 // said is a report as it is written.
 type said struct {
-	Version  int      `json:"version"`
-	State    State    `json:"state"`
-	Round    int32    `json:"round"`
-	Restarts int32    `json:"restarts"`
-	Losses   int32    `json:"losses"`
-	Replicas int32    `json:"replicas"`
-	Ready    int32    `json:"ready"`
-	Started  int64    `json:"started"`
-	Waiting  string   `json:"waiting"`
-	Last     *saidEnd `json:"last"`
-	Lost     []string `json:"lost"`
+	Version  int       `json:"version"`
+	State    State     `json:"state"`
+	Round    int32     `json:"round"`
+	Restarts int32     `json:"restarts"`
+	Losses   int32     `json:"losses"`
+	Replicas int32     `json:"replicas"`
+	Ready    int32     `json:"ready"`
+	Started  int64     `json:"started"`
+	Waiting  string    `json:"waiting"`
+	Last     *saidEnd  `json:"last"`
+	Lost     []string  `json:"lost"`
+	Page     *saidPage `json:"page"`
+}
+
+type saidPage struct {
+	Pod  string `json:"pod"`
+	Port int32  `json:"port"`
 }
 
 type saidEnd struct {
@@ -153,6 +170,9 @@ func ParseReport(data []byte) (Report, bool) {
 		State: s.State, Round: s.Round, Restarts: s.Restarts, Losses: s.Losses, Replicas: s.Replicas, Ready: min(s.Ready, s.Replicas),
 		Started: moment(s.Started), Waiting: clean(s.Waiting), Lost: cleaned(s.Lost, maxLost),
 	}
+	if s.Page != nil {
+		report.Page = &Page{Pod: s.Page.Pod, Port: s.Page.Port}
+	}
 	if s.Last != nil {
 		report.Last = &End{
 			Time: moment(s.Last.Time), Kind: s.Last.Kind, Process: clean(s.Last.Process), Pod: clean(s.Last.Pod),
@@ -171,7 +191,12 @@ func (s *said) isValid() bool {
 	}
 	return s.Version == version && isWithin(s.Started, maxTime) &&
 		isWithin(s.Round, maxRound) && isWithin(s.Restarts, maxRound) && isWithin(s.Losses, maxRound) &&
-		isWithin(s.Replicas, maxReplicas) && isWithin(s.Ready, maxReplicas) && (s.Last == nil || s.Last.isValid())
+		isWithin(s.Replicas, maxReplicas) && isWithin(s.Ready, maxReplicas) && (s.Last == nil || s.Last.isValid()) && (s.Page == nil || s.Page.isValid())
+}
+
+// isValid reports whether a page can be one: its pod has a name that a terminal shows as it is.
+func (s *saidPage) isValid() bool {
+	return s.Pod != "" && len(s.Pod) <= maxName && clean(s.Pod) == s.Pod && s.Port > 0 && isWithin(s.Port, maxPort)
 }
 
 func (s *saidEnd) isValid() bool {
