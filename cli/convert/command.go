@@ -23,7 +23,7 @@ const long = `Converts objects of KubeRay (ray.io/v1) and jobs of Kubeflow into 
 JAXJob, XGBoostJob, MPIJob, PaddleJob, MXJob and TrainJob; an MLTrainingJob of any group is one, too.
 
 Our YAML goes to standard output. Standard error gets one row for each field that was not kept unchanged: where it
-stands, what became of it, and what to do. An object with a refused field does not come out; all others do.
+stands, its verdict, and what to do. An object with a refused field does not come out; all others do.
 
 A job of Kubeflow becomes a ClusterJob with a gang, on a cluster of its own or, with --onto, on one that is there.
 
@@ -71,7 +71,7 @@ func Command(access *genericclioptions.ConfigFlags, streams genericiooptions.IOS
 	flags.BoolVar(&wanted.options.KeepOpen, "keep-open", false, "keep clusters open that were: no token, no isolation")
 	addChoices(&wanted.choices, flags)
 	flags.StringVar(&wanted.explain, "explain", "",
-		"print what becomes of a field, such as workerGroupSpecs.replicas or TFJob.spec.successPolicy, and convert nothing")
+		"print how a field is converted, such as workerGroupSpecs.replicas or TFJob.spec.successPolicy, and convert nothing")
 	return command
 }
 

@@ -51,7 +51,7 @@ What ` + "`heliostat convert`" + ` makes of each field of Kubeflow's jobs, and `
 the object is not converted. *differs*: the result behaves otherwise.
 `
 
-// kubeflowPage returns the reference of what becomes of the fields of Kubeflow's jobs, a table for each kind.
+// kubeflowPage returns the reference of how the fields of Kubeflow's jobs are converted, a table for each kind.
 func kubeflowPage(rules []convert.Rule) string {
 	tables := []section{{"Every job of kubeflow.org", func(r *convert.Rule) bool { return r.Kind == convert.KubeflowJobs }}}
 	for _, kind := range convert.Sources() {

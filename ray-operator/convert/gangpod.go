@@ -228,7 +228,7 @@ func (r *gangRole) takeResources() {
 	r.group.RayResources["CPU"] = one // Ray would count those of the machine, and several replicas would share a pod
 }
 
-// What becomes of fields of a pod that a job on a cluster that is there does not have.
+// Reasons for fields of a pod that a job on an existing cluster does not have.
 var ontoTexts = map[string]string{ //nolint:gosec // texts, and no credential
 	"volumes":            "processes find the volumes of the cluster's pods; mount what the program needs there",
 	"securityContext":    "processes run as the users of the cluster's pods",

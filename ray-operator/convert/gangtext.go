@@ -365,7 +365,7 @@ func (t textPart) withHosts(at, text string) string {
 	}
 }
 
-// once says one time what becomes of a part of a text, which may be there several times.
+// once adds one row for a part of a text, which may be there several times.
 func (t textPart) once(at string, differs bool, text string) {
 	row := Row{Path: at, To: "command", Verdict: Changed, Differs: differs, Text: text}
 	if strings.Contains(at, ".env[") {

@@ -196,7 +196,7 @@ func FuzzManifest(f *testing.F) {
 }
 
 // hasResult reports whether an object is of a kind that becomes another, and is made by nothing else. All others come out as they
-// are, or are part of what becomes of others.
+// are, or are converted with others.
 func hasResult(object *unstructured.Unstructured) bool {
 	kind := object.GetKind()
 	return slices.Contains(convert.Kinds(), kind) && !strings.HasSuffix(kind, "Runtime") && len(object.GetOwnerReferences()) == 0

@@ -129,7 +129,7 @@ func runtimeRule(path, to string, verdict Verdict, text string) Rule {
 		Differs: text == claimText}
 }
 
-// trainingRuntime says what becomes of a runtime: no object, as TrainJobs take what it says.
+// trainingRuntime converts a runtime to no object, as the TrainJobs that name it take its content.
 func trainingRuntime(c *conversion) runtime.Object {
 	c.note(Row{Path: "kind", Verdict: Dropped,
 		Text: "a ClusterJob refers to no runtime; TrainJobs that are converted together with this one take what it says"})

@@ -98,7 +98,7 @@ func Decide(job *v1beta1.ClusterJob, seen Seen, now time.Time) Plan {
 	return p.Plan
 }
 
-// planClaims plans what becomes of the claims of the job's shared volumes while no cluster is made: they follow the spec, and what the
+// planClaims plans changes of the claims of the job's shared volumes while no cluster is made: they follow the spec, and what the
 // API server refused of that is tried again. While pods of the job's cluster cannot mount one, those that are missing are made.
 func planClaims(p *planner) {
 	claims, former := desired.JobClaims(p.job), meta.FindStatusCondition(p.job.Status.Conditions, v1beta1.ConditionUpToDate)

@@ -98,7 +98,7 @@ type PortalClient interface {
 	ListReplicas(ctx context.Context, in *ListReplicasRequest, opts ...grpc.CallOption) (*ListReplicasResponse, error)
 	// ReadReplicaLog returns the log of a replica of a service, byte for byte.
 	ReadReplicaLog(ctx context.Context, in *ReadReplicaLogRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[LogEvent], error)
-	// ConvertManifests converts objects of ray.io and jobs of Kubeflow, and returns what became of each field. It creates and reads
+	// ConvertManifests converts objects of ray.io and jobs of Kubeflow, and returns a verdict for each field. It creates and reads
 	// nothing.
 	ConvertManifests(ctx context.Context, in *ConvertManifestsRequest, opts ...grpc.CallOption) (*ConvertManifestsResponse, error)
 }
@@ -431,7 +431,7 @@ type PortalServer interface {
 	ListReplicas(context.Context, *ListReplicasRequest) (*ListReplicasResponse, error)
 	// ReadReplicaLog returns the log of a replica of a service, byte for byte.
 	ReadReplicaLog(*ReadReplicaLogRequest, grpc.ServerStreamingServer[LogEvent]) error
-	// ConvertManifests converts objects of ray.io and jobs of Kubeflow, and returns what became of each field. It creates and reads
+	// ConvertManifests converts objects of ray.io and jobs of Kubeflow, and returns a verdict for each field. It creates and reads
 	// nothing.
 	ConvertManifests(context.Context, *ConvertManifestsRequest) (*ConvertManifestsResponse, error)
 	mustEmbedUnimplementedPortalServer()
