@@ -33,6 +33,52 @@ type Description struct {
 	Env []EnvVar `json:"env"`
 	// Roles are in the order of the spec.
 	Roles []Role `json:"roles"`
+
+	// Tune is what trials of the gang have in common, nil for a gang that runs once.
+	Tune *Tune `json:"tune,omitempty"`
+}
+
+// Tune describes trials of a gang with different values of parameters. Numbers of the user are texts, as JSON would lose digits; an
+// empty one is none.
+type Tune struct {
+	// Metric is what the first process prints, Direction is Maximize or Minimize, and Value is Last or Best.
+	Metric    string `json:"metric"`
+	Direction string `json:"direction"`
+	Value     string `json:"value"`
+	// Goal ends the trials when one reaches it.
+	Goal string `json:"goal"`
+
+	// Algorithm draws values, and EarlyStopping ends trials that are worse than others.
+	Algorithm     string `json:"algorithm"`
+	EarlyStopping string `json:"earlyStopping"`
+	// Seed is null where the user gave none.
+	Seed *int32 `json:"seed"`
+	// Storage is a directory, empty for none.
+	Storage string `json:"storage"`
+
+	MaxTrials       int32 `json:"maxTrials"`
+	ParallelTrials  int32 `json:"parallelTrials"`
+	MaxFailedTrials int32 `json:"maxFailedTrials"`
+	// TrialDeadlineSeconds bounds a trial; 0 is no bound.
+	TrialDeadlineSeconds int32 `json:"trialDeadlineSeconds"`
+	// Fits is how many trials the cluster at its largest can run at a time; 0 is unknown.
+	Fits int32 `json:"fits"`
+
+	// Parameters are in the order of the spec.
+	Parameters []Parameter `json:"parameters"`
+}
+
+// Parameter is one whose value differs between trials.
+type Parameter struct {
+	Name string `json:"name"`
+	// Type is Float, Int or Categorical.
+	Type string `json:"type"`
+	Min  string `json:"min"`
+	Max  string `json:"max"`
+	Step string `json:"step"`
+	// Scale is Linear or Log.
+	Scale  string   `json:"scale"`
+	Values []string `json:"values"`
 }
 
 // ExitCodes are those in In, or, where that is empty, all but those in NotIn.
@@ -80,6 +126,15 @@ func (d Description) written() Description {
 		roles = append(roles, role)
 	}
 	d.Roles = roles
+	if d.Tune != nil {
+		tune := *d.Tune
+		tune.Parameters = make([]Parameter, 0, len(d.Tune.Parameters))
+		for _, parameter := range d.Tune.Parameters {
+			parameter.Values = listed(parameter.Values)
+			tune.Parameters = append(tune.Parameters, parameter)
+		}
+		d.Tune = &tune
+	}
 	return d
 }
 

@@ -64,6 +64,12 @@ const (
 	PortTaken Kind = "PortTaken"
 	// Gather is a wait for places that ended without them.
 	Gather Kind = "Gather"
+	// Trials is that too many trials failed, or none succeeded.
+	Trials Kind = "Trials"
+	// MetricMissing is the same, where the output of the last one had no value of the metric.
+	MetricMissing Kind = "MetricMissing"
+	// Study is a study of trials that cannot begin or go on.
+	Study Kind = "Study"
 )
 
 // Report is what the launcher says of a gang. Any code on the cluster can write one.
@@ -83,6 +89,8 @@ type Report struct {
 	Last *End
 	// Lost are the names of the pods of places that were lost, at most the last eight.
 	Lost []string
+	// Tune is what became of trials, nil for a gang that runs once.
+	Tune *TuneReport
 }
 
 // End is why a round ended.
@@ -118,17 +126,18 @@ func (r Report) timeless() Report {
 
 // said is a report as it is written.
 type said struct {
-	Version  int      `json:"version"`
-	State    State    `json:"state"`
-	Round    int32    `json:"round"`
-	Restarts int32    `json:"restarts"`
-	Losses   int32    `json:"losses"`
-	Replicas int32    `json:"replicas"`
-	Ready    int32    `json:"ready"`
-	Started  int64    `json:"started"`
-	Waiting  string   `json:"waiting"`
-	Last     *saidEnd `json:"last"`
-	Lost     []string `json:"lost"`
+	Version  int       `json:"version"`
+	State    State     `json:"state"`
+	Round    int32     `json:"round"`
+	Restarts int32     `json:"restarts"`
+	Losses   int32     `json:"losses"`
+	Replicas int32     `json:"replicas"`
+	Ready    int32     `json:"ready"`
+	Started  int64     `json:"started"`
+	Waiting  string    `json:"waiting"`
+	Last     *saidEnd  `json:"last"`
+	Lost     []string  `json:"lost"`
+	Tune     *saidTune `json:"tune"`
 }
 
 type saidEnd struct {
@@ -153,6 +162,9 @@ func ParseReport(data []byte) (Report, bool) {
 		State: s.State, Round: s.Round, Restarts: s.Restarts, Losses: s.Losses, Replicas: s.Replicas, Ready: min(s.Ready, s.Replicas),
 		Started: moment(s.Started), Waiting: clean(s.Waiting), Lost: cleaned(s.Lost, maxLost),
 	}
+	if s.Tune != nil {
+		report.Tune = s.Tune.report()
+	}
 	if s.Last != nil {
 		report.Last = &End{
 			Time: moment(s.Last.Time), Kind: s.Last.Kind, Process: clean(s.Last.Process), Pod: clean(s.Last.Pod),
@@ -171,12 +183,13 @@ func (s *said) isValid() bool {
 	}
 	return s.Version == version && isWithin(s.Started, maxTime) &&
 		isWithin(s.Round, maxRound) && isWithin(s.Restarts, maxRound) && isWithin(s.Losses, maxRound) &&
-		isWithin(s.Replicas, maxReplicas) && isWithin(s.Ready, maxReplicas) && (s.Last == nil || s.Last.isValid())
+		isWithin(s.Replicas, maxReplicas) && isWithin(s.Ready, maxReplicas) && (s.Last == nil || s.Last.isValid()) &&
+		(s.Tune == nil || s.Tune.isValid())
 }
 
 func (s *saidEnd) isValid() bool {
 	switch s.Kind {
-	case Exit, Lost, OutOfMemory, Drained, NotFound, DiskFull, Unreachable, PortTaken, Gather:
+	case Exit, Lost, OutOfMemory, Drained, NotFound, DiskFull, Unreachable, PortTaken, Gather, Trials, MetricMissing, Study:
 		return isWithin(s.Time, maxTime) && isWithin(s.Code, maxCode)
 	default:
 		return false

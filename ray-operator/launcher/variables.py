@@ -26,7 +26,7 @@ MEANINGS = {
     "NODE_RANK": "number of the replica among all replicas, from 0",
     "MASTER_ADDR": "IP address of rank 0",
     "MASTER_PORT": "port on which rank 0 may listen. Each round has another one",
-    "HELIOSTAT_GANG": "UID of the ClusterJob, attempt, trial (0), round. By it, processes are found that outlive their round",
+    "HELIOSTAT_GANG": "UID of the ClusterJob, attempt, child gang (0 without trials), round. By it, processes are found that outlive their round",
     "HELIOSTAT_ROUND": "number that grows with each round: attempt × 100,000 + round",
     "PET_NNODES": "number of replicas",
     "PET_NPROC_PER_NODE": "`processesPerReplica`. With Generic, only with `start: PerReplica`",

@@ -1,4 +1,4 @@
-"""python -m heliostat_gang: runs the gang of the description that is in this package."""
+"""python -m heliostat_gang: runs the gang, or the trials, of the description that is in this package."""
 
 import json
 import os
@@ -9,6 +9,7 @@ from typing import Any, Dict
 
 from .console import Console
 from .driver import Driver
+from .tune import Tuner
 
 VERSION = 1
 UNREADABLE = 2
@@ -17,12 +18,13 @@ LEAVE_SECONDS = 5.0
 
 
 def main() -> None:
-    """Run the gang, and end as it ends."""
+    """Run the gang or the trials, and end as they end."""
     description = read_description()
     from .places import Cluster  # it imports Ray, which takes a second
 
-    console = Console(has_prefix=description["output"] == "All")
-    driver = Driver(description, Cluster, console)
+    has_trials = "tune" in description
+    console = Console(has_prefix=has_trials or description["output"] == "All")
+    driver = (Tuner if has_trials else Driver)(description, Cluster, console)
     # Ray has taken these signals when it was connected.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: driver.post(driver.take_stop))

@@ -100,8 +100,8 @@ class Agent:
         lease: float = LEASE_SECONDS,
         beat: float = BEAT_SECONDS,
     ) -> None:
-        """Serve a gang, which gang names by "uid" of its job, "attempt", and "trial" of the attempt."""
-        self.uid, self.attempt, self.trial = gang["uid"], int(gang["attempt"]), int(gang["trial"])
+        """Serve a gang, which gang names by "uid" of its job, "attempt", and "child" of the attempt."""
+        self.uid, self.attempt, self.child = gang["uid"], int(gang["attempt"]), int(gang["child"])
         self.grace, self.lease, self.beat = grace, lease, beat
         self.log_dir = os.path.abspath(log_dir or host.log_dir())
         self.submission = submission
@@ -145,7 +145,7 @@ class Agent:
         return found
 
     def sweep(self, round: int) -> int:
-        """End what is left here of this job's former attempts and of this trial's former rounds, and wait until it is gone.
+        """End what is left here of this job's former attempts and of former rounds of this gang, and wait until it is gone.
 
         It takes at most the grace and a few seconds. It returns how many processes it ended.
         """
@@ -318,7 +318,7 @@ class Agent:
         }
 
     def _mark(self, round_number: int) -> Mark:
-        return Mark(self.uid, self.attempt, self.trial, round_number)
+        return Mark(self.uid, self.attempt, self.child, round_number)
 
     def _serve_mpirun(self, round_number: int, program: Dict[str, Any]) -> Dict[str, Any]:
         """Return the command of MPI with what its mpirun needs to start daemons in other places."""

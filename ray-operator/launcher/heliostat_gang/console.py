@@ -58,6 +58,10 @@ class Console:
         """Write a line of the launcher."""
         self._put(_ERR, f"gang: {text}\n".encode(errors="replace"))
 
+    def show(self, text: str) -> None:
+        """Write text of the launcher that belongs to the job's output, such as a table."""
+        self._put(_OUT, text.encode(errors="replace"))
+
     def is_full(self) -> bool:
         """Report whether so much waits that processes have to."""
         return self._size > WAITING_BYTES

@@ -18,8 +18,6 @@ Description = Mapping[str, Any]
 FIRST_ROLES = {"PyTorch": ("master",), "TensorFlow": ("chief", "master"), "XGBoost": ("master",), "MPI": ("launcher",)}
 EVALUATOR, LAUNCHER = "evaluator", "launcher"
 ROUNDS_OF_ATTEMPT = 100_000
-# The only trial of a plain gang.
-TRIAL = 0
 # The port at which rank 0 listens. Each other key is the name of a process.
 MASTER = "master"
 
@@ -273,7 +271,7 @@ class _Gang:
         """Return what a process finds with each framework."""
         description = self.description
         env = {
-            "HELIOSTAT_GANG": f"{description['uid']}/{description['attempt']}/{TRIAL}/{self.number}",
+            "HELIOSTAT_GANG": f"{description['uid']}/{description['attempt']}/{description.get('child', 0)}/{self.number}",
             "HELIOSTAT_ROUND": str(description["attempt"] * ROUNDS_OF_ATTEMPT + self.number),
             "ROLE": process.role,
             "ROLE_INDEX": str(process.index),

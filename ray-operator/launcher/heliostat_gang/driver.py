@@ -6,13 +6,13 @@ One thread decides and calls. What comes from elsewhere is posted to it as a fun
 but that.
 """
 
+import functools
 import queue
 import time
 from collections import Counter
 from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from . import capacity, contracts, groups, mpi, report, rounds
-from .console import Console
 
 # How often the rounds look at the time while something is under way, and while processes just run.
 BUSY_SECONDS, CALM_SECONDS = 0.1, 1.0
@@ -23,6 +23,9 @@ REACH_SECONDS = 8.0
 LISTEN_SECONDS = 60.0
 # How long output may wait before a beat is answered all the same.
 FULL_SECONDS = 2.0
+
+
+Posted = "queue.SimpleQueue[Tuple[Callable[..., None], Tuple[Any, ...]]]"
 
 
 class Failure(NamedTuple):
@@ -49,17 +52,18 @@ class Call(NamedTuple):
 class Driver:
     """Runs one attempt of a gang."""
 
-    def __init__(self, description: Mapping[str, Any], make_cluster: Callable[..., Any], console: Console) -> None:
-        """Take a description, and what makes a cluster of it and of a function that posts."""
+    def __init__(
+        self, description: Mapping[str, Any], make_cluster: Callable[..., Any], console: Any, posted: Optional[Posted] = None
+    ) -> None:
+        """Take a description, and what makes a cluster of it and of a function that posts. Several drivers may share a queue."""
         self.description = description
         self.console = console
-        self.posted: "queue.SimpleQueue[Tuple[Callable[..., None], Tuple[Any, ...]]]" = queue.SimpleQueue()
+        self.posted: Posted = queue.SimpleQueue() if posted is None else posted
         self.cluster = make_cluster(description, self.post)
         self.cluster.on_group = self.take_group
         self.cluster.on_drain = self.take_drain
         self.cluster.on_nodes = self.take_nodes
         self.cluster.on_refused = self.take_refusal
-        self.reporter = report.Reporter(self.cluster.put_report)
         self.rounds = rounds.Rounds(description, now())
         self.roles = {role["name"]: role for role in description["roles"]}
         self.places: Dict[int, Dict[str, Any]] = {}  # what open places say of themselves; empty before
@@ -82,6 +86,11 @@ class Driver:
         self.full: Dict[int, Tuple[int, float]] = {}  # beats that wait for the console, with the latest time of the answer
         self.noted: Optional[rounds.Cause] = None  # the last cause that was written
 
+    @functools.cached_property
+    def reporter(self) -> report.Reporter:
+        """Write reports."""
+        return report.Reporter(self.cluster.put_report)
+
     def post(self, do: Callable[..., None], *arguments: Any) -> None:
         """Have the driver's thread call a function. Threads and signal handlers may post."""
         self.posted.put((do, arguments))
@@ -90,18 +99,14 @@ class Driver:
         """Run the gang, and return how the driver has to end."""
         self.step()
         while self.result is None:
-            is_calm = self.rounds.phase == rounds.RUNNING and not self.full
-            try:
-                do, arguments = self.posted.get(timeout=CALM_SECONDS if is_calm else BUSY_SECONDS)
-                do(*arguments)
-                for _ in range(self.posted.qsize()):
-                    do, arguments = self.posted.get_nowait()
-                    do(*arguments)
-            except queue.Empty:
-                pass
+            do_posted(self.posted, self.is_calm())
             self.step()
         self.leave()
         return self.result
+
+    def is_calm(self) -> bool:
+        """Report whether processes just run."""
+        return self.rounds.phase == rounds.RUNNING and not self.full
 
     def step(self) -> None:
         """Do what has to be done now."""
@@ -120,6 +125,10 @@ class Driver:
             self.noted = self.rounds.last
             self.console.note(f"restarts after {describe(self.noted)}" if self.noted else "")
         self.cluster.gather(self.rounds.phase in (rounds.GATHERING, rounds.PREPARING))
+        self.write_report()
+
+    def write_report(self) -> None:
+        """Write the report, if it has changed."""
         self.reporter.write(self.encode())
 
     def encode(self) -> bytes:
@@ -334,8 +343,12 @@ class Driver:
     def program(self, number: int, start: contracts.Start, is_streamed: bool) -> Dict[str, Any]:
         """Return what an agent needs for a process."""
         name = start.process.name
-        log = f"job-driver-{self.description['submission']}-{name.replace('/', '-')}-r{number}.log"
+        log = f"job-driver-{self.description['submission']}-{self.log_prefix()}{name.replace('/', '-')}-r{number}.log"
         return {"name": name, "argv": start.argv, "env": start.env, "defaults": start.defaults, "log": log, "stream": is_streamed}
+
+    def log_prefix(self) -> str:
+        """Return what the names of logs have before the process."""
+        return ""
 
     def start(self, number: int, place: int, programs: List[Dict[str, Any]]) -> None:
         """Start processes in a place."""
@@ -467,6 +480,18 @@ class Driver:
             gpus = tuple(str(gpu) for gpu in facts["gpus"])
             found.append(contracts.Place(seat.role, seat.replica, facts["ip"], facts["loopback"], facts["interface"], gpus))
         return found
+
+
+def do_posted(posted: Posted, is_calm: bool) -> None:
+    """Do what is posted, and wait for it a while."""
+    try:
+        do, arguments = posted.get(timeout=CALM_SECONDS if is_calm else BUSY_SECONDS)
+        do(*arguments)
+        for _ in range(posted.qsize()):
+            do, arguments = posted.get_nowait()
+            do(*arguments)
+    except queue.Empty:
+        pass
 
 
 def describe(cause: rounds.Cause) -> str:

@@ -21,6 +21,9 @@ SUCCESSOR_SECONDS = 20.0
 AGENT_FAILURES = 8
 AGENT_PAUSE = 8.0
 
+# Groups and places of child gang N have numbers from N × SPAN on, on the cluster that they share. A gang of its own is 0.
+SPAN = 1_000_000_000
+
 Replica = Tuple[str, int]
 
 
@@ -261,6 +264,13 @@ class Hand:
             if not any(self._is_ready(bundle) for bundle in group.bundles):
                 self._release(number, actions)
         self._is_cautious = False
+        return actions
+
+    def release_all(self) -> List[Any]:
+        """Give back all groups, with the places in them."""
+        actions: List[Any] = []
+        for number in list(self._groups):
+            self._release(number, actions)
         return actions
 
     def assign(self) -> List[Tuple[str, int, int]]:

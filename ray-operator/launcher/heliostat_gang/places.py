@@ -29,10 +29,11 @@ from ray.util.placement_group import (
 )
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-from . import contracts, host
+from . import host
 from .agent import Agent
 from .capacity import Node
 from .driver import Failure
+from .groups import SPAN
 
 NAMESPACE = "heliostat"
 NODE_LABEL = "ray.io/node-id"
@@ -145,7 +146,7 @@ class Cluster:
             )
             self._actors[place] = _check(
                 shaped.remote,
-                {"uid": self._gang["uid"], "attempt": self._gang["attempt"], "trial": contracts.TRIAL},
+                {"uid": self._gang["uid"], "attempt": self._gang["attempt"], "child": place // SPAN},
                 self._gang["graceSeconds"],
                 submission=self._submission,
             )

@@ -20,8 +20,8 @@ RETRY_SECONDS = 2.0
 LAST_SECONDS, LAST_RETRY_SECONDS = 3.0, 0.3
 
 
-def encode(state: Mapping[str, Any], waiting: str, offset: float) -> bytes:
-    """Return the report of a state as JSON. offset is what its times lack of Unix time."""
+def encode(state: Mapping[str, Any], waiting: str, offset: float, tune: Optional[Dict[str, Any]] = None) -> bytes:
+    """Return the report of a state as JSON. offset is what its times lack of Unix time. tune is what only trials have."""
     started, cause = state["started"], state["last"]
     report = {
         "version": 1,
@@ -31,6 +31,10 @@ def encode(state: Mapping[str, Any], waiting: str, offset: float) -> bytes:
         "last": None if cause is None else _end(cause, offset),
         "lost": [_cut(pod, NAME) for pod in state["lost"]],
     }
+    best: Dict[str, Any] = {}
+    if tune is not None:
+        report["tune"] = tune
+        best = tune["best"] or {}
     end = report["last"] or {"lines": [], "message": ""}
     while True:
         data = json.dumps(report, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
@@ -40,6 +44,8 @@ def encode(state: Mapping[str, Any], waiting: str, offset: float) -> bytes:
             del end["lines"][0]
         elif report["lost"]:
             del report["lost"][0]
+        elif best.get("parameters"):
+            best["parameters"] = {}
         else:
             report["waiting"], end["message"] = _cut(report["waiting"], 100), _cut(end["message"], len(end["message"]) // 2)
 

@@ -134,6 +134,17 @@ class Rounds:
         self._short = 0  # rounds in a row that ended soon after their start
         self._early: Optional[Replica] = None
         self._has_port_failed = False
+        self._is_again = False  # others ran in these places before
+
+    def begin_again(self, now: float) -> "Rounds":
+        """Return the rounds of the next trial, in the places that these rounds had. Nothing of these runs any more."""
+        following = Rounds(self.description, now)
+        following.hand, following.round, following._serial = self.hand, self.round + 1, self._serial
+        following.lost_pods, following.is_coming, following._free = self.lost_pods, self.is_coming, self._free
+        following._is_again = True
+        following._regather()
+        following.hand.restart(now)
+        return following
 
     # What was seen.
 
@@ -393,11 +404,11 @@ class Rounds:
         longest = self.description["minReplicasAfterSeconds"]
         if now - self.hand.minimum_since >= longest:
             return True
-        if self.last is None:
+        if self.last is None and not self._is_again:
             return False
         if self.hand.is_starting():  # a place is there, and its agent will be
             return False
-        if self.last.kind in ("Lost", "Drained"):
+        if self.last is not None and self.last.kind in ("Lost", "Drained"):
             return now - self.hand.since >= SCALING_SECONDS and not self.is_coming
         return now - self.hand.since >= PLACING_SECONDS
 

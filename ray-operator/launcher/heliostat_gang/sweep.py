@@ -1,9 +1,9 @@
 """Finds processes of a gang on this node, and ends those that nothing else will end.
 
-A process of a gang has HELIOSTAT_GANG=UID/ATTEMPT/TRIAL/ROUND in its environment, and its guard among its ancestors. Guards and
-keepers have HELIOSTAT_KEEPER=UID/ATTEMPT. Trials of an attempt run side by side; a plain gang has the trial 0 alone.
+A process of a gang has HELIOSTAT_GANG=UID/ATTEMPT/CHILD/ROUND in its environment, and its guard among its ancestors. Guards and
+keepers have HELIOSTAT_KEEPER=UID/ATTEMPT. Child gangs of an attempt run side by side; a gang of its own is 0.
 
-It must never end a process of another job. Of processes whose guard is alive, it must never end one of another trial, of this
+It must never end a process of another job. Of processes whose guard is alive, it must never end one of another child gang, of this
 round or a later one, or of a later attempt.
 """
 
@@ -40,7 +40,7 @@ class Mark(NamedTuple):
 
     uid: str  # of the job
     attempt: int
-    trial: int
+    child: int
     round: int
 
     def __str__(self) -> str:
@@ -49,8 +49,8 @@ class Mark(NamedTuple):
 
     def precedes(self, other: "Mark") -> bool:
         """Report whether all of this start must have ended before another one of the job begins."""
-        is_same_trial = (self.attempt, self.trial) == (other.attempt, other.trial)
-        return self.attempt < other.attempt or (is_same_trial and self.round < other.round)
+        is_same_gang = (self.attempt, self.child) == (other.attempt, other.child)
+        return self.attempt < other.attempt or (is_same_gang and self.round < other.round)
 
 
 class Target(NamedTuple):
@@ -109,7 +109,7 @@ def send(process: Process, number: int) -> None:
 def find(start: Mark) -> List[Target]:
     """Return processes of a job that must end before one of its rounds starts.
 
-    These are those of lower attempts, those of lower rounds of its own trial, and those whose guard is dead.
+    These are those of lower attempts, those of lower rounds of its own child gang, and those whose guard is dead.
     """
     found: List[Target] = []
     waiting: Optional[Set[int]] = None
@@ -180,7 +180,7 @@ def _judge(process: Process, processes: Dict[int, Process], start: Mark) -> List
         numbers = _numbers(process.pid, KEEPER_VARIABLE, start.uid)
         return [Target(process, process)] if len(numbers) == 1 and numbers[0] < start.attempt else []
     numbers = _numbers(process.pid, VARIABLE, start.uid)
-    if len(numbers) == 2:  # its launcher is older than trials, and may have left it on this node before an upgrade
+    if len(numbers) == 2:  # its launcher is older than child gangs, and may have left it on this node before an upgrade
         numbers.insert(1, 0)
     if len(numbers) != 3:
         return []

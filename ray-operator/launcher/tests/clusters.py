@@ -6,6 +6,7 @@ import threading
 import time
 
 from heliostat_gang import agent, driver
+from heliostat_gang.groups import SPAN
 
 
 def facts(number, **more):
@@ -42,7 +43,7 @@ class Scripted:
 
     def open(self, place, group, bundle, resources, then):
         """Start an agent."""
-        self.post(then, place, facts(place), None)
+        self.post(then, place, facts(place % SPAN), None)
 
     def close(self, place):
         """End an agent."""
@@ -98,9 +99,9 @@ class Local(Scripted):
 
     def open(self, place, group, bundle, resources, then):
         """Start an agent."""
-        gang = {"uid": self.gang["uid"], "attempt": self.gang["attempt"], "trial": 0}
+        gang = {"uid": self.gang["uid"], "attempt": self.gang["attempt"], "child": place // SPAN}
         self.agents[place] = agent.Agent(gang, self.gang["graceSeconds"], log_dir=self.logs, submission=self.gang["submission"])
-        self.post(then, place, facts(place, ip="127.0.0.1"), None)
+        self.post(then, place, facts(place % SPAN, ip="127.0.0.1"), None)
 
     def close(self, place):
         """End an agent."""

@@ -114,7 +114,7 @@ class Case(unittest.TestCase):
 
     def arguments(self, **more):
         """Return what an agent is made with."""
-        gang = {"uid": self.uid, "attempt": 1, "trial": 0}
+        gang = {"uid": self.uid, "attempt": 1, "child": 0}
         given = {"gang": gang, "grace": GRACE, "log_dir": self.folder, "submission": "sub", "beat": 0.2}
         return {**given, **more}
 

@@ -149,18 +149,18 @@ class TestSweep(Case):
         self.wait_for_text("w/1", "started")
         for pid in (self.keeper(), self.keeper_of(others[0]), other.pid, others[0]):
             send(pid, signal.SIGKILL)
-        made = self.agent(gang={"uid": self.uid, "attempt": 2, "trial": 0})
+        made = self.agent(gang={"uid": self.uid, "attempt": 2, "child": 0})
         self.assertGreater(made.sweep(1), 4)
         self.assertIn("saved", self.log("w/0"))
         end_process(process)
         self.assert_none_left()
 
-    def test_reads_marks_of_launchers_before_trials(self):
-        """An upgrade of the operator may find their processes on a node. They are of trial 0."""
+    def test_reads_marks_of_launchers_before_child_gangs(self):
+        """An upgrade of the operator may find their processes on a node. They count as of gang 0."""
         orphan = subprocess.Popen(["sleep", self.mark], env={sweep.VARIABLE: f"{self.uid}/1/9"})
-        sweepers = [self.agent(gang={"uid": self.uid, "attempt": 2, "trial": trial}) for trial in (0, 5)]
+        sweepers = [self.agent(gang={"uid": self.uid, "attempt": 2, "child": child}) for child in (0, 5)]
         self.assertEqual((sweepers[0].sweep(1), orphan.wait(PATIENCE)), (1, -signal.SIGTERM))
-        older = self.agent(gang={"uid": self.uid, "attempt": 2, "trial": 0})
+        older = self.agent(gang={"uid": self.uid, "attempt": 2, "child": 0})
         older._mark = lambda number: f"{self.uid}/2/{number}"
         older.start(3, [self.shell("w/0", "exec sleep {mark}")])
         self.assertEqual([sweeper.sweep(number) for sweeper, number in zip(sweepers, (3, 9))], [0, 0])
@@ -181,20 +181,20 @@ class TestSweep(Case):
         return sweep.read_processes()[pid].parent
 
     def test_leaves_alone_what_is_not_older(self):
-        """The same round, later ones, other trials, a later attempt and another job go on; a lower round and a lower attempt end."""
+        """The same round, later ones, other child gangs, a later attempt and another job go on; a lower round and a lower attempt end."""
         running = {}
-        for name, uid, attempt, trial, number in (
+        for name, uid, attempt, child, number in (
             ("same", self.uid, 2, 5, 3),
             ("later", self.uid, 2, 5, 4),
-            ("trial", self.uid, 2, 4, 9),
-            ("lower round of another trial", self.uid, 2, 6, 1),
+            ("other gang", self.uid, 2, 4, 9),
+            ("lower round of another gang", self.uid, 2, 6, 1),
             ("attempt", self.uid, 3, 1, 1),
             ("job", "other-" + self.uid, 1, 1, 1),
             ("longer", self.uid + "0", 1, 1, 1),
             ("lower", self.uid, 2, 5, 2),
             ("lower attempt", self.uid, 1, 6, 9),
         ):
-            made = self.agent(gang={"uid": uid, "attempt": attempt, "trial": trial})
+            made = self.agent(gang={"uid": uid, "attempt": attempt, "child": child})
             made.start(number, [self.shell("w/0", "exec sleep {mark}")])
             running[name] = made
         running["same"].sweep(3)

@@ -150,7 +150,7 @@ class Agents(Case):
     def test_one_is_started_in_its_bundle(self):
         self.ask({"CPU": 1})
         remote = self.open()
-        remote.assert_called_once_with({"uid": "u", "attempt": 1, "trial": 0}, 10, submission="s")
+        remote.assert_called_once_with({"uid": "u", "attempt": 1, "child": 0}, 10, submission="s")
         self.assertIn(2, self.cluster._actors)
 
     def test_one_that_ray_refuses_ends_the_wait(self):

@@ -46,6 +46,22 @@ class Report(unittest.TestCase):
             self.assertLessEqual(len(data), report.MAX_BYTES)
             self.assertEqual(json.loads(data)["version"], 1)
 
+    def test_has_what_only_trials_have(self):
+        tune = {"trials": 2, "running": 1, "succeeded": 1, "failed": 0, "pruned": 0, "waiting": 0, "holder": "",
+                "best": {"trial": 0, "value": "0.5", "parameters": {"x": "1"}}}
+        self.assertEqual(json.loads(report.encode(STATE, "", 0.0, tune))["tune"], tune)
+
+    def test_fits_with_trials_of_any_size(self):
+        parameters = {f"p{number}" + "x" * 60: "\u20ac" * 256 for number in range(32)}
+        for kept in (0, 1, 32):
+            some = dict(list(parameters.items())[:kept])
+            cause = rounds.Cause(1.0, "Trials", "m" * 400, lines=("l" * 300,) * 20)
+            tune = {"trials": 1, "best": {"trial": 0, "value": "0.5", "parameters": dict(some)}}
+            data = report.encode({**STATE, "last": cause, "lost": ["p" * 253] * 8}, "w" * 400, 0.0, tune)
+            self.assertLessEqual(len(data), report.MAX_BYTES)
+            found = json.loads(data)["tune"]["best"]
+            self.assertEqual(found, {"trial": 0, "value": "0.5", "parameters": some if kept < 32 else {}})
+
     def test_keeps_the_last_lines(self):
         lines = tuple(f"line {number} " + "x" * 250 for number in range(20))
         found = json.loads(report.encode({**STATE, "last": rounds.Cause(1.0, "Exit", "", lines=lines)}, "", 0.0))["last"]["lines"]

@@ -21,7 +21,7 @@ PROGRAMS = ("(setsid true &); exit 0", "true & kill -KILL $$", "setsid sleep 60 
 def play(rounds):
     """Play rounds with one agent: each ends all programs once the third one has failed."""
     with tempfile.TemporaryDirectory() as folder:
-        made = agent.Agent({"uid": "zombies", "attempt": 1, "trial": 0}, 0.1, log_dir=folder, submission="sub", beat=0.2)
+        made = agent.Agent({"uid": "zombies", "attempt": 1, "child": 0}, 0.1, log_dir=folder, submission="sub", beat=0.2)
         for number in range(1, rounds + 1):
             programs = [{"name": f"w/{at}", "argv": ["sh", "-c", text], "env": {}} for at, text in enumerate(PROGRAMS)]
             failures = made.start(number, programs)
