@@ -25,6 +25,23 @@ var (
 	}
 )
 
+// How trials failed.
+var (
+	MetricMissing = Reason{
+		"MetricMissing", Warning, "Too many trials failed, or none succeeded, and the output of the last one had no value of the metric.",
+		"the metric is missing: %s",
+		"Print the metric in the first process by the name that spec.tune.objective.metric has", nil,
+	}
+	TuningFailed = Reason{
+		"TuningFailed", Warning, "Too many trials failed, none succeeded, or the trials could not begin or go on.",
+		"the trials ended without a result: %s",
+		"Check the table of trials at the end of the job's output",
+		[]Case{
+			{"Study", "Correct what the message names"},
+		},
+	}
+)
+
 // Progress of a gang.
 var (
 	GangQueued = Reason{
@@ -36,6 +53,12 @@ var (
 		"attempt %d waits for its places on ComputeCluster %s: %s", "", nil,
 	}
 )
+
+// StorageInUse is progress of trials.
+var StorageInUse = Reason{
+	"StorageInUse", Progress, "Another job, or another attempt, has the storage of the trials. The job waits until that one has ended.",
+	"attempt %d waits for storage %s: %s has it", "", nil,
+}
 
 // Events of a gang.
 var (

@@ -120,7 +120,7 @@ var (
 
 func jobEnds() Section {
 	return Section{"How an attempt of a job failed", []Reason{
-		EntrypointFailed, ProcessFailed, GangLost, RuntimeEnvFailed, DriverNotStarted, DriverLost, JobFailed, StoppedInRay,
+		EntrypointFailed, ProcessFailed, MetricMissing, TuningFailed, GangLost, RuntimeEnvFailed, DriverNotStarted, DriverLost, JobFailed, StoppedInRay,
 		SubmissionRefused, SubmissionForeign, RunNotFound, ClusterGone, StartDeadlineExceeded, DeadlineExceeded, AttemptDeadlineExceeded,
 		StopAbandoned,
 	}}
@@ -170,7 +170,7 @@ var (
 
 func jobProgress() Section {
 	return Section{"Progress of a job", []Reason{
-		Stopping, Retrying, JobQueued, GangQueued, ClusterEnding, ClusterStarting, JobAPIStarting, Submitting, JobPending, GangGathering,
+		Stopping, Retrying, JobQueued, GangQueued, ClusterEnding, ClusterStarting, JobAPIStarting, Submitting, JobPending, StorageInUse, GangGathering,
 		JobRunning, Collecting,
 	}}
 }

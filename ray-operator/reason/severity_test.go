@@ -20,7 +20,7 @@ const (
 	progress = "HeadMissing HeadStarting WorkersStarting RollingOut RollWaiting Resizing Recreating Draining Suspending Queued IdleSoon IdleKept IdleLimitReached " +
 		"AutoscalerStarting NeverStarted NodeDraining Retired BudgetLifted SchedulingGated ReadinessGated ImagePulling InitRunning ContainerCreating Preempting " +
 		"Scheduling Starting NamespaceTerminating " +
-		"Stopping Retrying JobQueued ClusterEnding ClusterStarting JobAPIStarting Submitting JobPending GangQueued GangGathering JobRunning Collecting " +
+		"Stopping Retrying JobQueued ClusterEnding ClusterStarting JobAPIStarting Submitting JobPending GangQueued GangGathering StorageInUse JobRunning Collecting " +
 		"StoreLoading StoreStarting StoreVolumePending StoreChecking HeadRecovering " +
 		"ServiceLeaving ServiceDraining UpgradeReturning ServeClusterStarting UpgradeWaiting UpgradePreparing ServeDeploying ServeProving " +
 		"UpgradeRouting UpgradeShifting UpgradeBaking UpgradeRecreating UpgradeInPlace ConfigChanging GatewayPending " +

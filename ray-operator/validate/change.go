@@ -14,7 +14,7 @@ import (
 // runFields are the fields of a job that an attempt is made of: who changed them while it
 // is under way would not know what had run.
 var runFields = []string{
-	"clusterRef", "clusterTemplate", "entrypoint", "command", "gang", "runtimeEnv", "env", "entrypointResources", "entrypointLabelSelector", "metadata",
+	"clusterRef", "clusterTemplate", "entrypoint", "command", "gang", "tune", "runtimeEnv", "env", "entrypointResources", "entrypointLabelSelector", "metadata",
 }
 
 // endedFields are the fields that have no effect on a job that has ended. Its cleanup and its time to live have.

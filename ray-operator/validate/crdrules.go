@@ -744,6 +744,91 @@ var jobExpressions = []Rule{
 		Refused: "scope Cluster must be used with clusterTemplate only",
 		Remedy:  "use scope Driver, or clusterTemplate",
 	},
+	{
+		ID: "tune-cmaes", Field: "spec.tune.algorithm", By: Expression,
+		Refused: "with CMAES, at least two parameters must have min and max",
+		Remedy:  "use another algorithm",
+	},
+	{
+		ID: "tune-direction", Field: "spec.tune.objective.direction", By: Expression,
+		Refused: "direction must be set unless the metric's name has one of the words loss, error, accuracy, auc and f1",
+		Remedy:  "set direction to Maximize or Minimize",
+	},
+	{
+		ID: "tune-goal", Field: "spec.tune.objective.goal", By: Expression,
+		Refused: "the goal must be a number",
+		Remedy:  "write it like 0.95",
+	},
+	{
+		ID: "tune-metric", Field: "spec.tune.objective.metric", By: Expression,
+		Refused: "the metric's name must be letters, digits, '_', '.', '/' and '-', with a letter first",
+		Remedy:  "print it by such a name",
+	},
+	{
+		ID: "tune-parallel", Field: "spec.tune.parallelTrials", By: Expression,
+		Refused: "parallelTrials must not be above maxTrials",
+		Remedy:  "lower it or raise maxTrials",
+	},
+	{
+		ID: "tune-grid", Field: "spec.tune.parameters", By: Expression,
+		Refused: "with Grid, each parameter must have values, or be an Int with scale Linear",
+		Remedy:  "list the values, or use another algorithm",
+	},
+	{
+		ID: "parameter-number", Field: "spec.tune.parameters[*]", By: Expression,
+		Refused: "min, max and step of a parameter must be numbers of its type",
+		Remedy:  "write them like 16 for Int, and 0.001 or 1e-3 for Float",
+	},
+	{
+		ID: "parameter-range", Field: "spec.tune.parameters[*]", By: Expression,
+		Refused: "a parameter must have either values, or min and max with type Float or Int",
+		Remedy:  "keep one of the two",
+	},
+	{
+		ID: "parameter-log", Field: "spec.tune.parameters[*].min", By: Expression,
+		Refused: "with scale Log, min of a parameter must be above 0",
+		Remedy:  "raise it, or use scale Linear",
+	},
+	{
+		ID: "parameter-order", Field: "spec.tune.parameters[*].min", By: Expression,
+		Refused: "min of a parameter must be below max",
+		Remedy:  "lower it or raise max",
+	},
+	{
+		ID: "parameter-name", Field: "spec.tune.parameters[*].name", By: Expression,
+		Refused: "the name of a parameter must be letters, digits, '_' and '-', with a letter first",
+		Remedy:  "choose such a name",
+	},
+	{
+		ID: "parameter-trial", Field: "spec.tune.parameters[*].name", By: Expression,
+		Refused: "no parameter may have the name trial, because $(tune.trial) is the number of the trial",
+		Remedy:  "choose another name",
+	},
+	{
+		ID: "parameter-log-step", Field: "spec.tune.parameters[*].scale", By: Expression,
+		Refused: "with scale Log, a parameter must have min and max, and no step",
+		Remedy:  "leave step and values out, or use scale Linear",
+	},
+	{
+		ID: "parameter-step", Field: "spec.tune.parameters[*].step", By: Expression,
+		Refused: "step of a parameter must be above 0",
+		Remedy:  "raise it",
+	},
+	{
+		ID: "parameter-values", Field: "spec.tune.parameters[*].values", By: Expression,
+		Refused: "values of a parameter must be numbers of its type",
+		Remedy:  "correct them, or use type Categorical",
+	},
+	{
+		ID: "tune-retry", Field: "spec.tune.storage", By: Expression,
+		Refused: "with retry, trials must have a storage, because another attempt would run all of them again",
+		Remedy:  "set storage, or leave retry out",
+	},
+	{
+		ID: "tune-storage", Field: "spec.tune.storage", By: Expression,
+		Refused: "storage must be an absolute path without '//', '.', '..' and without '/' at its end",
+		Remedy:  "write it like /results/first",
+	},
 }
 
 var serviceExpressions = []Rule{

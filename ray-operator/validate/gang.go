@@ -168,7 +168,7 @@ func (r *run) isKnown(text string) bool {
 
 // placesOfReferences returns the command and the variables of the job, and the programs of the roles of its gang.
 func (r *run) placesOfReferences() []program {
-	if r.spec.Gang == nil {
+	if r.spec.Gang == nil && r.spec.Tune == nil {
 		return nil
 	}
 	ofJob := []program{{path: specPath.Child("command"), command: r.spec.Command}, {path: specPath.Child("env"), env: r.spec.Env}}
@@ -199,7 +199,7 @@ func (r *run) references() int {
 func (r *run) unknownReference(p *program) (string, bool) {
 	for _, text := range p.texts() {
 		for _, found := range reference.FindAllString(strings.ReplaceAll(text, "$$(", " "), -1) {
-			if !r.isKnown(found) {
+			if !r.isKnown(found) && !r.isParameter(found) {
 				return found, true
 			}
 		}
@@ -225,14 +225,14 @@ func gangPolicyVariables() []Variable {
 			"{'at': dyn('runtimeEnv.env_vars'), 'names': dyn(variables.vars)}] + " +
 			"variables.roles.map(r, {'at': dyn('gang.roles'), 'names': dyn(r.?env.orValue([]).map(e, e.name))}))" +
 			".map(p, {'at': dyn(p.at), 'names': dyn(variables.taken.filter(n, n in p.names))}).filter(p, size(p.names) > 0)"},
-		{Name: "texts", Expression: "size(variables.roles) == 0 ? [] : ([{'at': dyn('command'), 'texts': dyn(variables.job.?command.orValue([]))}, " +
+		{Name: "texts", Expression: "size(variables.roles) == 0 && !has(variables.job.tune) ? [] : ([{'at': dyn('command'), 'texts': dyn(variables.job.?command.orValue([]))}, " +
 			"{'at': dyn('env'), 'texts': dyn(variables.job.?env.orValue([]).map(e, e.?value.orValue('')))}] + " +
 			"variables.roles.map(r, {'at': dyn('gang.roles'), 'texts': dyn(r.?command.orValue([]) + r.?env.orValue([]).map(e, e.?value.orValue('')))}))" +
 			".map(p, {'at': p.at, 'texts': dyn(p.texts.filter(t, t.contains('$(')))})"},
 		{Name: "references", Expression: "variables.texts.map(p, p.texts.map(t, size(t.split('$(')) - 1).sum()).sum()"},
 		{Name: "unknown", Expression: fmt.Sprintf("variables.references > %d ? [] : variables.texts.map(p, {'at': p.at, 'names': dyn(p.texts.map(t, "+
 			"t.replace('$$(', ' ').findAll('%s').filter(m, !(%s))).filter(l, size(l) > 0))}).filter(p, size(p.names) > 0)",
-			mostReferences, reference, isKnownReference)},
+			mostReferences, reference, isKnownReference+" || "+isParameterReference)},
 	}
 }
 
@@ -254,10 +254,11 @@ var gangRules = []Rule{
 	},
 	{
 		ID: "gang-reference", Field: "spec.command, spec.env, spec.gang.roles[*].command, spec.gang.roles[*].env", By: Policy,
-		Refused: "a reference must be $(ROLE.INDEX.host), $(ROLE.INDEX.port), $(ROLE.addresses) or $(ROLE.count), of a role of the gang and a process that it has in every round",
-		Remedy:  "correct it, or write $$( for the text itself",
-		Holds:   "size(variables.unknown) == 0",
-		At:      "'spec.' + variables.unknown[0].at", Which: "variables.unknown[0].names[0][0]",
+		Refused: "a reference must be $(ROLE.INDEX.host), $(ROLE.INDEX.port), $(ROLE.addresses) or $(ROLE.count), of a role of the gang and a process that it has in every round, " +
+			"or with tune $(tune.PARAMETER) or $(tune.trial)",
+		Remedy: "correct it, or write $$( for the text itself",
+		Holds:  "size(variables.unknown) == 0",
+		At:     "'spec.' + variables.unknown[0].at", Which: "variables.unknown[0].names[0][0]",
 		job: func(r *run, bad report) {
 			if r.references() > mostReferences {
 				return

@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	ownOfJobs = slices.Concat(jobSchemaRules, jobExpressions, jobRules, commandRules, runtimeEnvRules, variableRules, gangRules, placementRules, homeRules, cleanupRules)
+	ownOfJobs = slices.Concat(jobSchemaRules, jobExpressions, jobRules, commandRules, runtimeEnvRules, variableRules, gangRules, tuneRules, placementRules, homeRules, cleanupRules)
 	allOfJobs = slices.Concat(all, ownOfJobs)
 )
 

@@ -202,7 +202,7 @@ func JobVariables() []Variable {
 			"!(k in %s) && k.matches('(?i)^(' + variables.spellings.map(n, variables.spellings[n]).join('|') + ')$'))",
 			mostSpelt, longestSpelt, list(fieldsOfRuntimeEnv))},
 		{Name: "meant", Expression: "variables.spellings.filter(n, variables.misspelt[0].matches('(?i)^(' + variables.spellings[n] + ')$'))[0]"},
-	}, gangPolicyVariables()...)
+	}, slices.Concat(gangPolicyVariables(), tunePolicyVariables())...)
 }
 
 // inRuntimeEnv reports the fields of a runtime environment that are wrong.

@@ -60,6 +60,8 @@ type ClusterJobList struct {
 // +heliostat:rule=cleanup-own
 // +kubebuilder:validation:XValidation:rule="!has(self.retry) || !has(self.retry.scope) || self.retry.scope != 'Cluster' || has(self.clusterTemplate)",message="scope Cluster must be used with clusterTemplate only; use scope Driver, or clusterTemplate",fieldPath=".retry.scope"
 // +heliostat:rule=retry-scope
+// +kubebuilder:validation:XValidation:rule="!has(self.tune) || !has(self.retry) || has(self.tune.storage)",message="with retry, trials must have a storage, because another attempt would run all of them again; set storage, or leave retry out",fieldPath=".tune.storage"
+// +heliostat:rule=tune-retry
 type ClusterJobSpec struct {
 	// clusterRef names the ComputeCluster to run on, in the same namespace.
 	// +optional
@@ -90,6 +92,10 @@ type ClusterJobSpec struct {
 	// gang makes the job a gang: processes that start, end and restart together, and need not know Ray. Default: none, and the command is the driver.
 	// +optional
 	Gang *Gang `json:"gang,omitempty"`
+
+	// tune makes the job run many trials with different values of parameters, and find the best ones. Each trial is the gang, or without gang one process, which reserves entrypointResources. Default: none, and the command runs once.
+	// +optional
+	Tune *Tune `json:"tune,omitempty"`
 
 	// runtimeEnv is Ray's runtime environment, in Ray's own form.
 	// +kubebuilder:pruning:PreserveUnknownFields
@@ -387,6 +393,9 @@ type ClusterJobStatus struct {
 	// gang is the state of the gang, if the job is one.
 	// +optional
 	Gang *GangStatus `json:"gang,omitempty"`
+	// tune is the state of the trials, if the job has any.
+	// +optional
+	Tune *TuneStatus `json:"tune,omitempty"`
 	// startTime is when the job first ran after its creation or last resumption.
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`

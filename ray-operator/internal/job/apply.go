@@ -177,7 +177,7 @@ func (r *Reconciler) askHead(ctx context.Context, job *v1beta1.ClusterJob, seen 
 			GCS:  net.JoinHostPort(head.Status.PodIP, strconv.Itoa(naming.PortGCS)),
 		},
 		ID: ask.ID, Session: ask.Session, Stop: ask.Stop, Lines: LastLines,
-		Report: job.Spec.Gang != nil && ask.ID != "",
+		Report: gangOf(&job.Spec) != nil && ask.ID != "",
 	}
 	want.At.Token, want.At.Trust = r.tokenOf(head, seen.Cluster), nodes.TrustOf(r.Live, head)
 	if ask.Submit {

@@ -66,6 +66,25 @@ var effects = map[string]specEdit{
 	"gang.roles.entrypoint":          ofRole(func(r *v1beta1.GangRole) { r.Entrypoint = "other" }),
 	"gang.roles.env":                 ofRole(func(r *v1beta1.GangRole) { r.Env = []corev1.EnvVar{{Name: "A", Value: "b"}} }),
 	"gang.roles.successPolicy":       ofRole(func(r *v1beta1.GangRole) { r.SuccessPolicy = v1beta1.SuccessFirst }),
+	"tune.objective.metric":          ofTune(func(t *v1beta1.Tune) { t.Objective.Metric = "auc" }),
+	"tune.objective.direction":       ofTune(func(t *v1beta1.Tune) { t.Objective.Direction = v1beta1.Minimize }),
+	"tune.objective.value":           ofTune(func(t *v1beta1.Tune) { t.Objective.Value = v1beta1.TuneBest }),
+	"tune.objective.goal":            ofTune(func(t *v1beta1.Tune) { t.Objective.Goal = "0.5" }),
+	"tune.algorithm":                 ofTune(func(t *v1beta1.Tune) { t.Algorithm = v1beta1.TuneRandom }),
+	"tune.maxTrials":                 ofTune(func(t *v1beta1.Tune) { t.MaxTrials = 21 }),
+	"tune.parallelTrials":            ofTune(func(t *v1beta1.Tune) { t.ParallelTrials = 5 }),
+	"tune.maxFailedTrials":           ofTune(func(t *v1beta1.Tune) { t.MaxFailedTrials = number(1) }),
+	"tune.earlyStopping":             ofTune(func(t *v1beta1.Tune) { t.EarlyStopping = v1beta1.StopMedian }),
+	"tune.trialDeadlineSeconds":      ofTune(func(t *v1beta1.Tune) { t.TrialDeadlineSeconds = number(60) }),
+	"tune.seed":                      ofTune(func(t *v1beta1.Tune) { t.Seed = number(7) }),
+	"tune.storage":                   ofTune(func(t *v1beta1.Tune) { t.Storage = "/results/y" }),
+	"tune.parameters.name":           ofParameter(func(p *v1beta1.TuneParameter) { p.Name = "x" }),
+	"tune.parameters.type":           ofParameter(func(p *v1beta1.TuneParameter) { p.Type = v1beta1.ParameterInt }),
+	"tune.parameters.min":            ofParameter(func(p *v1beta1.TuneParameter) { p.Min = "0.2" }),
+	"tune.parameters.max":            ofParameter(func(p *v1beta1.TuneParameter) { p.Max = "2" }),
+	"tune.parameters.step":           ofParameter(func(p *v1beta1.TuneParameter) { p.Step = "0.1" }),
+	"tune.parameters.scale":          ofParameter(func(p *v1beta1.TuneParameter) { p.Scale = v1beta1.ScaleLog }),
+	"tune.parameters.values":         ofParameter(func(p *v1beta1.TuneParameter) { p.Min, p.Max, p.Values = "", "", []string{"1"} }),
 	"managedBy":                      func(s *v1beta1.ClusterJobSpec) { s.ManagedBy = "kueue.x-k8s.io/multikueue" },
 }
 
@@ -89,6 +108,15 @@ func ofRole(edit func(*v1beta1.GangRole)) specEdit {
 	return ofGang(func(g *v1beta1.Gang) { edit(&g.Roles[0]) })
 }
 
+// ofTune edits a job that has trials, and ofParameter the only parameter of one.
+func ofTune(edit func(*v1beta1.Tune)) specEdit {
+	return func(s *v1beta1.ClusterJobSpec) { edit(s.Tune) }
+}
+
+func ofParameter(edit func(*v1beta1.TuneParameter)) specEdit {
+	return ofTune(func(t *v1beta1.Tune) { edit(&t.Parameters[0]) })
+}
+
 func cpus(amount string) map[string]resource.Quantity {
 	return map[string]resource.Quantity{"CPU": resource.MustParse(amount)}
 }
@@ -105,7 +133,7 @@ func opened(edits ...edit) *v1beta1.ClusterJob {
 // whose edit changes nothing that the operator does, asks for or refuses.
 func TestEveryFieldHasAnEffect(t *testing.T) {
 	fields := leaves(reflect.TypeFor[v1beta1.ClusterJobSpec](), "")
-	plain, asGang := done(t, opened()), done(t, opened(gang))
+	plain, asGang, asTuned := done(t, opened()), done(t, opened(gang)), done(t, opened(tuned))
 	for _, path := range fields {
 		edit, ok := effects[path]
 		if !ok {
@@ -113,8 +141,11 @@ func TestEveryFieldHasAnEffect(t *testing.T) {
 			continue
 		}
 		job, before := opened(), plain
-		if strings.HasPrefix(path, "gang.") {
+		switch {
+		case strings.HasPrefix(path, "gang."):
 			job, before = opened(gang), asGang
+		case strings.HasPrefix(path, "tune."):
+			job, before = opened(tuned), asTuned
 		}
 		edit(&job.Spec)
 		if slices.Equal(before, done(t, job)) {

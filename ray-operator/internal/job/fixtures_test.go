@@ -74,6 +74,14 @@ func gang(job *v1beta1.ClusterJob) {
 	}}}
 }
 
+// tuned makes a job run trials of one process.
+func tuned(job *v1beta1.ClusterJob) {
+	job.Spec.Tune = &v1beta1.Tune{
+		Objective: v1beta1.TuneObjective{Metric: "val_accuracy"}, MaxTrials: 20, ParallelTrials: 4,
+		Parameters: []v1beta1.TuneParameter{{Name: "learningRate", Type: v1beta1.ParameterFloat, Min: "0.1", Max: "1"}},
+	}
+}
+
 // session is the one that answers at the head of demo.
 var session = headclient.Session{Name: "session_1", Version: "2.60.0"}
 

@@ -24,10 +24,10 @@ const slack = 10 * time.Second
 
 // graceOf returns how long the processes of a gang have from SIGTERM to SIGKILL, 0 where a job is none.
 func graceOf(spec *v1beta1.ClusterJobSpec) time.Duration {
-	if spec.Gang == nil {
+	if gangOf(spec) == nil {
 		return 0
 	}
-	return time.Duration(ptr.Deref(spec.Gang.GracePeriodSeconds, defaultGrace)) * time.Second
+	return time.Duration(ptr.Deref(gangOf(spec).GracePeriodSeconds, defaultGrace)) * time.Second
 }
 
 // gatherTimeout returns how long a restart or a later attempt of a gang may wait for its places.
@@ -49,7 +49,7 @@ func longestGather(gang *v1beta1.Gang) time.Duration {
 
 // withGrace returns a time that something has to end, which a gang has for its grace too.
 func withGrace(spec *v1beta1.ClusterJobSpec, least time.Duration) time.Duration {
-	if spec.Gang == nil {
+	if gangOf(spec) == nil {
 		return least
 	}
 	return max(least, graceOf(spec)+slack)
@@ -57,7 +57,7 @@ func withGrace(spec *v1beta1.ClusterJobSpec, least time.Duration) time.Duration 
 
 // describeGang returns what the launcher gets for the attempt that a record has, with all defaults written out.
 func describeGang(job *v1beta1.ClusterJob, record Record) launcher.Description {
-	spec, gang := &job.Spec, job.Spec.Gang
+	spec, gang := &job.Spec, gangOf(&job.Spec)
 	d := launcher.Description{
 		Job: job.Name, UID: string(job.UID), Attempt: record.Attempt, Submission: naming.Submission(job.Name, job.UID, record.Attempt),
 		Framework: string(gang.Framework), Placement: wordOr(gang.Placement, v1beta1.PlacementPack), Output: wordOr(gang.Output, v1beta1.OutputFirst),
@@ -82,7 +82,7 @@ func describeRole(spec *v1beta1.ClusterJobSpec, role *v1beta1.GangRole) launcher
 	d := launcher.Role{
 		Name: role.Name, Replicas: replicasOf(role), MinReplicas: leastReplicas(role), Processes: numberOr(role.ProcessesPerReplica, 1),
 		Start: wordOr(role.Start, v1beta1.StartPerProcess), Resources: map[string]float64{}, LabelSelector: role.LabelSelector,
-		Command: role.Command, Entrypoint: role.Entrypoint, Env: plainVariables(role.Env), Success: string(successOf(spec.Gang, role)),
+		Command: role.Command, Entrypoint: role.Entrypoint, Env: plainVariables(role.Env), Success: string(successOf(gangOf(spec), role)),
 	}
 	if len(d.Command) == 0 && d.Entrypoint == "" {
 		d.Command, d.Entrypoint = spec.Command, spec.Entrypoint

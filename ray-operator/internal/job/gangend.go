@@ -34,6 +34,10 @@ func nameGangEnd(report *launcher.Report, job headclient.Job) reason.Finding {
 		return reason.GangLost.Of(describeEnd(last))
 	case last == nil || *job.ExitCode < 0:
 		return reason.EntrypointFailed.Of(*exitCode(job), describeException(job))
+	case last.Kind == launcher.MetricMissing:
+		return reason.MetricMissing.Of(cmp.Or(last.Message, string(last.Kind)))
+	case last.Kind == launcher.Trials, last.Kind == launcher.Study:
+		return reason.TuningFailed.In(string(last.Kind)).Of(cmp.Or(last.Message, string(last.Kind)))
 	default:
 		return reason.ProcessFailed.In(string(last.Kind)).Of(cmp.Or(last.Process, "a process"), cmp.Or(last.Pod, "(unknown)"),
 			*job.ExitCode, cmp.Or(last.Message, string(last.Kind)))
@@ -58,12 +62,15 @@ func describeCause(last *launcher.End) string {
 	return cutText(text)
 }
 
+// namedByReport are the codes of the ends that only a report has words for.
+var namedByReport = []string{reason.ProcessFailed.Code, reason.MetricMissing.Code, reason.TuningFailed.Code}
+
 // judgeGang adds to the result of a gang that ended what only a report has: the last lines of the process that was first.
 func judgeGang(v view, f result) result {
 	switch report := v.report(); {
 	case f.Code == reason.GangLost.Code:
 		f.unseen, f.exit = !v.seen.PlaceLost, nil // the signal is the launcher's word, and no exit code
-	case f.Code == reason.ProcessFailed.Code && len(report.Last.Lines) > 0:
+	case slices.Contains(namedByReport, f.Code) && len(report.Last.Lines) > 0:
 		f.lines, f.log = lastOf(report.Last.Lines), v1beta1.LogComplete
 	}
 	return f
@@ -105,7 +112,7 @@ func lossesInPlace(v view) int32 {
 // seeLostPlaces looks for what the launcher of a bound gang says with its end: a worker that is gone.
 func (r *Reconciler) seeLostPlaces(ctx context.Context, job *v1beta1.ClusterJob, seen *Seen) error {
 	end := seen.Answer.Job
-	if job.Spec.Gang == nil || end.ExitCode == nil || *end.ExitCode != signalLost {
+	if gangOf(&job.Spec) == nil || end.ExitCode == nil || *end.ExitCode != signalLost {
 		return nil
 	}
 	if seen.PlaceLost = seen.Cluster == nil; seen.PlaceLost {

@@ -28,11 +28,13 @@ const startLauncher = `set -f; a=; b=; r=$(command -v ray) && [ -f "$r" ] && { I
 	`*) set -- ;; esac; [ -x "${1-}" ] || set -- python; exec "$@" -m ` + launcher.Module
 
 // packGang returns the package of the attempt that a record has, nil for a job that is no gang.
-func packGang(job *v1beta1.ClusterJob, record Record) (*jobs.Package, error) {
-	if job.Spec.Gang == nil {
+func packGang(job *v1beta1.ClusterJob, record Record, to target) (*jobs.Package, error) {
+	if gangOf(&job.Spec) == nil {
 		return nil, nil //nolint:nilnil // a plain job has none
 	}
-	name, archive, err := launcher.Package(describeGang(job, record))
+	description := describeGang(job, record)
+	description.Tune = describeTune(&job.Spec, to.cluster)
+	name, archive, err := launcher.Package(description)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +43,7 @@ func packGang(job *v1beta1.ClusterJob, record Record) (*jobs.Package, error) {
 
 // gangVariables returns the variables of a gang's driver, none for a plain job's.
 func gangVariables(spec *v1beta1.ClusterJobSpec) map[string]string {
-	if spec.Gang == nil {
+	if gangOf(spec) == nil {
 		return nil
 	}
 	return map[string]string{variableStopWait: wholeSeconds(graceOf(spec) + driverSlack)}
@@ -76,8 +78,11 @@ const firstWithSelectors = 54
 // the spec says where it runs, or the cluster can have no worker: else the head's replacement would end the gang. Where no worker is
 // there yet, Ray lists the driver as demand for one, which the autoscaler serves.
 func driverSelector(spec *v1beta1.ClusterJobSpec, to target) map[string]string {
+	if isOneProcess(spec) { // the selector is that of its trials
+		spec = &v1beta1.ClusterJobSpec{Tune: spec.Tune}
+	}
 	isPlaced := len(spec.EntrypointLabelSelector)+len(spec.EntrypointResources) > 0
-	if spec.Gang == nil || isPlaced || to.cluster == nil || to.cluster.Spec.ControlStore == nil ||
+	if gangOf(spec) == nil || isPlaced || to.cluster == nil || to.cluster.Spec.ControlStore == nil ||
 		roomOf(to.cluster).workers == 0 || naming.IsRayBefore(to.ray, firstWithSelectors) {
 		return spec.EntrypointLabelSelector
 	}

@@ -22,7 +22,7 @@ import (
 const reportWithin = time.Minute
 
 // isGang reports whether the job is a gang.
-func (v view) isGang() bool { return v.job.Spec.Gang != nil }
+func (v view) isGang() bool { return v.job.Spec.Gang != nil || v.job.Spec.Tune != nil }
 
 // runsGang reports whether the bound attempt is that of a gang. A job that must be suspended may have become another.
 func (v view) runsGang() bool { return v.isGang() || v.record.Bound.Grace > 0 }
@@ -36,7 +36,7 @@ func (v view) grace() time.Duration {
 func (v view) report() *launcher.Report { return reportOf(v.job, v.seen.Answer, v.seen.Heard) }
 
 func reportOf(job *v1beta1.ClusterJob, answer jobs.Answer, heard bool) *launcher.Report {
-	if job.Spec.Gang == nil || !heard || !answer.Reported {
+	if gangOf(&job.Spec) == nil || !heard || !answer.Reported {
 		return nil
 	}
 	return &answer.Report
@@ -91,7 +91,7 @@ func (v view) workedSince() time.Time {
 	case v.isUnreported():
 		return v.startedAt().Add(reportWithin)
 	case v.isTold(v1beta1.PhaseRunning): // of a later attempt, whose wait for places is bounded
-		return v.startedAt().Add(longestGather(v.job.Spec.Gang))
+		return v.startedAt().Add(longestGather(gangOf(&v.job.Spec)))
 	default:
 		return time.Time{}
 	}
@@ -104,20 +104,23 @@ func (v view) worksAt() time.Time {
 	if !v.isGang() || v.record.Ran == 0 || began.IsZero() {
 		return time.Time{}
 	}
-	return began.Add(longestGather(v.job.Spec.Gang) + reportWithin)
+	return began.Add(longestGather(gangOf(&v.job.Spec)) + reportWithin)
 }
 
 // explainGang returns what a bound gang is at whose driver runs.
 func explainGang(v view, phase string) reason.Finding {
 	on := v.clusterName() + warnOfGrace(&v.job.Spec, v.seen.Cluster) + warnOfTraffic(&v.job.Spec, v.seen.Cluster)
-	if phase != v1beta1.PhaseGathering {
-		return reason.JobRunning.Of(v.record.Attempt, on)
+	switch trials := v.trials(); {
+	case phase != v1beta1.PhaseGathering:
+		return reason.JobRunning.Of(v.record.Attempt, on+explainTrials(v)+warnOfStorage(&v.job.Spec, v.seen.Cluster))
+	case trials != nil && trials.Holder != "":
+		return reason.StorageInUse.Of(v.record.Attempt, v.job.Spec.Tune.Storage, trials.Holder)
 	}
 	why := "its driver starts"
 	if report := v.report(); report != nil {
 		why = "they are being placed"
 		if report.Waiting != "" {
-			why = report.Waiting + explainGroups(v.job.Spec.Gang, v.seen.Cluster)
+			why = report.Waiting + explainGroups(gangOf(&v.job.Spec), v.seen.Cluster)
 		}
 	}
 	return reason.GangGathering.Of(v.record.Attempt, on, why)
@@ -202,7 +205,7 @@ func findLack(v view) string {
 	if cluster == nil || !isJudgeable(cluster, v.isBound()) {
 		return ""
 	}
-	return cutLack(roomOf(cluster).lacks(v.job.Spec.Gang))
+	return cutLack(roomOf(cluster).lacks(gangOf(&v.job.Spec)))
 }
 
 // mostLack is how much of the arithmetic is told, in bytes: names of resources have no limit, and a condition and an event have.

@@ -15,7 +15,7 @@ import (
 // none. What was told of an attempt stays until there is more.
 func gangStatus(job *v1beta1.ClusterJob, seen *Seen, record Record) *v1beta1.GangStatus {
 	number := currentAttempt(record)
-	if job.Spec.Gang == nil || number == 0 {
+	if gangOf(&job.Spec) == nil || number == 0 {
 		return nil
 	}
 	former := job.Status.Gang

@@ -157,7 +157,7 @@ func (s *Seen) canBeHead(pod *corev1.Pod) bool {
 // there.
 func (r *Reconciler) seePosition(ctx context.Context, job *v1beta1.ClusterJob, seen *Seen, now time.Time) ([]types.UID, error) {
 	isLimited := seen.Cluster != nil && seen.Cluster.Spec.MaxConcurrentJobs != nil
-	if seen.Cluster == nil || !isLimited && job.Spec.Gang == nil || job.Spec.ClusterRef == nil || !r.Waiting.readEntry(job).isWaiting(now) {
+	if seen.Cluster == nil || !isLimited && gangOf(&job.Spec) == nil || job.Spec.ClusterRef == nil || !r.Waiting.readEntry(job).isWaiting(now) {
 		return nil, nil
 	}
 	var jobs v1beta1.ClusterJobList

@@ -57,7 +57,7 @@ func ownCluster(job *v1beta1.ClusterJob, number int32) *v1beta1.ComputeCluster {
 		}
 		cluster.Spec.PodDefaults.Env = append(cluster.Spec.PodDefaults.Env, secret...)
 	}
-	if job.Spec.Gang != nil {
+	if gangOf(&job.Spec) != nil {
 		giveGrace(&cluster.Spec, graceOf(&job.Spec))
 	}
 	return cluster

@@ -78,7 +78,7 @@ func Gathers(job *v1beta1.ClusterJob) bool {
 
 func gathers(job *v1beta1.ClusterJob, record Record) bool {
 	isRunning := job.Status.Attempt == record.Attempt && job.Status.Phase == v1beta1.PhaseRunning
-	return job.Spec.Gang != nil && record.Bound.Head != "" && record.Ending == "" && !isRunning
+	return gangOf(&job.Spec) != nil && record.Bound.Head != "" && record.Ending == "" && !isRunning
 }
 
 // Holds reports whether a job has a place on its cluster: an attempt of it is bound.
@@ -123,7 +123,7 @@ func entryOfJob(job *v1beta1.ClusterJob) *queueEntry {
 		return s
 	}
 	s.backoff, s.holds = retryDelay(job.Spec.Retry, s.record), s.record.Bound.Head != ""
-	s.gang, s.gathers = job.Spec.Gang, gathers(job, s.record)
+	s.gang, s.gathers = gangOf(&job.Spec), gathers(job, s.record)
 	s.ready = !s.holds && !ptr.Deref(job.Spec.Suspend, false) && !isStopAsked(job) && job.DeletionTimestamp == nil && IsManaged(job) && len(validate.Job(job)) == 0
 	return s
 }

@@ -37,7 +37,8 @@ func classOf(code string) kind {
 	switch code {
 	case reason.JobSucceeded.Code:
 		return success
-	case reason.EntrypointFailed.Code, reason.ProcessFailed.Code, reason.RuntimeEnvFailed.Code, reason.JobFailed.Code, reason.AttemptDeadlineExceeded.Code:
+	case reason.EntrypointFailed.Code, reason.ProcessFailed.Code, reason.MetricMissing.Code, reason.TuningFailed.Code, reason.RuntimeEnvFailed.Code, reason.JobFailed.Code,
+		reason.AttemptDeadlineExceeded.Code:
 		return failure
 	case reason.GangLost.Code, reason.HeadLost.Code, reason.ClusterGone.Code, reason.DriverLost.Code, reason.DriverNotStarted.Code, reason.RunNotFound.Code:
 		return loss

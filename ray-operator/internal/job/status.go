@@ -39,6 +39,7 @@ func Status(job *v1beta1.ClusterJob, seen Seen, plan Plan, refused error, now ti
 	status.Attempts = listAttempts(job, seen, plan, now)
 	status.StartTime = startOf(view{job: job, seen: seen, record: record, now: now})
 	status.Gang = gangStatus(job, &seen, record)
+	status.Tune = tuneStatus(job, &seen, record)
 	status.EndTime = reconcile.Moment(record.Outcome.At)
 	status.Summary = summarize(job, status)
 	setConditions(job, &status, plan, refused, now)

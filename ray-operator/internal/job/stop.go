@@ -146,7 +146,7 @@ func explainStop(spec *v1beta1.ClusterJobSpec, ending string) reason.Finding {
 		return reason.JobPreempted.Of()
 	case reason.StartDeadlineExceeded.Code:
 		why := "Ray did not run it"
-		if spec.Gang != nil {
+		if gangOf(spec) != nil {
 			why = "it did not have all its places"
 		}
 		return reason.StartDeadlineExceeded.Of(valueOf(spec.StartDeadlineSeconds), why)

@@ -31,7 +31,7 @@ type target struct {
 // and where it is sent.
 func submission(job *v1beta1.ClusterJob, record Record, to target) (*headclient.Submission, *jobs.Package, error) {
 	spec, attempt := &job.Spec, record.Attempt
-	launched, err := packGang(job, record)
+	launched, err := packGang(job, record, to)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -46,7 +46,7 @@ func submission(job *v1beta1.ClusterJob, record Record, to target) (*headclient.
 	maps.Copy(s.Metadata, spec.Metadata)
 	s.Metadata[metadataJob], s.Metadata[metadataUID] = job.Name, string(job.UID)
 	s.Metadata[metadataAttempt] = strconv.Itoa(int(attempt))
-	for name, quantity := range spec.EntrypointResources {
+	for name, quantity := range driverResources(spec) {
 		switch name {
 		case "CPU":
 			s.CPUs = quantity.AsApproximateFloat64()
@@ -71,7 +71,7 @@ func hashPayload(job *v1beta1.ClusterJob, attempt int32) (string, error) {
 	run := v1beta1.ClusterJobSpec{
 		Entrypoint: job.Spec.Entrypoint, Command: job.Spec.Command, RuntimeEnv: job.Spec.RuntimeEnv, Env: job.Spec.Env,
 		EntrypointResources: job.Spec.EntrypointResources, EntrypointLabelSelector: job.Spec.EntrypointLabelSelector, Metadata: job.Spec.Metadata,
-		Gang: job.Spec.Gang,
+		Gang: job.Spec.Gang, Tune: job.Spec.Tune,
 	}
 	hash, err := naming.ObjectHash([]any{job.UID, attempt, run})
 	if err != nil {
@@ -99,7 +99,7 @@ func wholeSeconds(of time.Duration) string { return strconv.Itoa(int(of / time.S
 // entrypoint is the shell line that Ray runs. A command is quoted so that its words reach
 // the program as they are, which takes the shell's place.
 func entrypoint(spec *v1beta1.ClusterJobSpec) string {
-	if spec.Gang != nil {
+	if gangOf(spec) != nil {
 		return v1beta1.EntrypointPrefix + startLauncher
 	}
 	if len(spec.Command) == 0 {

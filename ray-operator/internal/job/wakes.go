@@ -57,7 +57,7 @@ func nextInQueue(waiting *WaitingJobs, now clock.PassiveClock) func(context.Cont
 		switch err := cache.Get(ctx, name, &cluster, client.UnsafeDisableDeepCopy); {
 		case err != nil:
 			return nil, client.IgnoreNotFound(err)
-		case cluster.Spec.MaxConcurrentJobs == nil && changed.Spec.Gang == nil:
+		case cluster.Spec.MaxConcurrentJobs == nil && gangOf(&changed.Spec) == nil:
 			return nil, nil // none waits
 		}
 		jobs, err := listJobs(ctx, cache, name)

@@ -18,6 +18,7 @@ type jobMetrics struct {
 	// gathers and restarts are of gangs.
 	gathers  prometheus.Histogram
 	restarts *prometheus.CounterVec
+	trials   *prometheus.CounterVec
 }
 
 func newJobMetrics() jobMetrics {
@@ -48,6 +49,10 @@ func newJobMetrics() jobMetrics {
 			Name: "heliostat_gang_restarts_total",
 			Help: "Restarts of gangs within their attempts, by why the round before ended.",
 		}, []string{"reason"}),
+		trials: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "heliostat_job_trials_total",
+			Help: "Trials of jobs that ended, by their state.",
+		}, []string{"state"}),
 	}
 }
 
@@ -58,6 +63,7 @@ func (m *Metrics) JobChanged(job *v1beta1.ClusterJob, status *v1beta1.ClusterJob
 	}
 	m.countReason(kindJob, job.Status.Conditions, status.Conditions)
 	m.gangChanged(&job.Status, status, now)
+	m.tuneChanged(&job.Status, status)
 	if job.Status.StartTime == nil && status.StartTime != nil {
 		m.jobs.starts.Observe(max(0, now.Sub(waitedSince(job)).Seconds()))
 	}
@@ -90,6 +96,30 @@ func (m *Metrics) gangChanged(former, latter *v1beta1.ClusterJobStatus, now time
 	for i := range latter.Attempts {
 		if attempt := &latter.Attempts[i]; attempt.Number == latter.Attempt && attempt.StartTime != nil {
 			m.jobs.gathers.Observe(max(0, now.Sub(attempt.StartTime.Time).Seconds()))
+		}
+	}
+}
+
+// States of trials that ended.
+const (
+	trialSucceeded = "Succeeded"
+	trialFailed    = "Failed"
+	trialPruned    = "Pruned"
+)
+
+// tuneChanged observes what a change of status means for a job's trials. Those that the first report has were counted by another job,
+// or are counted now: which of the two, no status says.
+func (m *Metrics) tuneChanged(former, latter *v1beta1.ClusterJobStatus) {
+	if latter.Tune == nil || former.Tune == nil {
+		return
+	}
+	for state, more := range map[string]int32{
+		trialSucceeded: latter.Tune.Succeeded - former.Tune.Succeeded,
+		trialFailed:    latter.Tune.Failed - former.Tune.Failed,
+		trialPruned:    latter.Tune.Pruned - former.Tune.Pruned,
+	} {
+		if more > 0 {
+			m.jobs.trials.WithLabelValues(state).Add(float64(more))
 		}
 	}
 }

@@ -72,8 +72,12 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 	for _, kind := range []launcher.Kind{launcher.Exit, launcher.Lost, launcher.OutOfMemory, launcher.Drained, launcher.PortTaken} {
 		m.jobs.restarts.WithLabelValues(string(kind)) // as above
 	}
+	for _, state := range []string{trialSucceeded, trialFailed, trialPruned} {
+		m.jobs.trials.WithLabelValues(state) // as above
+	}
 	for _, collector := range []prometheus.Collector{
 		m.phases, m.writes, m.delays, m.lines, m.reasons, m.drains, m.jobs.starts, m.jobs.runs, m.jobs.ends, m.jobs.gathers, m.jobs.restarts,
+		m.jobs.trials,
 		m.stores.unswept, m.stores.swept, m.stores.recoveries, m.services.starts, m.services.upgrades, m.services.durations,
 	} {
 		if err := registry.Register(collector); err != nil {

@@ -265,6 +265,33 @@ heliostat_job_ends_total{phase="Succeeded",reason="JobSucceeded"} 1
 	}
 }
 
+// TestTrials_AreCountedOnce: those that a first report has may be another job's, and each one that ends after it counts.
+func TestTrials_AreCountedOnce(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	m, err := NewMetrics(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := &v1beta1.ClusterJob{}
+	for _, trials := range []*v1beta1.TuneStatus{
+		nil, {Succeeded: 5}, {Succeeded: 6, Failed: 1}, {Succeeded: 6, Failed: 1}, nil, {Succeeded: 7}, {Succeeded: 8, Failed: 1, Pruned: 2},
+	} {
+		status := v1beta1.ClusterJobStatus{Tune: trials}
+		m.JobChanged(job, &status, born)
+		job.Status = status
+	}
+	want := `
+# HELP heliostat_job_trials_total Trials of jobs that ended, by their state.
+# TYPE heliostat_job_trials_total counter
+heliostat_job_trials_total{state="Failed"} 2
+heliostat_job_trials_total{state="Pruned"} 2
+heliostat_job_trials_total{state="Succeeded"} 2
+`
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "heliostat_job_trials_total"); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestGangs_AreMeasuredOnce: each restart counts once by its reason, and the first wait for places of each attempt is measured.
 func TestGangs_AreMeasuredOnce(t *testing.T) {
 	registry := prometheus.NewRegistry()

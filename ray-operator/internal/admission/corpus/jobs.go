@@ -33,7 +33,7 @@ func Jobs() Kind[*job] {
 
 // JobRows are the rows about a job's own rules.
 func JobRows() []Row[*job] {
-	return slices.Concat(jobRows, commandRows, runtimeEnvRows, variableRows, placementRows, gangRows, gangPlaceRows, ownClusterRows, changeRows)
+	return slices.Concat(jobRows, commandRows, runtimeEnvRows, variableRows, placementRows, gangRows, gangPlaceRows, tuneRows, ownClusterRows, changeRows)
 }
 
 // GoodJob runs a line on a cluster that exists, with nothing else said.
