@@ -31,7 +31,7 @@ func wayOfJob(job *v1beta1.ClusterJob, in explain.Input) way {
 		w.steps = []step{{name: Cluster, until: answered}, {name: Queued, until: submitted}}
 	}
 	w.steps = append(w.steps, step{name: Submitted, until: started})
-	if job.Spec.Gang != nil {
+	if gathers(job) {
 		w.steps = append(w.steps, step{name: Gathered, until: gathered(job, submitted, started)})
 	}
 	w.steps = append(w.steps, step{name: Running})
@@ -120,13 +120,16 @@ func position(job *v1beta1.ClusterJob) int {
 	return slices.Index(names(job), name)
 }
 
+// gathers reports whether a job waits for places of its processes: it is a gang, or has trials.
+func gathers(job *v1beta1.ClusterJob) bool { return job.Spec.Gang != nil || job.Spec.Tune != nil }
+
 // names are those of the steps of a job.
 func names(job *v1beta1.ClusterJob) []string {
 	all := []string{Queued, Cluster, Submitted}
 	if job.Spec.ClusterRef != nil {
 		all = []string{Cluster, Queued, Submitted}
 	}
-	if job.Spec.Gang != nil {
+	if gathers(job) {
 		all = append(all, Gathered)
 	}
 	return append(all, Running)
@@ -137,7 +140,7 @@ func reached(job *v1beta1.ClusterJob, attempt *v1beta1.JobAttempt, hasHead bool)
 	name := Queued
 	isStarted := attempt != nil && attempt.StartTime != nil
 	switch {
-	case job.Status.Phase == v1beta1.PhaseSucceeded, isStarted && (job.Spec.Gang == nil || job.Status.StartTime != nil):
+	case job.Status.Phase == v1beta1.PhaseSucceeded, isStarted && (!gathers(job) || job.Status.StartTime != nil):
 		name = Running
 	case isStarted: // its driver ran, and no process
 		name = Gathered

@@ -117,7 +117,7 @@ func trimCluster(one *v1beta1.ComputeCluster) {
 
 func trimJob(one *v1beta1.ClusterJob) {
 	status := &one.Status
-	gang := one.Spec.Gang
+	gang, hasTrials := one.Spec.Gang, one.Spec.Tune != nil
 	one.Spec = v1beta1.ClusterJobSpec{ClusterRef: one.Spec.ClusterRef, ManagedBy: one.Spec.ManagedBy}
 	if gang != nil { // it is only read which processes there are
 		one.Spec.Gang = &v1beta1.Gang{}
@@ -127,9 +127,13 @@ func trimJob(one *v1beta1.ClusterJob) {
 			})
 		}
 	}
+	if hasTrials {
+		one.Spec.Tune = &v1beta1.Tune{} // it is only read whether there is one
+	}
 	one.Status = v1beta1.ClusterJobStatus{
 		Phase: status.Phase, Conditions: status.Conditions, ClusterName: status.ClusterName, OwnCluster: status.OwnCluster,
-		Attempt: status.Attempt, Attempts: status.Attempts, Gang: status.Gang, StartTime: status.StartTime, EndTime: status.EndTime,
+		Attempt: status.Attempt, Attempts: status.Attempts, Gang: status.Gang, Tune: status.Tune,
+		StartTime: status.StartTime, EndTime: status.EndTime,
 	}
 }
 

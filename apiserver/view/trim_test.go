@@ -37,7 +37,7 @@ func allHeld() map[string]held {
 			&v1beta1.ComputeCluster{}, "authentication controlStore managedBy suspend workerGroups", "conditions epoch groups head phase",
 		},
 		"ClusterJob": {
-			&v1beta1.ClusterJob{}, "clusterRef gang managedBy", "attempt attempts clusterName conditions endTime gang ownCluster phase startTime",
+			&v1beta1.ClusterJob{}, "clusterRef gang managedBy tune", "attempt attempts clusterName conditions endTime gang ownCluster phase startTime tune",
 		},
 		"ClusterJobSchedule": {
 			&v1beta1.ClusterJobSchedule{}, "", "activeJobs conditions lastScheduleTime nextScheduleTime",

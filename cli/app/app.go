@@ -38,6 +38,7 @@ import (
 	"github.com/heliostat-dev/heliostat/cli/overview"
 	"github.com/heliostat-dev/heliostat/cli/service"
 	"github.com/heliostat-dev/heliostat/cli/session"
+	"github.com/heliostat-dev/heliostat/cli/tune"
 )
 
 // Settings are what the program knows of where it runs.
@@ -101,7 +102,7 @@ func Command(settings Settings) *cobra.Command {
 	access.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().BoolVarP(&c.IsQuiet, "quiet", "q", false, "print data and errors alone")
 	root.AddCommand(bundle.Command(c), convert.Command(access, settings.IOStreams), job.Command(c), service.Command(c))
-	for _, commands := range [][]*cobra.Command{about.Commands(c), cluster.Commands(c), logs.Commands(c),
+	for _, commands := range [][]*cobra.Command{about.Commands(c), cluster.Commands(c), logs.Commands(c), tune.Commands(c),
 		object.Commands(c), overview.Commands(c), session.Commands(c)} {
 		root.AddCommand(commands...)
 	}

@@ -58,6 +58,8 @@ func (p *process) check(job *v1beta1.ClusterJob) error {
 		return outcome.Errorf(outcome.Usage, "--process %q names no process; write ROLE/NUMBER, such as worker/3", p.name)
 	case p.round < 0:
 		return outcome.Errorf(outcome.Usage, "--round must not be negative; give 1 or more")
+	case job.Spec.Tune != nil:
+		return outcome.Errorf(outcome.Usage, "job/%s has trials, whose lines are all in its output; leave out --process", job.Name)
 	case job.Spec.Gang == nil:
 		return outcome.Errorf(outcome.Usage, "job/%s is not a gang and has one output; leave out --process", job.Name)
 	}
