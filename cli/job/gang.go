@@ -16,10 +16,11 @@ import (
 
 // frameworks are those of gangs.
 var frameworks = []v1beta1.GangFramework{
-	v1beta1.FrameworkPyTorch, v1beta1.FrameworkTensorFlow, v1beta1.FrameworkJAX, v1beta1.FrameworkXGBoost, v1beta1.FrameworkMPI, v1beta1.FrameworkGeneric,
+	v1beta1.FrameworkPyTorch, v1beta1.FrameworkTensorFlow, v1beta1.FrameworkJAX, v1beta1.FrameworkXGBoost, v1beta1.FrameworkMPI,
+	v1beta1.FrameworkSpark, v1beta1.FrameworkGeneric,
 }
 
-// gangWish is what flags say of a gang of one role, worker.
+// gangWish is what flags say of a gang of one role, worker; with Spark, of its executors, beside a driver of one CPU.
 type gangWish struct {
 	framework           string
 	replicas, processes int32
@@ -82,8 +83,22 @@ func (w *wish) setGang(job *v1beta1.ClusterJob, flags *pflag.FlagSet) error {
 	if role.Resources, err = g.resources(); err != nil {
 		return err
 	}
-	job.Spec.Gang = &v1beta1.Gang{Framework: framework, MaxRestarts: g.restarts, Roles: []v1beta1.GangRole{role}}
+	roles := []v1beta1.GangRole{role}
+	if framework == v1beta1.FrameworkSpark {
+		roles[0].Name = v1beta1.GangRoleExecutor
+		driver := v1beta1.GangRole{Name: v1beta1.GangRoleDriver, Resources: map[string]resource.Quantity{"CPU": resource.MustParse("1")}}
+		roles = append([]v1beta1.GangRole{driver}, roles...)
+	}
+	job.Spec.Gang = &v1beta1.Gang{Framework: framework, MaxRestarts: g.restarts, Roles: roles}
 	return nil
+}
+
+// places returns how many places the gang has.
+func (g *gangWish) places() int32 {
+	if strings.EqualFold(g.framework, string(v1beta1.FrameworkSpark)) {
+		return g.replicas + 1 // the driver's
+	}
+	return g.replicas
 }
 
 // resources returns what each replica reserves in Ray.

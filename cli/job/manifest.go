@@ -128,7 +128,7 @@ func (w *wish) setCluster(job *v1beta1.ClusterJob, flags *pflag.FlagSet) error {
 		return outcome.Errorf(outcome.Usage, "--idle is for clusters that stay; the cluster of a job goes when the job ends")
 	}
 	if w.gang.framework != "" {
-		w.shape.Fit(flags, w.gang.replicas, w.gang.cpus, w.gang.gpus)
+		w.shape.Fit(flags, w.gang.places(), w.gang.cpus, w.gang.gpus)
 	}
 	made, err := w.shape.Build(job.Namespace, job.Name, flags.Changed("workers"))
 	if err != nil {

@@ -49,6 +49,8 @@ func TestBuild_MakesValidJobs(t *testing.T) {
 		"a gang": {"--cluster dev --gang PyTorch --replicas 4 --gpus 1 --cpus 2500m --processes 2 --max-restarts 3", "", []string{"python", "train.py"}, []string{
 			`"gang":{"framework":"PyTorch","maxRestarts":3,"roles":[{"name":"worker","replicas":4,"processesPerReplica":2,"resources":{"CPU":"2500m","GPU":"1"}}]}`}},
 		"a gang of one CPU each": {"--cluster dev --gang mpi", "", []string{"mpirun", "a"}, []string{`"framework":"MPI"`, `"resources":{"CPU":"1"}`}},
+		"executors of Spark beside a driver": {"--gang spark --replicas 3 --cpus 2", "", []string{"spark-submit", "a.py"}, []string{
+			`"roles":[{"name":"driver","resources":{"CPU":"1"}},{"name":"executor","replicas":3,"resources":{"CPU":"2"}}]`, `"replicas":4,"size":{"cpu":"2"}`}},
 		"torchrun once a replica": {"--cluster dev --gang pytorch --processes 8 --gpus 8", "", []string{"/opt/bin/torchrun", "a.py"}, []string{
 			`"processesPerReplica":8,"start":"PerReplica","resources":{"GPU":"8"}`}},
 		"torchrun in a line for a shell":         {"--cluster dev --gang generic", "", []string{"torchrun a.py > b"}, []string{`"start":"PerReplica"`}},

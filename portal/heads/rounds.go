@@ -60,11 +60,22 @@ func ParseProcess(name string) (role string, number int, is bool) {
 	return parts[1], number, err == nil
 }
 
-// CountProcesses returns how many processes a role of a gang has at most, and whether the gang has that role.
+// mostNumbers is how many numbers executors of Spark may have, as one that is replaced gives way to one of another number.
+const mostNumbers = 1 << 16
+
+// CountProcesses returns how many processes a role of a gang has at most, and whether the gang has that role. Spark's Master counts
+// as one of a role of its own.
 func CountProcesses(gang *v1beta1.Gang, role string) (count int, has bool) {
+	isSpark := gang.Framework == v1beta1.FrameworkSpark
+	if isSpark && role == v1beta1.GangRoleMaster {
+		return 1, true
+	}
 	at := slices.IndexFunc(gang.Roles, func(one v1beta1.GangRole) bool { return one.Name == role })
 	if at < 0 {
 		return 0, false
+	}
+	if isSpark && role == v1beta1.GangRoleExecutor {
+		return mostNumbers, true
 	}
 	of := gang.Roles[at]
 	count = int(max(1, of.Replicas))
@@ -79,6 +90,9 @@ func RoleNames(gang *v1beta1.Gang) []string {
 	var names []string
 	for i := range gang.Roles {
 		names = append(names, gang.Roles[i].Name)
+	}
+	if gang.Framework == v1beta1.FrameworkSpark {
+		names = append(names, v1beta1.GangRoleMaster)
 	}
 	return names
 }

@@ -104,3 +104,17 @@ func TestSortRounds_TakesTheFilesOfTheProcess(t *testing.T) {
 		t.Errorf("they are %+v", found)
 	}
 }
+
+func TestCountProcesses_HasTheMasterAndAnyExecutorOfSpark(t *testing.T) {
+	gang := &v1beta1.Gang{Framework: v1beta1.FrameworkSpark, Roles: []v1beta1.GangRole{
+		{Name: v1beta1.GangRoleDriver}, {Name: v1beta1.GangRoleExecutor, Replicas: 2},
+	}}
+	for role, want := range map[string]int{"driver": 1, "master": 1, "executor": mostNumbers, "worker": 0} {
+		if count, has := CountProcesses(gang, role); count != want || has != (want > 0) {
+			t.Errorf("there are %d of %s, %t, want %d", count, role, has, want)
+		}
+	}
+	if names := RoleNames(gang); !slices.Equal(names, []string{"driver", "executor", "master"}) {
+		t.Errorf("its roles are %v", names)
+	}
+}

@@ -9,7 +9,7 @@ type Description struct {
 	Attempt    int32  `json:"attempt"`
 	Submission string `json:"submission"`
 
-	// Framework is what the processes use: PyTorch, TensorFlow, JAX, XGBoost, MPI or Generic.
+	// Framework is what the processes use: PyTorch, TensorFlow, JAX, XGBoost, MPI, Spark or Generic.
 	Framework string `json:"framework"`
 	// Placement is how places are spread over nodes: Pack, Spread, StrictPack or StrictSpread.
 	Placement string `json:"placement"`

@@ -24,6 +24,9 @@ const (
 	maxRound    = 99_999 // HELIOSTAT_ROUND has five digits for it
 	maxReplicas = 1024
 	maxCode     = 255
+	maxPort     = 65535
+	// maxName is how many bytes the name of a pod has at most.
+	maxName = 253
 	// maxTime is the last second of the year 9999.
 	maxTime = 253_402_300_799
 	// maxLost and maxLines are how many entries are kept of a list: the last ones.
@@ -91,6 +94,14 @@ type Report struct {
 	Lost []string
 	// Tune is what became of trials, nil for a gang that runs once.
 	Tune *TuneReport
+	// Page is where the program serves a page of its own, nil where it serves none.
+	Page *Page
+}
+
+// Page is a port of a pod.
+type Page struct {
+	Pod  string
+	Port int32
 }
 
 // End is why a round ended.
@@ -138,6 +149,12 @@ type said struct {
 	Last     *saidEnd  `json:"last"`
 	Lost     []string  `json:"lost"`
 	Tune     *saidTune `json:"tune"`
+	Page     *saidPage `json:"page"`
+}
+
+type saidPage struct {
+	Pod  string `json:"pod"`
+	Port int32  `json:"port"`
 }
 
 type saidEnd struct {
@@ -165,6 +182,9 @@ func ParseReport(data []byte) (Report, bool) {
 	if s.Tune != nil {
 		report.Tune = s.Tune.report()
 	}
+	if s.Page != nil {
+		report.Page = &Page{Pod: s.Page.Pod, Port: s.Page.Port}
+	}
 	if s.Last != nil {
 		report.Last = &End{
 			Time: moment(s.Last.Time), Kind: s.Last.Kind, Process: clean(s.Last.Process), Pod: clean(s.Last.Pod),
@@ -183,8 +203,13 @@ func (s *said) isValid() bool {
 	}
 	return s.Version == version && isWithin(s.Started, maxTime) &&
 		isWithin(s.Round, maxRound) && isWithin(s.Restarts, maxRound) && isWithin(s.Losses, maxRound) &&
-		isWithin(s.Replicas, maxReplicas) && isWithin(s.Ready, maxReplicas) && (s.Last == nil || s.Last.isValid()) &&
+		isWithin(s.Replicas, maxReplicas) && isWithin(s.Ready, maxReplicas) && (s.Last == nil || s.Last.isValid()) && (s.Page == nil || s.Page.isValid()) &&
 		(s.Tune == nil || s.Tune.isValid())
+}
+
+// isValid reports whether a page can be one: its pod has a name that a terminal shows as it is.
+func (s *saidPage) isValid() bool {
+	return s.Pod != "" && len(s.Pod) <= maxName && clean(s.Pod) == s.Pod && s.Port > 0 && isWithin(s.Port, maxPort)
 }
 
 func (s *saidEnd) isValid() bool {

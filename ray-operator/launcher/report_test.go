@@ -24,7 +24,7 @@ func reported() launcher.Report {
 			Time: at, Kind: launcher.Exit, Process: "worker/3", Pod: "demo-gpu-1-x", Node: "10.0.0.7", Code: 137,
 			Message: "ended by SIGKILL", Lines: []string{"…"},
 		},
-		Lost: []string{"demo-gpu-1-x"},
+		Lost: []string{"demo-gpu-1-x"}, Page: &launcher.Page{Pod: "demo-cpu-0-x", Port: 20007},
 	}
 }
 
@@ -66,6 +66,8 @@ func TestParseReport_TakesWhatALauncherWrites(t *testing.T) {
 		"last.kind": {"Exit", "Lost", "OutOfMemory", "Drained", "NotFound", "DiskFull", "Unreachable", "PortTaken", "Gather"},
 		"last.code": {0, 255},
 		"lost":      {nil, []string{}},
+		"page":      {nil},
+		"page.port": {1, 65535},
 		"later":     {"a field that is not known yet"},
 	} {
 		for _, value := range values {
@@ -98,6 +100,9 @@ func TestParseReport_RefusesWhatNoLauncherWrites(t *testing.T) {
 		"last.kind": {"", "exit", "Whim"},
 		"last.code": {-1, 256},
 		"lost":      {"a pod", []int{1}},
+		"page":      {"a pod", []string{}},
+		"page.pod":  {"", 7, "a\x1b", strings.Repeat("a", 254)},
+		"page.port": {0, -1, 65536, "80"},
 	} {
 		for _, value := range values {
 			if report, is := launcher.ParseReport(changed(t, path, value)); is {

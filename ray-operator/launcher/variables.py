@@ -9,9 +9,9 @@ import pathlib
 import sys
 from typing import Dict, List, Set, Tuple
 
-from heliostat_gang import contracts
+from heliostat_gang import contracts, spark
 
-FRAMEWORKS = ("PyTorch", "TensorFlow", "JAX", "XGBoost", "MPI", "Generic")
+FRAMEWORKS = ("PyTorch", "TensorFlow", "JAX", "XGBoost", "MPI", "Spark", "Generic")
 TABLE = "ray-operator/launcher/variables.json"
 PAGE = "docs/reference/gang-variables.md"
 
@@ -24,8 +24,8 @@ MEANINGS = {
     "LOCAL_RANK": "number of the process in its replica, from 0. Not with `start: PerReplica`",
     "LOCAL_WORLD_SIZE": "`processesPerReplica`",
     "NODE_RANK": "number of the replica among all replicas, from 0",
-    "MASTER_ADDR": "IP address of rank 0",
-    "MASTER_PORT": "port on which rank 0 may listen. Each round has another one",
+    "MASTER_ADDR": "IP address of rank 0; with Spark, of the Master",
+    "MASTER_PORT": "port on which rank 0 may listen, and with Spark the Master does. Each round has another one",
     "HELIOSTAT_GANG": "UID of the ClusterJob, attempt, child gang (0 without trials), round. By it, processes are found that outlive their round",
     "HELIOSTAT_ROUND": "number that grows with each round: attempt × 100,000 + round",
     "PET_NNODES": "number of replicas",
@@ -51,6 +51,9 @@ MEANINGS = {
     "WORKER_ADDRS": "IP addresses of all processes but rank 0, with commas. Not in a gang of one process",
     "WORKER_PORT": "port that is free where rank 1 is. Not in a gang of one process",
     "CUDA_VISIBLE_DEVICES": "GPUs of all places that the gang has on this host, where it has any",
+    "SPARK_CONF_DIR": "directory with the image's settings of Spark, and those of the gang in `spark-defaults.conf`",
+    "SPARK_LOCAL_HOSTNAME": "IP address of the process, as pods do not find each other by name",
+    "SPARK_DAEMON_MEMORY": "memory of the Java program of Master and Worker: 512m and 256m",
     "OMP_NUM_THREADS": "CPUs of a replica / `processesPerReplica`, rounded down, at least 1",
     "PYTHONUNBUFFERED": "1, so that lines of output come at once",
     "GLOO_SOCKET_IFNAME": "interface of the pod's address, where the host's name resolves to a loopback address",
@@ -101,6 +104,8 @@ def variables() -> Tuple[Dict[str, List[str]], Dict[str, List[str]]]:
             for one in contracts.starts(*_sample(framework, start)):
                 found[0].update(one.env)
                 found[1].update(one.defaults)
+        if framework == "Spark":
+            found[0].add(spark.CONF_DIR)  # an agent makes it
         if framework == "MPI":
             found[1].update(contracts.mpi_defaults(contracts.MPIFiles("agent", "slots", "counts"), "eth0"))
         fixed[framework], defaults[framework] = (sorted(names, key=list(MEANINGS).index) for names in found)
@@ -138,10 +143,11 @@ def _table(found: Dict[str, List[str]]) -> List[str]:
 
 def _sample(framework: str, start: str) -> Tuple[contracts.Description, List[contracts.Place], Dict[str, int], int]:
     """Return a gang whose processes find all variables of a framework."""
-    role = {"name": "worker", "processes": 1, "start": start, "resources": {}, "success": "All"}
-    role.update(command=["true"], entrypoint="", env=[])
-    description = {"uid": "", "attempt": 1, "framework": framework, "env": [], "roles": [role]}
-    places = [contracts.Place("worker", at, f"fd00::{at}", True, "eth0", (str(at),)) for at in range(2)]
+    role = {"processes": 1, "start": start, "resources": {}, "success": "All", "command": ["true"], "entrypoint": "", "env": []}
+    names = (spark.DRIVER, spark.EXECUTOR) if framework == "Spark" else ("worker", "worker")
+    roles = [{"name": name, **role} for name in dict.fromkeys(names)]
+    description = {"uid": "", "attempt": 1, "framework": framework, "env": [], "roles": roles}
+    places = [contracts.Place(name, at, f"fd00::{at}", True, "eth0", (str(at),)) for at, name in enumerate(names)]
     return description, places, {key: 1 for key, _ in contracts.needed_ports(description, places)}, 1
 
 

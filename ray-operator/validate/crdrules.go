@@ -610,7 +610,7 @@ var jobExpressions = []Rule{
 	},
 	{
 		ID: "gang-first-one", Field: "spec.gang.roles", By: Expression,
-		Refused: "chief, master and launcher must have one replica, and one process with TensorFlow and MPI",
+		Refused: "chief, master, launcher and driver must have one replica, and one process with TensorFlow, MPI and Spark",
 		Remedy:  "lower replicas or processesPerReplica",
 	},
 	{
@@ -650,8 +650,23 @@ var jobExpressions = []Rule{
 	},
 	{
 		ID: "gang-role", Field: "spec.gang.roles", By: Expression,
-		Refused: "each role must be one of its framework: PyTorch and XGBoost have master and worker, TensorFlow has chief, master, worker, ps and evaluator, JAX has worker, MPI has launcher and worker",
+		Refused: "each role must be one of its framework: PyTorch and XGBoost have master and worker, TensorFlow has chief, master, worker, ps and evaluator, JAX has worker, MPI has launcher and worker, Spark has driver and executor",
 		Remedy:  "use one of these, or framework Generic",
+	},
+	{
+		ID: "gang-spark-executor", Field: "spec.gang.roles", By: Expression,
+		Refused: "with Spark, each place of an executor must have one process, Spark's own",
+		Remedy:  "leave processesPerReplica, command and entrypoint out",
+	},
+	{
+		ID: "gang-spark-roles", Field: "spec.gang.roles", By: Expression,
+		Refused: "with Spark, a gang must have the roles driver and executor",
+		Remedy:  "add the one that is missing",
+	},
+	{
+		ID: "gang-spark-success", Field: "spec.gang.roles", By: Expression,
+		Refused: "with Spark, the driver's command alone decides on success",
+		Remedy:  "leave successPolicy out",
 	},
 	{
 		ID: "gang-start", Field: "spec.gang.roles", By: Expression,

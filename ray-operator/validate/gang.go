@@ -22,11 +22,11 @@ const (
 )
 
 // gangVariables are the variables that each process of a gang finds, rankVariables those that it finds beside them but with MPI,
-// where ranks inherit the environment of one command, and frameworkVariables those of a framework. A user's value for one
+// where ranks inherit the environment of one command, and Spark, where executors come and go; frameworkVariables are those of a framework. A user's value for one
 // would contradict the launcher's.
 var (
-	gangVariables      = []string{"MASTER_ADDR", "MASTER_PORT", "ROLE", "ROLE_INDEX", "WORLD_SIZE"}
-	rankVariables      = []string{"LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK", "RANK"}
+	gangVariables      = []string{"MASTER_ADDR", "MASTER_PORT", "ROLE", "ROLE_INDEX"}
+	rankVariables      = []string{"LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK", "RANK", "WORLD_SIZE"}
 	frameworkVariables = map[v1beta1.GangFramework][]string{
 		v1beta1.FrameworkPyTorch: {
 			"GROUP_RANK", "PET_MASTER_ADDR", "PET_MASTER_PORT", "PET_MAX_RESTARTS", "PET_NNODES", "PET_NODE_RANK", "PET_NPROC_PER_NODE",
@@ -40,14 +40,18 @@ var (
 		v1beta1.FrameworkXGBoost: {
 			"DMLC_NUM_WORKER", "DMLC_TASK_ID", "DMLC_TRACKER_PORT", "DMLC_TRACKER_URI", "WORKER_ADDRS", "WORKER_PORT",
 		},
-		v1beta1.FrameworkMPI:     {"CUDA_VISIBLE_DEVICES"},
+		v1beta1.FrameworkMPI:     {"CUDA_VISIBLE_DEVICES", "WORLD_SIZE"},
+		v1beta1.FrameworkSpark:   {"SPARK_CONF_DIR", "SPARK_LOCAL_HOSTNAME"},
 		v1beta1.FrameworkGeneric: {"PET_MAX_RESTARTS", "PET_NPROC_PER_NODE"},
 	}
 )
 
+// withoutRanks are the frameworks whose processes find no ranks.
+var withoutRanks = []string{string(v1beta1.FrameworkMPI), string(v1beta1.FrameworkSpark)}
+
 // GangVariables returns the variables that the gangs of a framework set, beside those that no job may set.
 func GangVariables(framework v1beta1.GangFramework) []string {
-	if framework == v1beta1.FrameworkMPI {
+	if slices.Contains(withoutRanks, string(framework)) {
 		return slices.Concat(gangVariables, frameworkVariables[framework])
 	}
 	return slices.Concat(gangVariables, rankVariables, frameworkVariables[framework])
@@ -154,7 +158,7 @@ func (r *run) contradictions(visit func(path *field.Path, names string)) {
 func (r *run) isKnown(text string) bool {
 	role, name, _ := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(text, "$("), ")"), ".")
 	return slices.ContainsFunc(r.roles(), func(of v1beta1.GangRole) bool {
-		if of.Name != role {
+		if of.Name != role || r.comesAndGoes(&of) {
 			return false
 		}
 		if !indexed.MatchString(name) {
@@ -164,6 +168,11 @@ func (r *run) isKnown(text string) bool {
 		number, err := strconv.Atoi(index)
 		return err == nil && number < r.leastProcesses(&of)
 	})
+}
+
+// comesAndGoes reports whether processes of a role start and end while others run.
+func (r *run) comesAndGoes(role *v1beta1.GangRole) bool {
+	return r.spec.Gang.Framework == v1beta1.FrameworkSpark && role.Name == v1beta1.GangRoleExecutor
 }
 
 // placesOfReferences returns the command and the variables of the job, and the programs of the roles of its gang.
@@ -207,6 +216,33 @@ func (r *run) unknownReference(p *program) (string, bool) {
 	return "", false
 }
 
+// sparkSetting matches an option of Spark's programs, before the application, that sets what the gang sets. The option stands last.
+var sparkSetting = regexp.MustCompile(`(spark-submit|spark-shell|spark-sql|pyspark)( +-[^ ]+( +[^- ][^ ]*)?)* +` +
+	`((--master|--properties-file|--executor-cores)[ =]|--deploy-mode[ =]+cluster|(--conf|-c)[ =]+[^a-z ]?spark[.](` +
+	`(master|authenticate[a-zA-Z.]*|kubernetes[.][^ =]+|executor[.]cores|driver[.](host|port)|ui[.]port)=|` +
+	`dynamicAllocation[.]enabled=true))`)
+
+// settingAlone matches the option in what sparkSetting matches.
+var settingAlone = regexp.MustCompile(`(spark[.]|--)[^ =]+([ =]+[a-z]+)?[ =]?$`)
+
+// submitArguments is the variable that has options of pyspark, where a Python program starts it.
+const submitArguments = "PYSPARK_SUBMIT_ARGS"
+
+// lines returns what a program runs as lines of a shell, also what it runs by a variable.
+func (p *program) lines() []string {
+	all := []string{strings.Join(p.command, " ") + " ", p.entrypoint + " "}
+	for i := range p.env {
+		if p.env[i].Name == submitArguments {
+			all = append(all, "pyspark "+p.env[i].Value+" ")
+		}
+	}
+	return all
+}
+
+// linesOf is an expression with the same result, for what o stands for.
+const linesOf = "[o.?command.orValue([]).join(' ') + ' ', o.?entrypoint.orValue('') + ' '] + " +
+	"o.?env.orValue([]).filter(e, e.name == '" + submitArguments + "').map(e, 'pyspark ' + e.?value.orValue('') + ' ')"
+
 // gangPolicyVariables are those that expressions about gangs name: the roles, what the job and its roles run, which variables are
 // the launcher's, which of these the user sets where, which texts may have references, how many they have, and which of them
 // are unknown where.
@@ -219,7 +255,7 @@ func gangPolicyVariables() []Variable {
 		{Name: "roles", Expression: "variables.job.?gang.?roles.orValue([])"},
 		{Name: "programs", Expression: "[dyn(variables.job)] + variables.roles.map(r, dyn(r))"},
 		{Name: "taken", Expression: "has(variables.job.gang) ? " + list(gangVariables) +
-			" + (variables.job.gang.framework == '" + string(v1beta1.FrameworkMPI) + "' ? [] : " + list(rankVariables) + ")" +
+			" + (variables.job.gang.framework in " + list(withoutRanks) + " ? [] : " + list(rankVariables) + ")" +
 			" + {" + joined(frameworks, ", ") + "}[variables.job.gang.framework] : []"},
 		{Name: "contradictions", Expression: "([{'at': dyn('env'), 'names': dyn(variables.job.?env.orValue([]).map(e, e.name))}, " +
 			"{'at': dyn('runtimeEnv.env_vars'), 'names': dyn(variables.vars)}] + " +
@@ -233,11 +269,15 @@ func gangPolicyVariables() []Variable {
 		{Name: "unknown", Expression: fmt.Sprintf("variables.references > %d ? [] : variables.texts.map(p, {'at': p.at, 'names': dyn(p.texts.map(t, "+
 			"t.replace('$$(', ' ').findAll('%s').filter(m, !(%s))).filter(l, size(l) > 0))}).filter(p, size(p.names) > 0)",
 			mostReferences, reference, isKnownReference+" || "+isParameterReference)},
+		{Name: "sparkSettings", Expression: fmt.Sprintf("variables.job.?gang.?framework.orValue('') != '%s' ? [] : "+
+			"variables.programs.map(o, (%s).filter(t, t.matches('%s')).map(t, t.find('%s'))).filter(l, size(l) > 0)",
+			v1beta1.FrameworkSpark, linesOf, sparkSetting, sparkSetting)},
 	}
 }
 
 // isKnownReference is the counterpart of isKnown, for what m stands for.
-var isKnownReference = "variables.roles.exists(r, m.startsWith('$(' + r.name + '.') && [m.substring(size(r.name) + 3, size(m) - 1)].all(f, " +
+var isKnownReference = "variables.roles.exists(r, m.startsWith('$(' + r.name + '.') && !(r.name == '" + v1beta1.GangRoleExecutor +
+	"' && variables.job.gang.framework == '" + string(v1beta1.FrameworkSpark) + "') && [m.substring(size(r.name) + 3, size(m) - 1)].all(f, " +
 	"f in " + list(ofAll) + " || f.matches('" + indexed.String() + "') && int(f.split('.')[0]) < " +
 	"r.?minReplicas.orValue(r.?replicas.orValue(1)) * (r.?start.orValue('') == '" + string(v1beta1.StartPerReplica) + "' ? 1 : r.?processesPerReplica.orValue(1))))"
 
@@ -278,6 +318,26 @@ var gangRules = []Rule{
 		job: func(r *run, bad report) {
 			if count := r.references(); count > mostReferences {
 				bad.at(rolesPath, count)
+			}
+		},
+	},
+	{
+		ID: "gang-spark-setting", Field: "spec", By: Policy,
+		Refused: "the gang sets Spark's master, addresses, cores and authentication, and its executors do not scale",
+		Remedy:  "leave the setting out, and give CPU and replicas of the role executor",
+		Holds:   "size(variables.sparkSettings) == 0",
+		At:      "'spec'", Which: fmt.Sprintf("variables.sparkSettings[0][0].find('%s').trim()", settingAlone),
+		job: func(r *run, bad report) {
+			if r.spec.Gang == nil || r.spec.Gang.Framework != v1beta1.FrameworkSpark {
+				return
+			}
+			for _, p := range r.programs() {
+				for _, line := range p.lines() {
+					if found := sparkSetting.FindString(line); found != "" {
+						bad.which(specPath, strings.TrimSpace(settingAlone.FindString(found)))
+						return
+					}
+				}
 			}
 		},
 	},

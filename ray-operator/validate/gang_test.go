@@ -18,7 +18,7 @@ func TestGangVariables_AreThoseOfTheLauncher(t *testing.T) {
 		t.Fatal(err)
 	}
 	var set map[v1beta1.GangFramework][]string
-	if err := json.Unmarshal(text, &set); err != nil || len(set) != 6 {
+	if err := json.Unmarshal(text, &set); err != nil || len(set) != 7 {
 		t.Fatalf("the launcher's table has %d frameworks: %v", len(set), err)
 	}
 	for framework, names := range set {

@@ -8,7 +8,7 @@ import (
 
 // GangFramework is the framework whose programs a gang runs.
 //
-// +kubebuilder:validation:Enum=PyTorch;TensorFlow;JAX;XGBoost;MPI;Generic
+// +kubebuilder:validation:Enum=PyTorch;TensorFlow;JAX;XGBoost;MPI;Spark;Generic
 type GangFramework string
 
 // Frameworks of a gang.
@@ -18,6 +18,7 @@ const (
 	FrameworkJAX        GangFramework = "JAX"
 	FrameworkXGBoost    GangFramework = "XGBoost"
 	FrameworkMPI        GangFramework = "MPI"
+	FrameworkSpark      GangFramework = "Spark"
 	FrameworkGeneric    GangFramework = "Generic"
 )
 
@@ -29,6 +30,8 @@ const (
 	GangRolePS        = "ps"
 	GangRoleEvaluator = "evaluator"
 	GangRoleLauncher  = "launcher"
+	GangRoleDriver    = "driver"
+	GangRoleExecutor  = "executor"
 )
 
 // GangPlacement is how the replicas of a gang are spread over nodes.
@@ -91,11 +94,11 @@ const (
 
 // Gang makes a job a gang: processes that are placed all or none, start together, end together and restart together.
 //
-// +kubebuilder:validation:XValidation:rule="self.framework == 'Generic' || self.roles.all(r, r.name in (self.framework in ['PyTorch', 'XGBoost'] ? ['master', 'worker'] : self.framework == 'TensorFlow' ? ['chief', 'master', 'worker', 'ps', 'evaluator'] : self.framework == 'MPI' ? ['launcher', 'worker'] : ['worker']))",message="each role must be one of its framework: PyTorch and XGBoost have master and worker, TensorFlow has chief, master, worker, ps and evaluator, JAX has worker, MPI has launcher and worker; use one of these, or framework Generic",fieldPath=".roles"
+// +kubebuilder:validation:XValidation:rule="self.framework == 'Generic' || self.roles.all(r, r.name in (self.framework in ['PyTorch', 'XGBoost'] ? ['master', 'worker'] : self.framework == 'TensorFlow' ? ['chief', 'master', 'worker', 'ps', 'evaluator'] : self.framework == 'MPI' ? ['launcher', 'worker'] : self.framework == 'Spark' ? ['driver', 'executor'] : ['worker']))",message="each role must be one of its framework: PyTorch and XGBoost have master and worker, TensorFlow has chief, master, worker, ps and evaluator, JAX has worker, MPI has launcher and worker, Spark has driver and executor; use one of these, or framework Generic",fieldPath=".roles"
 // +heliostat:rule=gang-role
 // +kubebuilder:validation:XValidation:rule="self.framework == 'Generic' || self.roles.filter(r, r.name in ['chief', 'master', 'launcher']).size() <= 1",message="a gang must have at most one of chief, master and launcher; remove one of the roles",fieldPath=".roles"
 // +heliostat:rule=gang-first
-// +kubebuilder:validation:XValidation:rule="self.framework == 'Generic' || self.roles.all(r, !(r.name in ['chief', 'master', 'launcher']) || r.replicas == 1 && (r.processesPerReplica == 1 || self.framework in ['PyTorch', 'XGBoost']))",message="chief, master and launcher must have one replica, and one process with TensorFlow and MPI; lower replicas or processesPerReplica",fieldPath=".roles"
+// +kubebuilder:validation:XValidation:rule="self.framework == 'Generic' || self.roles.all(r, !(r.name in ['chief', 'master', 'launcher', 'driver']) || r.replicas == 1 && (r.processesPerReplica == 1 || self.framework in ['PyTorch', 'XGBoost']))",message="chief, master, launcher and driver must have one replica, and one process with TensorFlow, MPI and Spark; lower replicas or processesPerReplica",fieldPath=".roles"
 // +heliostat:rule=gang-first-one
 // +kubebuilder:validation:XValidation:rule="self.framework != 'MPI' || self.roles.exists(r, r.name == 'worker')",message="with MPI, a gang must have the role worker, whose processes are the ranks; add it",fieldPath=".roles"
 // +heliostat:rule=gang-mpi-worker
@@ -103,6 +106,12 @@ const (
 // +heliostat:rule=gang-mpi-command
 // +kubebuilder:validation:XValidation:rule="self.framework != 'MPI' || self.roles.all(r, !has(r.successPolicy))",message="with MPI, the command alone decides on success; leave successPolicy out",fieldPath=".roles"
 // +heliostat:rule=gang-mpi-success
+// +kubebuilder:validation:XValidation:rule="self.framework != 'Spark' || self.roles.size() >= 2",message="with Spark, a gang must have the roles driver and executor; add the one that is missing",fieldPath=".roles"
+// +heliostat:rule=gang-spark-roles
+// +kubebuilder:validation:XValidation:rule="self.framework != 'Spark' || self.roles.all(r, r.name != 'executor' || r.processesPerReplica == 1 && !has(r.command) && !has(r.entrypoint))",message="with Spark, each place of an executor must have one process, Spark's own; leave processesPerReplica, command and entrypoint out",fieldPath=".roles"
+// +heliostat:rule=gang-spark-executor
+// +kubebuilder:validation:XValidation:rule="self.framework != 'Spark' || self.roles.all(r, !has(r.successPolicy))",message="with Spark, the driver's command alone decides on success; leave successPolicy out",fieldPath=".roles"
+// +heliostat:rule=gang-spark-success
 // +kubebuilder:validation:XValidation:rule="self.framework == 'MPI' || self.roles.exists(r, has(r.successPolicy) ? r.successPolicy != 'Ignore' : r.name != 'ps' && !(self.framework in ['TensorFlow', 'XGBoost'] && r.name == 'worker' && self.roles.exists(o, o.name in ['chief', 'master'])))",message="the success of a gang must depend on at least one role; set successPolicy All or First in one of them",fieldPath=".roles"
 // +heliostat:rule=gang-success
 // +kubebuilder:validation:XValidation:rule="self.framework in ['PyTorch', 'Generic'] || self.roles.all(r, r.start == 'PerProcess')",message="start PerReplica must be used with PyTorch and Generic only; leave start out",fieldPath=".roles"
@@ -173,7 +182,7 @@ type Gang struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.command) || !has(self.entrypoint)",message="a role must not have two programs to run; keep one of entrypoint and command",fieldPath=".command"
 // +heliostat:rule=role-what
 type GangRole struct {
-	// name of the role: master or worker for PyTorch and XGBoost; chief or master, worker, ps or evaluator for TensorFlow; worker for JAX; launcher or worker for MPI; any for Generic.
+	// name of the role: master or worker for PyTorch and XGBoost; chief or master, worker, ps or evaluator for TensorFlow; worker for JAX; launcher or worker for MPI; driver or executor for Spark; any for Generic.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="a role's name must be lower-case letters, digits and '-', with a letter or digit first and last; choose such a name"
@@ -188,7 +197,7 @@ type GangRole struct {
 	// +optional
 	Replicas int32 `json:"replicas,omitempty"`
 
-	// minReplicas is the smallest number of places with which a round may start. At most one role may set it. Default: replicas.
+	// minReplicas is the smallest number of places with which a round may start. At most one role may set it. Executors of Spark join later, up to replicas. Default: replicas.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1024
 	// +optional
@@ -256,7 +265,7 @@ type GangRole struct {
 	// +optional
 	Env []corev1.EnvVar `json:"env,omitempty"`
 
-	// successPolicy selects the processes that must end with exit code 0: All, First (process 0) or Ignore. Default: Ignore for ps, and for workers of TensorFlow or XGBoost beside a chief or master; First for other workers of TensorFlow; else All.
+	// successPolicy selects the processes that must end with exit code 0: All, First (process 0) or Ignore. It must not be set with MPI and Spark, where the command decides. Default: Ignore for ps, and for workers of TensorFlow or XGBoost beside a chief or master; First for other workers of TensorFlow; else All.
 	// +optional
 	SuccessPolicy SuccessPolicy `json:"successPolicy,omitempty"`
 }
@@ -278,6 +287,23 @@ type GangStatus struct {
 	// lastRestart describes why the last round ended. Empty before a round ended.
 	// +optional
 	LastRestart *GangRestart `json:"lastRestart,omitempty"`
+	// page is where the program serves a page of its own while it runs: that of Spark's application.
+	// +optional
+	Page *GangPage `json:"page,omitempty"`
+}
+
+// GangPage is where a gang serves a page. It is what the gang says, so that any code on the cluster can write it.
+type GangPage struct {
+	// podName is the pod of the cluster that has it.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	PodName string `json:"podName,omitempty"`
+	// port is the port in that pod.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	// +required
+	Port int32 `json:"port,omitempty"`
 }
 
 // GangRestart is why a round of a gang ended.

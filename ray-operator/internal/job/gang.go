@@ -114,7 +114,7 @@ func successOf(gang *v1beta1.Gang, role *v1beta1.GangRole) v1beta1.SuccessPolicy
 	switch {
 	case role.SuccessPolicy != "":
 		return role.SuccessPolicy
-	case role.Name == v1beta1.GangRolePS:
+	case role.Name == v1beta1.GangRolePS, role.Name == v1beta1.GangRoleExecutor && gang.Framework == v1beta1.FrameworkSpark:
 		return v1beta1.SuccessIgnore
 	case isWorker && isLed && (gang.Framework == v1beta1.FrameworkTensorFlow || gang.Framework == v1beta1.FrameworkXGBoost):
 		return v1beta1.SuccessIgnore

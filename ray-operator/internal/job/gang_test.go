@@ -62,6 +62,7 @@ func TestLossesLeft(t *testing.T) {
 // TestSuccessOf_FollowsTheFramework: what a role does not say, its framework does.
 func TestSuccessOf_FollowsTheFramework(t *testing.T) {
 	for roles, want := range map[string]string{
+		"Spark driver executor":              "All Ignore",
 		"PyTorch master worker":              "All All",
 		"TensorFlow worker ps evaluator":     "First Ignore All",
 		"TensorFlow chief worker ps":         "All Ignore Ignore",

@@ -18,9 +18,12 @@ func gangStatus(job *v1beta1.ClusterJob, seen *Seen, record Record) *v1beta1.Gan
 	if gangOf(&job.Spec) == nil || number == 0 {
 		return nil
 	}
-	former := job.Status.Gang
-	if job.Status.Attempt != number {
+	former := job.Status.Gang.DeepCopy()
+	switch hasEnded := record.Outcome.Phase != ""; {
+	case job.Status.Attempt != number:
 		former = nil
+	case former != nil && hasEnded:
+		former.Page = nil
 	}
 	report := reportOf(job, seen.Answer, seen.Heard)
 	if report == nil || record.Attempt != number && seen.Record.Attempt != number {
@@ -32,6 +35,9 @@ func gangStatus(job *v1beta1.ClusterJob, seen *Seen, record Record) *v1beta1.Gan
 	}
 	if report.State == launcher.Ended {
 		status.Ready = 0
+	}
+	if page := report.Page; page != nil && report.State == launcher.Running {
+		status.Page = &v1beta1.GangPage{PodName: page.Pod, Port: page.Port}
 	}
 	if last := report.Last; last != nil {
 		status.LastRestart = &v1beta1.GangRestart{

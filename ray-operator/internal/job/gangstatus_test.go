@@ -29,6 +29,19 @@ func TestGangStatus(t *testing.T) {
 	if diff := gocmp.Diff(want, status(job, seen(bound(), running, restarted))); diff != "" {
 		t.Errorf("restarted (- wanted, + shown):\n%s", diff)
 	}
+	paged := reports(launcher.Running, func(r *launcher.Report) { r.Page = &launcher.Page{Pod: "demo-cpu-0", Port: 20007} })
+	shown := status(train(gang, runsSince(50)), seen(bound(), running, paged))
+	if diff := gocmp.Diff(&v1beta1.GangPage{PodName: "demo-cpu-0", Port: 20007}, shown.Page); diff != "" {
+		t.Errorf("a page (- wanted, + shown):\n%s", diff)
+	}
+	over := train(gang, runsSince(50))
+	over.Status.Attempt, over.Status.Gang = 1, shown
+	if kept := status(over, seen(bound(), running)); kept.Page == nil {
+		t.Error("a page goes though nothing new is reported")
+	}
+	if left := status(over, seen(bound(outcome), running)); left.Page != nil {
+		t.Errorf("a job that has ended has the page %+v", left.Page)
+	}
 	job.Status.Attempt, job.Status.Gang = 1, want
 	if diff := gocmp.Diff(want, status(job, seen(bound(), running))); diff != "" {
 		t.Errorf("unreadable (- wanted, + shown):\n%s", diff)

@@ -11,6 +11,7 @@ import json
 import os
 import queue
 import selectors
+import shutil
 import signal
 import socket
 import subprocess
@@ -19,7 +20,7 @@ import threading
 import time
 from typing import Any, Dict, List, Optional, Sequence
 
-from heliostat_gang import contracts, guard, host, mpi, output, ports, reach, sweep
+from heliostat_gang import contracts, guard, host, mpi, output, ports, reach, spark, spark_files, sweep
 from heliostat_gang.sweep import Mark
 
 # How long processes run on after the agent sent the newest beat that the driver answered, and how often it sends one.
@@ -172,13 +173,18 @@ class Agent:
         """Return None when an agent of this gang answers there, else what failed."""
         return reach.reach(host, port, self.uid, seconds)
 
+    def connect(self, host: str, port: int, seconds: float) -> bool:
+        """Return whether something takes connections at an address within so many seconds."""
+        return reach.connect(host, port, seconds)
+
     def start(self, round: int, programs: Sequence[Dict[str, Any]]) -> List[Optional[Dict[str, str]]]:
         """Start processes of a round. Return for each None, or why it cannot run: {"kind": "NotFound" or "DiskFull", "message"}.
 
         A program has name, argv, env, and may have defaults (variables that count where nothing else sets them), cwd, log
         (the name of its file) and stream (its output goes to the driver too). When one cannot run, none is left running.
         A round may be started in several calls. A daemon of MPI has mpi, which is empty. The command of MPI has there slots
-        (ranks of each host) and interface, by which its mpirun starts daemons in other places.
+        (ranks of each host) and interface, by which its mpirun starts daemons in other places. A process of Spark has spark: what
+        spark.plan returns, and the secret.
         """
         with self.starting:
             try:
@@ -193,6 +199,15 @@ class Agent:
         with self.starting:
             if self.relay is not None and round == self.round:
                 self.relay.answer(number, code, message)
+
+    def decommission(self, round: int, process: str) -> None:
+        """Have a process of a round move what it has to others, and end: SIGPWR, and after the grace SIGKILL."""
+        with self.changed:
+            for found in self.processes:
+                if (found.name, found.round) == (process, round):
+                    found.send("decommission")
+                    found.overdue = min(found.overdue, guard.now() + self.grace + OVERDUE_SECONDS)
+        self._wake()
 
     def stop(self, round: int) -> None:
         """Begin to end the processes of a round, and those before: SIGTERM, and after the grace SIGKILL. None starts any more."""
@@ -271,8 +286,13 @@ class Agent:
                 answers.append(None)
             except host.NotFoundError as error:
                 answers.append({"kind": "NotFound", "message": str(error)})
+            except spark.SizeError as error:
+                answers.append({"kind": "Exit", "message": str(error)})
         if any(answers):
             self._end_relay_of(programs)
+            for order in orders:
+                if order["directory"]:
+                    shutil.rmtree(order["directory"], ignore_errors=True)
             return answers
         started: List[Process] = []
         try:
@@ -302,10 +322,13 @@ class Agent:
             sweep.VARIABLE: str(self._mark(round_number)),
         }
         cwd = os.path.join(os.getcwd(), program.get("cwd") or "")
+        argv, directory = list(program["argv"]), program.get("directory", "")
+        if "spark" in program:
+            argv, env, directory = spark_files.prepare(program, env, cwd)
         name = program.get("log") or f"job-driver-{self.submission}-{program['name'].replace('/', '-')}-r{round_number}.log"
         return {
-            "argv": list(program["argv"]),
-            "path": host.find_program(program["argv"][0], env, cwd),
+            "argv": argv,
+            "path": host.find_program(argv[0], env, cwd),
             "env": env,
             "cwd": cwd,
             "log": os.path.join(self.log_dir, name),
@@ -314,7 +337,7 @@ class Agent:
             "grace": self.grace,
             "lease": self.lease_end,
             "mpi": "mpi" in program,
-            "directory": program.get("directory", ""),
+            "directory": directory,
         }
 
     def _mark(self, round_number: int) -> Mark:

@@ -12,10 +12,20 @@ import math
 import re
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Set, Tuple
 
+from . import spark
+
 Description = Mapping[str, Any]
 
 # The role that has rank 0, wherever it stands in the spec.
-FIRST_ROLES = {"PyTorch": ("master",), "TensorFlow": ("chief", "master"), "XGBoost": ("master",), "MPI": ("launcher",)}
+FIRST_ROLES = {
+    "PyTorch": ("master",),
+    "TensorFlow": ("chief", "master"),
+    "XGBoost": ("master",),
+    "MPI": ("launcher",),
+    "Spark": ("driver",),
+}
+# The role whose processes start, end and join alone while a round runs. Its replicas have one process each.
+ALONE_ROLES = {"Spark": spark.EXECUTOR}
 EVALUATOR, LAUNCHER = "evaluator", "launcher"
 ROUNDS_OF_ATTEMPT = 100_000
 # The port at which rank 0 listens. Each other key is the name of a process.
@@ -59,6 +69,7 @@ class Process(NamedTuple):
     local_size: int  # processes of the replica
     is_counted: bool  # success needs its exit code 0
     is_daemon: bool = False  # runs no command, but ranks of MPI, and starts when the command wants it
+    is_master: bool = False  # is Spark's Master, which all others wait for
 
 
 class Start(NamedTuple):
@@ -68,10 +79,18 @@ class Start(NamedTuple):
     argv: List[str]  # empty for a daemon
     env: Dict[str, str]
     defaults: Dict[str, str]  # variables that count where neither the user nor the image sets them
+    spark: Mapping[str, Any] = {}  # what its settings are made of, where it is one of Spark
+
+
+def role_alone(description: Description) -> str:
+    """Return the role whose processes start, end and join alone, or an empty text."""
+    return ALONE_ROLES.get(description["framework"], "")
 
 
 def processes(description: Description, places: Sequence[Place]) -> List[Process]:
     """Return the processes of a round in the order of their ranks."""
+    if description["framework"] == "Spark":
+        return _spark_processes(description, places)
     framework = description["framework"]
     roles = {role["name"]: role for role in description["roles"]}
     found: List[Process] = []
@@ -106,6 +125,29 @@ def processes(description: Description, places: Sequence[Place]) -> List[Process
     return [process._replace(is_counted=True) for process in found]
 
 
+def _spark_processes(description: Description, places: Sequence[Place]) -> List[Process]:
+    """Return the command, the Master beside it, and the Workers, which have the numbers of their replicas."""
+    found: List[Process] = []
+    for node_rank, position in enumerate(_order(description, places)):
+        place = places[position]
+        one = Process(
+            name=f"{place.role}/{place.replica}",
+            role=place.role,
+            index=place.replica,
+            replica=place.replica,
+            place=position,
+            node_rank=node_rank,
+            rank=node_rank,
+            local_rank=0,
+            local_size=1,
+            is_counted=place.role == spark.DRIVER,
+        )
+        found.append(one)
+        if place.role == spark.DRIVER:
+            found.append(one._replace(name=spark.MASTER, is_counted=False, is_master=True))
+    return found
+
+
 def needed_ports(description: Description, places: Sequence[Place]) -> List[Tuple[str, int]]:
     """Return the ports that a round needs: the key of each, and the position of the place that must have it free."""
     wanted = _Wanted()
@@ -114,6 +156,8 @@ def needed_ports(description: Description, places: Sequence[Place]) -> List[Tupl
         gang.start(process)
     members = {member.key: member.place for role in gang.members.values() for member in role}
     members[MASTER] = gang.first.place
+    for process in gang.processes if description["framework"] == "Spark" else ():
+        members.update(dict.fromkeys(spark.port_keys(process.name), process.place))
     return [(key, members[key]) for key in wanted]
 
 
@@ -126,6 +170,12 @@ def starts(description: Description, places: Sequence[Place], ports: Mapping[str
     gang = _Gang(description, places, ports, number)
     for process in gang.processes:
         yield gang.start(process)
+
+
+def start_of(description: Description, places: Sequence[Place], ports: Mapping[str, int], number: int, name: str) -> Start:
+    """Return what one process of a round is started with. ports has what that process needs."""
+    gang = _Gang(description, places, ports, number)
+    return gang.start(next(process for process in gang.processes if process.name == name))
 
 
 def mpi_slots(description: Description, places: Sequence[Place]) -> Dict[str, int]:
@@ -239,11 +289,14 @@ class _Gang:
         self.processes = processes(description, places)
         self.roles = {role["name"]: role for role in description["roles"]}
         self.is_mpi = description["framework"] == "MPI"
+        self.alone = role_alone(description)
         ranked = [process for process in self.processes if not self.is_mpi or process.role != LAUNCHER]
         self.first = ranked[0]
         self.world = sum(process.local_size for process in ranked if process.local_rank == 0)
         self.members: Dict[str, List[_Member]] = {name: [] for name in self.roles}
         for process in self.processes:
+            if process.is_master or process.role == self.alone:  # commands cannot name what comes and goes
+                continue
             members = self.members[process.role]
             for _ in range(process.local_size if self.is_mpi else 1):
                 members.append(_Member(f"{process.role}/{len(members)}", process.place))
@@ -265,7 +318,11 @@ class _Gang:
             env[variable["name"]] = self.expand(variable["value"], process)
         env.update(self.common(process))
         env.update(_FRAMEWORKS[self.description["framework"]](self, process))
-        return Start(process, argv, env, self.defaults(process))
+        if self.description["framework"] != "Spark":
+            return Start(process, argv, env, self.defaults(process))
+        if process.name != self.first.name:
+            argv = self.spark_command(process)
+        return Start(process, argv, env, self.defaults(process), self.spark_plan(process))
 
     def common(self, process: Process) -> Dict[str, str]:
         """Return what a process finds with each framework."""
@@ -280,6 +337,8 @@ class _Gang:
         }
         if self.is_mpi:  # ranks inherit the environment of what starts them, so that it has nothing of a single rank
             return {**env, "WORLD_SIZE": str(self.world)}
+        if self.alone:  # how many processes there are changes while they run
+            return env
         env.update(LOCAL_WORLD_SIZE=str(process.local_size), NODE_RANK=str(process.node_rank))
         if self.roles[process.role]["start"] == "PerProcess":
             env.update(RANK=str(process.rank), WORLD_SIZE=str(self.world), LOCAL_RANK=str(process.local_rank))
@@ -293,6 +352,8 @@ class _Gang:
         found = {"OMP_NUM_THREADS": str(_threads(cpu / ranked.local_size)), "PYTHONUNBUFFERED": "1"}
         if self.is_mpi and not process.is_daemon:
             found.update(self.mpi_command())
+        if self.alone and process.name != self.first.name:
+            found["SPARK_DAEMON_MEMORY"] = f"{spark.daemon_mib(process.name)}m"
         if place.is_loopback and place.interface:
             found.update(dict.fromkeys(("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "HYDRA_IFACE"), place.interface))
         return found
@@ -384,6 +445,27 @@ class _Gang:
             found["OMPI_MCA_oob_tcp_disable_ipv6_family"] = "0"
         return found
 
+    def spark(self, process: Process) -> Dict[str, str]:
+        """Return the address that Spark shows to others. Names of hosts lead nowhere in pods."""
+        return {"SPARK_LOCAL_HOSTNAME": self.host(process)}
+
+    def spark_plan(self, process: Process) -> Dict[str, Any]:
+        """Return what the settings of a process of Spark are made of."""
+        ports = {key: self.ports[key] for key in spark.port_keys(process.name)}
+        return spark.plan(process.name, self.host(process), self.spark_master(), ports, self.roles)
+
+    def spark_command(self, process: Process) -> List[str]:
+        """Return what starts Spark's Master or a Worker."""
+        host, page = self.host(process), self.ports[spark.page_key(process.name)]
+        if process.is_master:
+            return spark.master_command(host, self.ports[MASTER], page)
+        resources = self.roles[process.role]["resources"]
+        return spark.worker_command(host, self.ports[process.name], page, resources, self.spark_master())
+
+    def spark_master(self) -> str:
+        """Return the address of Spark's Master."""
+        return _join(self.host(self.first), self.ports[MASTER])
+
     def devices(self, host: str) -> str:
         """Return the GPUs of all places of a host."""
         return ",".join(gpu for place in self.places if place.host == host for gpu in place.gpus)
@@ -456,6 +538,7 @@ _FRAMEWORKS: Dict[str, Callable[[_Gang, Process], Dict[str, str]]] = {
     "JAX": _Gang.jax,
     "XGBoost": _Gang.xgboost,
     "MPI": _Gang.mpi,
+    "Spark": _Gang.spark,
     "Generic": _Gang.generic,
 }
 

@@ -8,11 +8,13 @@ but that.
 
 import functools
 import queue
+import secrets
+import signal
 import time
 from collections import Counter
 from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
-from . import capacity, contracts, groups, mpi, report, rounds
+from . import capacity, contracts, groups, mpi, report, rounds, spark
 
 # How often the rounds look at the time while something is under way, and while processes just run.
 BUSY_SECONDS, CALM_SECONDS = 0.1, 1.0
@@ -21,6 +23,8 @@ CALL_SECONDS = 40.0
 # How long a place has to reach the first one's port.
 REACH_SECONDS = 8.0
 LISTEN_SECONDS = 60.0
+# How long Spark's Master may take until it takes connections, and one look at that.
+MASTER_SECONDS, CONNECT_SECONDS = 120.0, 5.0
 # How long output may wait before a beat is answered all the same.
 FULL_SECONDS = 2.0
 
@@ -83,6 +87,11 @@ class Driver:
         self.daemons: Optional[mpi.Daemons] = None
         self.lines: Dict[str, int] = {}  # what mpirun waits for, by the names of daemons
         self.stopping: Dict[int, str] = {}  # what they have to do then
+        # Of Spark: what starts once the Master takes connections, processes that have joined the round, and the round's secret.
+        self.later: List[Tuple[int, List[Dict[str, Any]]]] = []
+        self.joined: Set[str] = set()
+        self.decommissioning: Dict[int, str] = {}  # processes to decommission once they have started, by places
+        self.secret = ""
         self.full: Dict[int, Tuple[int, float]] = {}  # beats that wait for the console, with the latest time of the answer
         self.noted: Optional[rounds.Cause] = None  # the last cause that was written
 
@@ -121,10 +130,13 @@ class Driver:
                 self.exchange(place, beat)
         for action in self.rounds.step(moment):
             getattr(self, type(action).__name__.lower())(*action)
+        while self.rounds.alone:
+            self.console.note(f"replaces {describe(self.rounds.alone.pop(0))}")
         if self.rounds.last is not self.noted and self.rounds.phase != rounds.ENDED:
             self.noted = self.rounds.last
             self.console.note(f"restarts after {describe(self.noted)}" if self.noted else "")
-        self.cluster.gather(self.rounds.phase in (rounds.GATHERING, rounds.PREPARING))
+        is_growing = self.rounds.phase == rounds.RUNNING and self.rounds.hand.is_growing()
+        self.cluster.gather(is_growing or self.rounds.phase in (rounds.GATHERING, rounds.PREPARING))
         self.write_report()
 
     def write_report(self) -> None:
@@ -133,7 +145,16 @@ class Driver:
 
     def encode(self) -> bytes:
         """Return the report."""
-        return report.encode(self.rounds.report(), self.waiting_text(), time.time() - now())
+        return report.encode(self.rounds.report(), self.waiting_text(), time.time() - now(), self.page())
+
+    def page(self) -> Optional[report.Page]:
+        """Return where the program serves a page of its own, if its framework has one."""
+        if self.description["framework"] != "Spark" or self.rounds.phase != rounds.RUNNING or self.later:
+            return None
+        name = f"{spark.DRIVER}/0"
+        place = next(seat.place for seat in self.seats if seat.role == spark.DRIVER)
+        found = self.places.get(place)
+        return report.Page(found.get("pod") or found["host"], self.ports[spark.page_key(name)]) if found else None
 
     def waiting_text(self) -> str:
         """Return what the gang waits for."""
@@ -240,6 +261,7 @@ class Driver:
         self.ports_before.pop(place, None)
         self.starting.pop(place, None)
         self.stopping.pop(place, None)
+        self.decommissioning.pop(place, None)
         self.calls = {number: call for number, call in self.calls.items() if call.place != place}
         self.cluster.close(place)
 
@@ -322,6 +344,9 @@ class Driver:
             starts = list(starts)
             self.mpirun = self.seats[starts[0].process.place].place
             self.daemons, self.lines = mpi.Daemons(places, starts), {}
+        if self.description["framework"] == "Spark":
+            self.launch_spark(number, starts)
+            return
         programs: List[Dict[str, Any]] = []
         position = None
         is_first = True
@@ -340,11 +365,81 @@ class Driver:
         if position is not None:
             self.start(number, self.seats[position].place, programs)
 
+    def launch_spark(self, number: int, starts: Iterable[contracts.Start]) -> None:
+        """Start Spark's Master, and all others once it takes connections: they would pause long after a refusal."""
+        self.later, self.joined, self.decommissioning, self.secret = [], set(), {}, secrets.token_hex(32)
+        for start in starts:
+            place = self.seats[start.process.place].place
+            program = self.program(number, start, start.process.is_counted or self.description["output"] == "All")
+            if start.process.is_master:
+                self.start(number, place, [program])
+                self.await_master(number, place, now() + MASTER_SECONDS)
+            else:
+                self.later.append((place, [program]))
+
+    def await_master(self, number: int, place: int, until: float) -> None:
+        """Start what waits for Spark's Master when that takes connections."""
+        address = self.places[place]["ip"], self.ports[contracts.MASTER]
+
+        def take(place: int, takes_connections: bool) -> None:
+            if number != self.rounds.round or self.rounds.phase != rounds.RUNNING:
+                return
+            if takes_connections:
+                waiting, self.later = self.later, []
+                for one, programs in waiting:
+                    if one in self.places:
+                        self.start(number, one, programs)
+            elif now() < until:
+                self.await_master(number, place, until)
+            else:
+                message = f"takes no connections at port {address[1]} {MASTER_SECONDS:.0f} s after its start"
+                self.rounds.fail(place, "Exit", message, now(), spark.MASTER)
+
+        self.call(place, "connect", (*address, CONNECT_SECONDS), take)
+
+    def join(self, number: int, seat: rounds.Seat) -> None:
+        """Start a process that joins the round: it may have run before, and its place may be new."""
+        self.seats = (*(one for one in self.seats if one.place in self.places and one.place != seat.place), seat)
+        name = f"{seat.role}/{seat.replica}"
+        places, position = self.contract_places(), len(self.seats) - 1
+        keys = [key for key, at in contracts.needed_ports(self.description, places) if at == position]
+
+        def is_over() -> bool:
+            return number != self.rounds.round or self.rounds.phase != rounds.RUNNING
+
+        def reserve(place: int, _: Any) -> None:
+            if not is_over():
+                self.call(place, "reserve", (len(keys), self.ports_before.get(place, [])), start)
+
+        def start(place: int, ports: List[int]) -> None:
+            self.ports.update(zip(keys, ports))
+            self.ports_before[place] = ports
+            if is_over() or not self.rounds.joined(place, name, now()):
+                return
+            self.joined.add(name)
+            self.console.note(f"{name} joins round {number} on {self.places[place].get('pod') or self.places[place]['host']}")
+            found = contracts.start_of(self.description, places, self.ports, number, name)
+            programs = [self.program(number, found, self.description["output"] == "All")]
+            if self.later:
+                self.later.append((place, programs))
+            else:
+                self.start(number, place, programs)
+
+        self.call(seat.place, "sweep", (number,), reserve)
+
+    def decommission(self, number: int, place: int, process: str) -> None:
+        """Have a process move what it has to others, and end, once it has started."""
+        if self.starting[place] or any(one == place for one, _ in self.later):
+            self.decommissioning[place] = process
+        else:
+            self.call(place, "decommission", (number, process), lambda *_: None)
+
     def program(self, number: int, start: contracts.Start, is_streamed: bool) -> Dict[str, Any]:
         """Return what an agent needs for a process."""
         name = start.process.name
         log = f"job-driver-{self.description['submission']}-{self.log_prefix()}{name.replace('/', '-')}-r{number}.log"
-        return {"name": name, "argv": start.argv, "env": start.env, "defaults": start.defaults, "log": log, "stream": is_streamed}
+        found = {"name": name, "argv": start.argv, "env": start.env, "defaults": start.defaults, "log": log, "stream": is_streamed}
+        return {**found, "spark": {**start.spark, "secret": self.secret}} if start.spark else found
 
     def log_prefix(self) -> str:
         """Return what the names of logs have before the process."""
@@ -361,14 +456,19 @@ class Driver:
         failed = [(name, answer) for name, answer in zip(names, answers) if answer is not None]
         if failed and failed[0][0] in self.lines:
             self.refuse_daemon(place, failed[0][0], failed[0][1])
+        elif failed and failed[0][0] in self.joined:  # the others run
+            self.rounds.ended(place, failed[0][0], 2, now(), message=failed[0][1]["message"])
         elif failed:
             self.rounds.fail(place, failed[0][1]["kind"], failed[0][1]["message"], now(), failed[0][0])
         else:
             self.rounds.has_started(now())
         self.starting[place] -= 1
         method = None if self.starting[place] else self.stopping.pop(place, None)
+        process = None if self.starting[place] else self.decommissioning.pop(place, None)
         if method is not None:
             self.end_processes(method, number, (place,))
+        elif process is not None:
+            self.decommission(number, place, process)
 
     def start_daemon(self, place: int, request: Dict[str, Any]) -> None:
         """Start a daemon that mpirun in a place wants in another one."""
@@ -405,6 +505,10 @@ class Driver:
     def stop(self, number: int, places: Tuple[int, ...]) -> None:
         """Send SIGTERM to processes."""
         self.serial = -1
+        waiting, self.later = self.later, []
+        for place, programs in waiting:  # they have never started
+            for program in programs:
+                self.rounds.ended(place, program["name"], 128 + signal.SIGTERM, now())
         self.end_processes("stop", number, places)
 
     def kill(self, number: int, places: Tuple[int, ...]) -> None:

@@ -2,11 +2,13 @@
 
 In: the roles of the description, what was seen of groups and places, and the time. Out: actions on groups and places.
 
-A group is placed as a whole or not at all. Nothing here ends a place that is used by a round: only gather releases what it has,
-and it is called between rounds.
+A group is placed as a whole or not at all. Nothing here ends a place that is used by a round: gather, which releases what it has,
+is called between rounds. Where processes join while a round runs, grow is called instead, and leaves groups of the round alone.
 """
 
-from typing import Any, Dict, FrozenSet, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple
+from typing import Any, Dict, FrozenSet, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+
+from . import contracts
 
 # How long places in hand are kept while others are missing.
 HOLD_SECONDS = 60.0
@@ -79,6 +81,8 @@ class Place:
         self.opened = 0.0
         self.is_ready = False
         self.is_used = False  # has a replica in the round
+        self.is_decommissioned = False  # is given up once its process has ended
+        self.is_joining = False  # its process is prepared while the round runs
         self.seat: Optional[Replica] = None  # its replica in the last round
         self.first = ""  # its first process in the round
         self.running: Set[str] = set()
@@ -112,6 +116,7 @@ class Hand:
         self.roles: Dict[str, Mapping[str, Any]] = {role["name"]: role for role in description["roles"]}
         self.replicas = sum(role["replicas"] for role in self.roles.values())
         self.is_mpi = description["framework"] == "MPI"
+        self.alone = contracts.role_alone(description)
         self.places: Dict[int, Place] = {}
         self.draining: FrozenSet[str] = frozenset()
         self.since = now  # of the wait for places
@@ -243,12 +248,12 @@ class Hand:
     def gather(self, now: float) -> List[Any]:
         """Return what brings the places that are missing, or gives back what must not be held."""
         actions: List[Any] = []
-        self._release_draining(actions, now)
-        self._release_unreachable(actions, now)
-        self._release_stuck(actions, now)
+        self._release_draining(list(self._groups), actions)
+        self._release_unreachable(list(self._groups), actions, now)
+        self._release_stuck(list(self._groups), actions, now)
         self._release_held(actions, now)
         self._ask(actions, now)
-        self._open(actions, now)
+        self._open(actions, now, frozenset())
         has = self.is_minimum_ready()
         if has and not self._had_minimum:
             self.minimum_since = now - self._minimum_seconds
@@ -257,13 +262,53 @@ class Hand:
         self._had_minimum = has
         return actions
 
-    def release_unready(self) -> List[Any]:
-        """Give back groups that the round starts without."""
+    def grow(self, now: float) -> List[Any]:
+        """Return what brings places that are missing while a round runs, or gives back what the round does not use."""
         actions: List[Any] = []
+        busy = {place.group for place in self.places.values() if place.is_used} | {self._base}
+        free = [number for number in self._groups if number not in busy]
+        self._release_draining(free, actions)
+        self._release_unreachable(free, actions, now)
+        self._release_stuck(free, actions, now)
+        self._ask(actions, now)
+        self._open(actions, now, self.draining)
+        return actions
+
+    def give_up(self, number: int) -> List[Any]:
+        """Give up a place whose process has ended. Ray places a bundle of the minimum again when its node has gone."""
+        place = self.places[number]
+        actions: List[Any] = []
+        if place.group != self._base:
+            self._release(place.group, actions)
+        else:
+            self.drop(number, "its node drains", 0.0)
+            actions.append(Close(number))
+        return actions
+
+    def joiners(self) -> List[Place]:
+        """Return the places whose replicas may join the round, as many as are missing."""
+        role = self.roles[self.alone]
+        has = sum(place.is_used for place in self.places.values() if place.role == self.alone)
+        waiting = [place for place in self.places.values() if place.role == self.alone and place.is_ready and not place.is_used]
+        fit = [place for place in waiting if place.facts.node not in self.draining]
+        return fit[: max(0, role["replicas"] - has)]
+
+    def is_growing(self) -> bool:
+        """Report whether a round that runs has fewer replicas than there may be."""
+        if not self.alone:
+            return False
+        has = sum(place.is_used and not place.is_decommissioned for place in self.places.values() if place.role == self.alone)
+        return has < self.roles[self.alone]["replicas"]
+
+    def release_unready(self) -> List[Any]:
+        """Give back groups that the round starts without, unless their replicas may join it later."""
+        actions: List[Any] = []
+        self._is_cautious = False
+        if self.alone:
+            return actions
         for number, group in list(self._groups.items()):
             if not any(self._is_ready(bundle) for bundle in group.bundles):
                 self._release(number, actions)
-        self._is_cautious = False
         return actions
 
     def release_all(self) -> List[Any]:
@@ -293,25 +338,25 @@ class Hand:
 
     # Internals.
 
-    def _release_draining(self, actions: List[Any], now: float) -> None:
+    def _release_draining(self, groups: Sequence[int], actions: List[Any]) -> None:
         for place in list(self.places.values()):
-            if place.facts.node in self.draining and place.number in self.places:
+            if place.facts.node in self.draining and place.number in self.places and place.group in groups:
                 self._release(place.group, actions)
 
-    def _release_unreachable(self, actions: List[Any], now: float) -> None:
+    def _release_unreachable(self, groups: Sequence[int], actions: List[Any], now: float) -> None:
         """Ask again for groups that have lost a place on a node that does not answer, as Ray takes long to see that."""
         self._avoided = {node: since for node, since in self._avoided.items() if now - since < AVOID_SECONDS}
-        for number, group in list(self._groups.items()):
+        for number, group in self._some(groups):
             if group.avoid and not group.is_placed and now - group.asked >= AVOIDING_SECONDS:
                 self._avoided.clear()  # there may be no other node that fits
                 self._release(number, actions)
-        for number, group in list(self._groups.items()):
+        for number, group in self._some(groups):
             if any(bundle.place is None and bundle.node in self._avoided for bundle in group.bundles):
                 self._release(number, actions)
 
-    def _release_stuck(self, actions: List[Any], now: float) -> None:
+    def _release_stuck(self, groups: Sequence[int], actions: List[Any], now: float) -> None:
         """Ask again for groups in which no agent starts where another one was. Ray ends that one only with its group."""
-        for number, group in list(self._groups.items()):
+        for number, group in self._some(groups):
             for bundle in group.bundles if group.is_placed else ():
                 place = self.places.get(bundle.place) if bundle.place is not None else None
                 if place and bundle.node and not place.is_ready and now - place.opened >= SUCCESSOR_SECONDS:
@@ -349,10 +394,10 @@ class Hand:
         actions.append(Ask(self._made, roles, avoid))
         return self._made
 
-    def _open(self, actions: List[Any], now: float) -> None:
+    def _open(self, actions: List[Any], now: float, shunned: FrozenSet[str]) -> None:
         for number, group in self._groups.items():
             for position, bundle in enumerate(group.bundles if group.is_placed else ()):
-                if bundle.place is None and now >= bundle.not_before:
+                if bundle.place is None and now >= bundle.not_before and bundle.node not in shunned:
                     self._made += 1
                     bundle.place = self._made
                     self.places[self._made] = place = Place(self._made, number, position, bundle.role)
@@ -364,6 +409,9 @@ class Hand:
             del self.places[place]
             actions.append(Close(place))
         actions.append(Release(number))
+
+    def _some(self, numbers: Sequence[int]) -> List[Tuple[int, _Group]]:
+        return [(number, self._groups[number]) for number in numbers if number in self._groups]
 
     def _bundle(self, place: Place) -> Optional[_Bundle]:
         group = self._groups.get(place.group)

@@ -1,7 +1,7 @@
 """The guard of a process: starts a program, and ends it with all that descends from it.
 
-In: an order, and lines of the agent: "lease TIME", "stop", "kill". Out: lines of JSON: started or failed, ended, gone; and the
-program's output, in a file and for those who stream it.
+In: an order, and lines of the agent: "lease TIME", "decommission", "stop", "kill". Out: lines of JSON: started or failed, ended, gone;
+and the program's output, in a file and for those who stream it.
 
 It ends the program when the agent wants it, when the agent is gone, and when the lease ends: SIGTERM, and after the grace
 SIGKILL to all descendants. It must never wait for a reader once nobody is there to read, and needs no other process to do
@@ -124,7 +124,7 @@ class Guard:
         self.is_reported = False
         self.has_children = True
         self.has_sigterm = False
-        self.cause = ""  # why it ends: stop, kill, lease, agent; or "exit" where the program ended by itself
+        self.cause = ""  # why it ends: decommission, stop, kill, lease, agent; or "exit" where the program ended by itself
         self.kill_at: Optional[float] = None
         self.terminated: Set[Tuple[int, int]] = set()
         self.alone_since: Optional[float] = None  # when all ranks of MPI had ended that got SIGTERM
@@ -263,12 +263,12 @@ class Guard:
         self.has_sigterm = True
 
     def begin_end(self, cause: str) -> None:
-        """Send SIGTERM to the program, and count the grace from now."""
+        """Send SIGTERM to the program, or SIGPWR where it has to move what it has, and count the grace from now."""
         if cause == "kill":
             self.kill_at = now()
         if cause in ("agent", "lease") and self.stream is not None:
             self.stream.close()  # nobody reads, and the program must be able to save
-        if self.cause:
+        if self.cause and not (self.cause == "decommission" and cause in ("stop", "lease", "agent")):
             return
         self.cause = cause
         if self.kill_at is None:
@@ -277,7 +277,7 @@ class Guard:
             if self.order["mpi"]:
                 self.end_ranks()
             else:
-                os.kill(self.program, signal.SIGTERM)
+                os.kill(self.program, signal.SIGPWR if cause == "decommission" else signal.SIGTERM)
 
     def end_ranks(self) -> None:
         """Send SIGTERM to ranks of MPI, and to the program where there are none. It ends soon after its ranks by itself."""

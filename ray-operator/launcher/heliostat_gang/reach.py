@@ -69,5 +69,16 @@ def reach(host: str, port: int, uid: str, seconds: float) -> Optional[str]:
     return f"{why}; allow traffic between pods of the cluster on ports {ports.FIRST} to {ports.LAST}"
 
 
+def connect(host: str, port: int, seconds: float) -> bool:
+    """Return whether something takes connections at an address within so many seconds."""
+    until = time.monotonic() + seconds
+    while (missing := until - time.monotonic()) > 0:
+        with contextlib.suppress(OSError):
+            socket.create_connection((host, port), timeout=min(missing, _CALL_SECONDS)).close()
+            return True
+        time.sleep(max(0.0, min(_TRY_SECONDS, until - time.monotonic())))
+    return False
+
+
 def _reset_at_end(connection: socket.socket) -> None:
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

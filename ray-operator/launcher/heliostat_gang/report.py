@@ -7,7 +7,7 @@ Writing never makes the driver wait, as the head may be away for long.
 
 import json
 import threading
-from typing import Any, Callable, Dict, Mapping, Optional
+from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional
 
 from .rounds import Cause
 
@@ -20,7 +20,14 @@ RETRY_SECONDS = 2.0
 LAST_SECONDS, LAST_RETRY_SECONDS = 3.0, 0.3
 
 
-def encode(state: Mapping[str, Any], waiting: str, offset: float, tune: Optional[Dict[str, Any]] = None) -> bytes:
+class Page(NamedTuple):
+    """Where the program serves a page of its own."""
+
+    pod: str
+    port: int
+
+
+def encode(state: Mapping[str, Any], waiting: str, offset: float, page: Optional[Page] = None, tune: Optional[Dict[str, Any]] = None) -> bytes:
     """Return the report of a state as JSON. offset is what its times lack of Unix time. tune is what only trials have."""
     started, cause = state["started"], state["last"]
     report = {
@@ -30,6 +37,7 @@ def encode(state: Mapping[str, Any], waiting: str, offset: float, tune: Optional
         "waiting": _cut(waiting, TEXT),
         "last": None if cause is None else _end(cause, offset),
         "lost": [_cut(pod, NAME) for pod in state["lost"]],
+        "page": None if page is None else {"pod": _cut(page.pod, NAME), "port": page.port},
     }
     best: Dict[str, Any] = {}
     if tune is not None:

@@ -3,10 +3,11 @@
 In: the description, what was seen of groups, places and processes, and the time in seconds of a clock that never goes back.
 Out: actions, which the driver carries out.
 
-It never starts a round beside processes of another one, nor below the minimum of a role. Nothing here reads a clock, calls
-Ray, or waits.
+It never starts a round beside processes of another one, nor below the minimum of a role. Processes join or restart while a round
+runs only in a role that starts alone, which is a property of the framework. Nothing here reads a clock, calls Ray, or waits.
 """
 
+import itertools
 import signal
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
@@ -21,6 +22,8 @@ EARLY_SECONDS = 60.0
 # Rounds that end this soon pause before the next one, at most for so long.
 SHORT_SECONDS = 10.0
 LONGEST_PAUSE = 60.0
+# How often in a row a process that starts alone may end within EARLY_SECONDS of its start.
+EARLY_ENDS = 3
 FREE_DRAINS = 20
 # An exit code that a daemon of MPI has only where it was lost: by a signal, or 255 of Open MPI 5.
 LOST_DAEMON = 128
@@ -58,6 +61,21 @@ class Launch(NamedTuple):
     """Start the processes of the round that was prepared."""
 
     round: int
+
+
+class Join(NamedTuple):
+    """Find ports for a replica, and start its process while the round runs; call began and then started."""
+
+    round: int
+    seat: Seat
+
+
+class Decommission(NamedTuple):
+    """Have a process move what it has to others, and end."""
+
+    round: int
+    place: int
+    process: str
 
 
 class Stop(NamedTuple):
@@ -135,6 +153,12 @@ class Rounds:
         self._early: Optional[Replica] = None
         self._has_port_failed = False
         self._is_again = False  # others ran in these places before
+        # Of the role that starts alone.
+        self.alone: List[Cause] = []  # why processes of it have ended that others replace; the caller empties it
+        self._numbers: Dict[int, float] = {}  # numbers of replicas that were given up, and when their processes have ended
+        self._vacancies: List[int] = []  # for each replica that was given up, how often its processes ended early
+        self._early_ends: Dict[int, int] = {}  # the same for places
+        self._alone_since: Dict[str, float] = {}  # when a process started
 
     def begin_again(self, now: float) -> "Rounds":
         """Return the rounds of the next trial, in the places that these rounds had. Nothing of these runs any more."""
@@ -187,6 +211,19 @@ class Rounds:
             self.hand.places[place].running.add(process)
             self._daemons.add(process)
 
+    def joined(self, place: int, process: str, now: float) -> bool:
+        """Take that a process is started that joins the round, and return whether it may be."""
+        found = self.hand.places.get(place)
+        if found is None or self.phase != RUNNING:
+            return False
+        found.is_joining = False
+        if found.is_decommissioned:
+            return False
+        found.running.add(process)
+        found.first = process
+        self._alone_since[process] = now
+        return True
+
     def ended(self, place: int, process: str, code: int, now: float, lines: Sequence[str] = (), is_memory: bool = False,
               message: str = "") -> None:
         """Take that a process ended with an exit code, which is 128 + n where signal n ended it."""
@@ -202,7 +239,9 @@ class Rounds:
         elif now - self._launched < SHORT_SECONDS and any(word in line.lower() for line in lines for word in _PORT_TAKEN):
             kind = "PortTaken"
         cause = self._blame(found, Cause(now, kind, text, process, code, lines=tuple(lines)))
-        if process in self._daemons:
+        if found.role == self.hand.alone:
+            self._end_alone(found, cause, now)
+        elif process in self._daemons:
             self._daemons.discard(process)
             if code >= LOST_DAEMON and self._lost_daemon is None:
                 self._lost_daemon = cause
@@ -232,7 +271,8 @@ class Rounds:
     def fail(self, place: Optional[int], kind: str, message: str, now: float, process: str = "", code: int = 2) -> None:
         """Take what ends the attempt: a process that cannot start, or a place that does not reach the first one."""
         found = self.hand.places.get(-1 if place is None else place)
-        if found is not None and process in self._daemons:  # others of its place were started before, and may run
+        # Others of its place may have been started before, and run.
+        if found is not None and (process in self._daemons or self.hand.alone):
             found.running.discard(process)
         elif found is not None:
             found.running.clear()  # its agent leaves none running
@@ -269,6 +309,8 @@ class Rounds:
             self._succeed(now)
         if self.phase == RUNNING:
             self._leave(now)
+        if self.phase == RUNNING and self.hand.alone:
+            self._grow(now)
         if self.phase == ENDED and self._result and now >= self._free:
             self._actions.append(self._result)
             self._result = None
@@ -288,7 +330,7 @@ class Rounds:
             "round": self.round,
             "restarts": self.restarts,
             "losses": self.losses,
-            "replicas": len(self._seats) if state == RUNNING else self.hand.replicas,
+            "replicas": len(self._seats) if state == RUNNING and not self.hand.alone else self.hand.replicas,
             "ready": len(places),
             "started": self.started,
             "last": self._cause or self.last,
@@ -338,9 +380,13 @@ class Rounds:
         if is_memory:
             cause = cause._replace(kind="OutOfMemory", code=128 + signal.SIGKILL)
         cause = self._blame(place, cause)
-        if self.phase == RUNNING and (place.running or self.hand.is_mpi):
+        if self.phase == RUNNING and place.role == self.hand.alone:
+            self._vacate(place, cause, now)
+        elif self.phase == RUNNING and (place.running or self.hand.is_mpi):
             self._end_round(cause, now)
         elif self.phase == ENDING and self._cause and self._cause.kind in ("Exit", "PortTaken", "Unreachable"):
+            if place.role == self.hand.alone and self._cause.kind != "Unreachable":
+                return  # processes of others do without it
             if place.asked < self._cause.time or now - self._cause.time <= JUDGE_SECONDS:
                 self._overrule(cause)
 
@@ -360,17 +406,85 @@ class Rounds:
     def _regather(self) -> None:
         """Gather again before any process of the round has started."""
         self.phase, self._cause, self._seats = GATHERING, None, ()
+        self._numbers, self._vacancies, self._early_ends, self._alone_since = {}, [], {}, {}
         for place in self.hand.places.values():
-            place.is_used = False
+            place.is_used = place.is_decommissioned = place.is_joining = False
 
     def _leave(self, now: float) -> None:
         """End the round where one of its nodes drains."""
         for seat in self._seats if self.hand.draining else ():
             place = self.hand.places.get(seat.place)
-            if place and place.facts.node in self.hand.draining and (place.running or self.hand.is_mpi):
+            if place and place.facts.node in self.hand.draining and place.role == self.hand.alone:
+                if not place.is_decommissioned:
+                    place.is_decommissioned = True
+                    self._actions += [Decommission(self.round, place.number, name) for name in sorted(place.running)]
+            elif place and place.facts.node in self.hand.draining and (place.running or self.hand.is_mpi):
                 cause = Cause(now, "Drained", "its node drains", place.first)
                 self._end_round(self._blame(place, cause), now)
                 return
+
+    # The role that starts alone.
+
+    def _end_alone(self, place: Any, cause: Cause, now: float) -> None:
+        """Take that a process ended that starts again alone. One that ends early again and again ends the round."""
+        early = self._count_early(place, cause, now)
+        if place.is_decommissioned:
+            return
+        self._early_ends[place.number] = early
+        if early >= EARLY_ENDS:
+            self._end_round(self._repeated(cause, early), now)
+        else:
+            self.alone.append(cause)
+
+    def _vacate(self, place: Any, cause: Cause, now: float) -> None:
+        """Take that the place of such a process was lost."""
+        early = self._count_early(place, cause, now) if place.running else self._early_ends.get(place.number, 0)
+        self._numbers[place.seat[1]] = self._free
+        self._seats = tuple(seat for seat in self._seats if seat.place != place.number)
+        if place.is_decommissioned:
+            return
+        self._vacancies.append(early)
+        if early >= EARLY_ENDS:
+            self._end_round(self._repeated(cause, early), now)
+        else:
+            self.alone.append(cause)
+
+    def _count_early(self, place: Any, cause: Cause, now: float) -> int:
+        """Return how often in a row a process ended early, with this time."""
+        is_early = now - self._alone_since.pop(cause.process, float("-inf")) < EARLY_SECONDS
+        return self._early_ends.pop(place.number, 0) + 1 if is_early else 0
+
+    def _repeated(self, cause: Cause, times: int) -> Cause:
+        return cause._replace(message=f"{cause.message}, {times} times in a row within {EARLY_SECONDS:.0f} s of its start",
+                              code=cause.code or 128 + signal.SIGKILL)
+
+    def _grow(self, now: float) -> None:
+        """Start what may join the round: processes that have ended in their places, and replicas in others."""
+        for place in list(self.hand.places.values()):
+            if place.role != self.hand.alone or not place.is_used or place.running or place.left or place.is_joining:
+                continue
+            if place.is_decommissioned:
+                self._seats = tuple(seat for seat in self._seats if seat.place != place.number)
+                self._numbers[place.seat[1]] = now
+                self._actions += self.hand.give_up(place.number)
+            else:
+                self._join(place, place.seat[1])
+        self._actions += self.hand.grow(now)
+        for place in self.hand.joiners():
+            self._early_ends[place.number] = self._vacancies.pop(0) if self._vacancies else 0
+            self._join(place, self._next_number(now))
+
+    def _join(self, place: Any, replica: int) -> None:
+        place.seat, place.is_used, place.is_joining = (place.role, replica), True, True
+        seat = Seat(place.role, replica, place.number)
+        self._seats = (*(one for one in self._seats if one.place != place.number), seat)
+        self._actions.append(Join(self.round, seat))
+
+    def _next_number(self, now: float) -> int:
+        """Return the lowest number of a replica that no process has that runs, or may still run."""
+        taken = {seat.replica for seat in self._seats if seat.role == self.hand.alone}
+        taken |= {number for number, free in self._numbers.items() if now < free}
+        return next(number for number in itertools.count() if number not in taken)
 
     # Rounds.
 
@@ -434,6 +548,8 @@ class Rounds:
             place.first = place.first or member.name
             if not member.is_daemon:
                 place.running.add(member.name)
+            if member.role == self.hand.alone:
+                self._alone_since[member.name] = now
         self.phase, self._launched, self._cause, self._failures = RUNNING, now, None, 0
         self._actions.append(Launch(self.round))
 

@@ -315,7 +315,7 @@ class Tuner:
         if self.trials is not None:
             tune = self.trials.report()
         holder = "" if self.holder is None else describe_holder(self.holder)
-        return report.encode(self.state(), self.waiting_text(), offset, {**tune, "holder": holder[:120]})
+        return report.encode(self.state(), self.waiting_text(), offset, tune={**tune, "holder": holder[:120]})
 
     def state(self) -> Dict[str, Any]:
         """Return the state of all child gangs together, as rounds have that of one."""

@@ -1,7 +1,8 @@
 """Random histories of a gang: a world with nodes, groups and processes that gives rounds what a cluster would.
 
 What is checked: never processes of two rounds at once, never a round below a role's minimum, no call to a place that was given
-up, no more restarts than allowed, and an end for every gang.
+up, no more restarts than allowed, and an end for every gang. Processes join a round only where the framework has a role for that,
+never two of one name at once, nor more than its replicas.
 """
 
 import heapq
@@ -40,14 +41,18 @@ def draw(chance):
     """Return a random description."""
     replicas = chance.randint(1, 4)
     minimum = chance.randint(1, replicas) if chance.random() < 0.5 else replicas
+    is_spark = chance.random() < 0.3
     roles = [role("worker", replicas, minimum, processes=chance.choice([1, 1, 2]))]
-    if chance.random() < 0.3:
+    if is_spark:
+        roles = [role("driver", 1), role("executor", replicas, minimum, success="Ignore")]
+    elif chance.random() < 0.3:
         roles.append(role("ps", chance.randint(1, 2), success=chance.choice(["Ignore", "All", "First"])))
     codes = {"in": [], "notIn": []}
     if chance.random() < 0.3:
         codes[chance.choice(["in", "notIn"])] = [3]
     return description(
         *roles,
+        framework="Spark" if is_spark else "Generic",
         graceSeconds=chance.choice([0, 1, 10, 40]),
         firstGatherSeconds=chance.choice([0, 0, 100]),
         gatherSeconds=chance.choice([0, 90, 200]),
@@ -87,7 +92,7 @@ class World:
         self.places = {}
         self.seats, self.counted = (), []
         self.end = None
-        self.launches = 0
+        self.launches = self.joins = 0
         self.exited = {}
         self.rounds = rounds.Rounds(self.gang, 0.0)
         for _ in range(max(1, self.total + self.chance.randint(-2, 1))):
@@ -332,7 +337,7 @@ class World:
 
     def launch(self, number):
         """Start the processes of a round."""
-        living = [name for place in self.places.values() for name in place.processes]
+        living = self.living()
         if living:
             raise Violation(f"round {number} starts beside {living}")
         self.check_places([seat.place for seat in self.seats])
@@ -343,12 +348,60 @@ class World:
         self.rounds.has_started(self.now)
         for member in members:
             number = self.seats[member.place].place
-            place = self.places[number]
-            place.processes[member.name] = self.launches
-            if place.is_gone:
-                self.expire(place)
-            code = 0 if self.now > QUIET or self.chance.random() < 0.9 else self.chance.choice([1, 2, 3, 139])
-            self.at(self.chance.uniform(0.1, 100), self.end_later, number, member.name, code, self.launches)
+            self.begin(number, member.name)
+
+    def begin(self, number, name):
+        """Start a process, and choose its end."""
+        place = self.places[number]
+        place.processes[name] = self.launches
+        if place.is_gone:
+            self.expire(place)
+        code = 0 if self.now > QUIET or self.chance.random() < 0.9 else self.chance.choice([1, 2, 3, 139])
+        if name.startswith("master") and self.chance.random() < 0.9:  # it ends with the others
+            return
+        longest = 30 if name.startswith("executor") and self.chance.random() < 0.5 else 100
+        self.at(self.chance.uniform(0.1, longest), self.end_later, number, name, code, self.launches)
+
+    def living(self):
+        """Return the processes that live."""
+        return [name for place in self.places.values() for name in place.processes]
+
+    def join(self, number, seat):
+        """Prepare a process that joins the round."""
+        if seat.role != "executor" or self.gang["framework"] != "Spark" or number != self.rounds.round:
+            raise Violation(f"{seat} joins round {number}")
+        self.check_places([seat.place])
+        draw = self.chance.random()
+        if draw < 0.95:
+            self.at(self.chance.uniform(0, 2), self.enter, number, seat)
+        else:
+            self.at(1, self.lose_if_there, seat.place)
+
+    def lose_if_there(self, number):
+        """Lose a place that is not lost yet."""
+        if not self.places[number].is_gone and not self.places[number].is_closed:
+            self.lose(number)
+
+    def enter(self, number, seat):
+        """Start a process that joins the round, where it may."""
+        name = f"{seat.role}/{seat.replica}"
+        if number != self.rounds.round or not self.rounds.joined(seat.place, name, self.now):
+            return
+        self.check_places([seat.place])
+        living = [one for one in self.living() if one.startswith("executor")]
+        if name in living:
+            raise Violation(f"{name} joins beside itself")
+        used = [place for place in self.rounds.hand.places.values() if place.role == "executor" and place.running]
+        if len(used) > self.roles["executor"]["replicas"]:
+            raise Violation(f"{len(used)} executors of {self.roles['executor']['replicas']}")
+        self.exited.pop(name, None)
+        self.joins += 1
+        self.begin(seat.place, name)
+
+    def decommission(self, number, place, process):
+        """Have a process move what it has, and end."""
+        self.check_places([place])
+        self.at(self.chance.uniform(0, self.grace), self.end_later, place, process, 0, self.launches)
 
     def end_later(self, number, name, code, launch):
         """End a process of a round, if it lives."""
@@ -382,7 +435,7 @@ class World:
     def finish(self, code, signal):
         """End the driver."""
         self.end = (code, signal)
-        living = [name for place in self.places.values() for name in place.processes]
+        living = self.living()
         if living:
             raise Violation(f"the driver ends before {living}")
         found = self.rounds

@@ -83,6 +83,9 @@ def cases(size):
     yield describe("XGBoost", role("worker", size, success="Ignore"), role("master", 1))
     yield describe("MPI", role("worker", size, 2))
     yield describe("MPI", role("worker", size, 2), role("launcher", 1))
+    sized = {"resources": {"CPU": 2, "memory": 4 << 30}}
+    submit = ["spark-submit", "--conf", "spark.executor.memory=2g", "main.py"]
+    yield describe("Spark", role("executor", size, success="Ignore", **sized), role("driver", 1, command=submit, **sized))
     yield describe("Generic", role("scheduler", 1), role("server", size), role("worker", size, command=REFERENCES))
     yield describe("Generic", role("worker", size, 2, "PerReplica", entrypoint="run $(worker.count)", command=[]))
 
@@ -106,6 +109,8 @@ def render_gang(description):
         marks = [mark for mark, has in (("counted", process.is_counted), ("daemon", process.is_daemon)) if has]
         own = sorted({**one.defaults, **one.env}.items() - shared.items())
         variables_of = (f"{name}={value}" for name, value in own)
+        planned = {name: value for name, value in one.spark.items() if value}
+        variables_of = (*variables_of, *([json.dumps(planned)] if planned else []))
         yield " ".join([process.name, "at", places[process.place].host, *marks, json.dumps(one.argv), *variables_of])
     yield ""
 

@@ -24,10 +24,10 @@ STATE = {"state": "Running", "round": 2, "restarts": 1, "losses": 0, "replicas":
 class Report(unittest.TestCase):
     def test_has_the_fields_of_the_design(self):
         cause = rounds.Cause(20.9, "Exit", "ended by SIGKILL", "worker/3", 137, "demo-gpu-1-x", "10.0.0.7", ("a",))
-        found = json.loads(report.encode({**STATE, "last": cause, "lost": ["p"]}, "", 1000.0))
+        found = json.loads(report.encode({**STATE, "last": cause, "lost": ["p"]}, "", 1000.0, report.Page("q", 20007)))
         self.assertEqual(found, {
             "version": 1, "state": "Running", "round": 2, "restarts": 1, "losses": 0, "replicas": 4, "ready": 4, "started": 1010,
-            "waiting": "", "lost": ["p"],
+            "waiting": "", "lost": ["p"], "page": {"pod": "q", "port": 20007},
             "last": {"time": 1020, "kind": "Exit", "process": "worker/3", "pod": "demo-gpu-1-x", "node": "10.0.0.7", "code": 137,
                      "message": "ended by SIGKILL", "lines": ["a"]},
         })

@@ -31,7 +31,8 @@ class Gang:
         self.groups, self.places, self.silent = {}, {}, set()
         self.nodes, self.launched, self.end, self.seats = 0, [], None, ()
         self.asked, self.released, self.probed, self.stopped, self.killed, self.closed = [], [], [], [], [], []
-        self.prepares, self.agents_start = True, True
+        self.joined, self.decommissioned = [], []
+        self.prepares, self.agents_start, self.joins = True, True, True
         self.step()
 
     def step(self, seconds=0.0):
@@ -77,6 +78,14 @@ class Gang:
         self.launched.append((number, self.now, len(self.seats)))
         self.rounds.has_started(self.now)
 
+    def join(self, number, seat):
+        self.seats = (*(one for one in self.seats if one.place != seat.place), seat)
+        if self.joins and self.rounds.joined(seat.place, f"{seat.role}/{seat.replica}", self.now):
+            self.joined.append((f"{seat.role}/{seat.replica}", seat.place))
+
+    def decommission(self, number, place, process):
+        self.decommissioned.append((place, process))
+
     def stop(self, number, places):
         self.stopped.append(number)
         for place in places:
@@ -97,6 +106,8 @@ class Gang:
 
     def place_of(self, name):
         """Return the place of a process of a role with one process a replica."""
+        if name == "master/0":  # Spark's
+            name = "driver/0"
         role_name, index = name.partition("-")[0].split("/")  # a daemon of MPI may be worker/0-2
         return next(seat.place for seat in self.seats if (seat.role, seat.replica) == (role_name, int(index)))
 
@@ -516,6 +527,174 @@ class End(unittest.TestCase):
         gang = Gang(description(role("worker", 2)))
         gang.rounds.stop()
         self.assertEqual(gang.step().end, (143, 0))
+
+
+class Alone(unittest.TestCase):
+    """A role whose processes start, end and join alone: that of Spark's executors."""
+
+    def start(self, executors=2, minimum=None, placed=True, **more):
+        """Return a gang of a driver and executors whose first round runs, with a minimum of one group."""
+        roles = role("driver", 1), role("executor", executors, minimum, success="Ignore")
+        gang = Gang(description(*roles, framework="Spark", **{"minReplicasAfterSeconds": 0, **more}))
+        if placed:
+            gang.place_all()
+        else:
+            gang.rounds.placed(1, "placed", gang.now)
+            gang.step()
+        return gang
+
+    def seats(self, gang):
+        """Return the executors of the round."""
+        return sorted(seat.replica for seat in gang.rounds._seats if seat.role == "executor")
+
+    def test_the_command_alone_decides_on_success(self):
+        gang = self.start().exits(0, "driver/0")
+        self.assertEqual((gang.stopped, gang.end), ([1], None))
+        gang.others_end()
+        self.assertEqual(gang.end, (0, 0))
+
+    def test_the_master_ends_the_round(self):
+        gang = self.start(maxRestarts=0)
+        gang.rounds.ended(gang.place_of("driver/0"), "master/0", 1, gang.now)
+        gang.step().others_end().step(4)
+        self.assertEqual((gang.end, gang.rounds.report()["last"].process), ((1, 0), "master/0"))
+
+    def test_one_that_ends_starts_again_alone_with_any_code(self):
+        for code in (0, 1, 137):
+            gang = self.start().exits(code, "executor/1")
+            self.assertEqual((gang.joined, gang.stopped, len(gang.launched)), ([("executor/1", gang.place_of("executor/1"))], [], 1))
+            self.assertEqual((gang.rounds.restarts, gang.rounds.losses, self.seats(gang)), (0, 0, [0, 1]))
+
+    def test_it_starts_again_when_all_its_descendants_are_gone(self):
+        gang = self.start()
+        place = gang.place_of("executor/1")
+        gang.rounds.beat(place, 1, gang.now)
+        gang.rounds.ended(place, "executor/1", 1, gang.now)
+        for _ in range(3):
+            gang.rounds.step(gang.now)
+        self.assertEqual(gang.joined, [])
+        gang.step(1)
+        self.assertEqual(len(gang.joined), 1)
+
+    def test_three_early_ends_in_a_row_end_the_round(self):
+        gang = self.start(maxRestarts=0)
+        gang.exits(7, "executor/1").step(50).exits(7, "executor/1").step(61).exits(7, "executor/1")  # the last one is late
+        gang.step(1).exits(7, "executor/1", lines=["why"]).step(1).exits(7, "executor/1")
+        self.assertEqual(gang.stopped, [])
+        gang.step(1).exits(7, "executor/1").others_end().step(4)
+        last = gang.rounds.report()["last"]
+        self.assertEqual((gang.end, last.process, last.message),
+                         ((7, 0), "executor/1", "ended with exit code 7, 3 times in a row within 60 s of its start"))
+
+    def test_early_ends_count_along_lost_places(self):
+        gang = self.start(lossesLeft=0)
+        for _ in range(3):
+            self.assertEqual(gang.stopped, [])
+            number = max(self.seats(gang))
+            gang.loses(f"executor/{number}").step(1)
+        gang.others_end().step(60)
+        self.assertEqual((gang.end, gang.rounds.report()["last"].kind), ((0, LOST), "Lost"))
+
+    def test_a_lost_place_is_replaced_and_counts_as_no_loss(self):
+        gang = self.start(3, 1, lossesLeft=0)
+        before = gang.place_of("executor/1")
+        gang.step(100).loses("executor/1")
+        self.assertEqual((gang.stopped, self.seats(gang)), ([], [0, 2, 3]))
+        self.assertNotEqual(gang.joined[0][1], before)
+        self.assertEqual((gang.rounds.losses, gang.rounds.report()["ready"]), (0, 4))
+
+    def test_a_number_is_free_again_when_its_processes_must_have_ended(self):
+        gang = self.start(3, 1).step(100).loses("executor/1")
+        self.assertEqual(self.seats(gang), [0, 2, 3])
+        gang.step(100).loses("executor/0")
+        self.assertEqual(self.seats(gang), [1, 2, 3])
+
+    def test_a_lost_place_of_the_minimum_waits_for_ray_and_never_releases_its_group(self):
+        gang = self.start(2)
+        gang.agents_start = False
+        gang.loses("executor/1").step(200)
+        self.assertEqual((gang.released, gang.stopped, self.seats(gang)), ([], [], [0]))
+        waiting = max(gang.places)
+        gang.rounds.ready(waiting, groups.Facts("n9", "pod-9", "10.0.0.9"), gang.now)
+        gang.step()
+        self.assertEqual([place for _, place in gang.joined], [waiting])
+
+    def test_it_starts_with_the_minimum_and_grows(self):
+        gang = self.start(3, 1, placed=False)
+        self.assertEqual((gang.launched, self.seats(gang)), ([(1, 0.0, 2)], [0]))
+        self.assertEqual((len(gang.groups), gang.rounds.report()["replicas"], gang.rounds.report()["ready"]), (3, 4, 2))
+        gang.step(500).place_all()
+        self.assertEqual((self.seats(gang), len(gang.launched), gang.rounds.report()["ready"]), ([0, 1, 2], 1, 4))
+
+    def test_no_other_framework_grows_or_restarts_one(self):
+        gang = Gang(description(role("driver", 1), role("executor", 3, 1), minReplicasAfterSeconds=0))
+        gang.rounds.placed(1, "placed", gang.now)
+        gang.step(10)
+        self.assertEqual((len(gang.launched), len(gang.groups), gang.rounds.hand.is_growing()), (1, 1, False))
+        gang.exits(1, "executor/0")
+        self.assertEqual((gang.joined, gang.stopped), ([], [1]))
+
+    def test_one_on_a_draining_node_is_decommissioned_before_its_place_is_given_up(self):
+        gang = self.start(2, 1)
+        place = gang.place_of("executor/1")
+        gang.rounds.draining([gang.rounds.hand.places[place].facts.node])
+        gang.step(15)
+        self.assertEqual((gang.decommissioned, gang.released, gang.closed), ([(place, "executor/1")], [], []))
+        gang.exits(0, "executor/1").step(1)
+        self.assertEqual((gang.released, gang.closed, gang.stopped, gang.rounds.drains), ([("executor",)], [place], [], 0))
+        gang.place_all()
+        self.assertEqual(self.seats(gang), [0, 1])
+
+    def test_no_agent_starts_on_a_node_that_drains(self):
+        gang = self.start(2)
+        place = gang.place_of("executor/1")
+        gang.rounds.draining([gang.rounds.hand.places[place].facts.node])
+        gang.step().exits(0, "executor/1").step(5)
+        self.assertEqual((gang.closed, gang.released, len(gang.places)), ([place], [], 2))
+        gang.rounds.draining([])
+        gang.step()
+        self.assertEqual(len(gang.places), 3)
+
+    def test_a_draining_driver_ends_the_round(self):
+        gang = self.start()
+        gang.rounds.draining([gang.rounds.hand.places[gang.place_of("driver/0")].facts.node])
+        gang.step()
+        self.assertEqual(gang.stopped, [1])
+        gang.others_end().place_all()
+        self.assertEqual((gang.rounds.drains, [number for number, _, _ in gang.launched]), (1, [1, 2]))
+
+    def test_what_joins_while_the_round_ends_does_not_start(self):
+        gang = self.start()
+        gang.joins = False
+        gang.exits(1, "executor/1").exits(0, "driver/0")
+        self.assertFalse(gang.rounds.joined(gang.place_of("executor/1"), "executor/1", gang.now))
+        gang.others_end()
+        self.assertEqual(gang.end, (0, 0))
+
+    def test_one_that_joins_a_draining_place_gives_it_up(self):
+        gang = self.start(2, 1)
+        gang.joins = False
+        place = gang.place_of("executor/1")
+        gang.exits(1, "executor/1")
+        gang.rounds.draining([gang.rounds.hand.places[place].facts.node])
+        gang.step()
+        self.assertFalse(gang.rounds.joined(place, "executor/1", gang.now))
+        gang.step()
+        self.assertEqual(gang.closed, [place])
+
+    def test_one_that_is_not_reached_and_then_lost_is_replaced_before_the_start(self):
+        roles = role("driver", 1), role("executor", 2, success="Ignore")
+        gang = Gang(description(*roles, framework="Spark", lossesLeft=0))
+        gang.prepares = False
+        gang.place_all()
+        gang.rounds.fail(gang.place_of("executor/1"), "Unreachable", "does not reach 10.0.0.1", gang.now)
+        gang.prepares = True
+        gang.step(1).loses("executor/1").step(2)
+        self.assertEqual((len(gang.launched), gang.end), (1, None))
+
+    def test_a_loss_of_one_does_not_excuse_the_command(self):
+        gang = self.start(lossesLeft=1, maxRestarts=0).exits(4, "driver/0").loses("executor/1").others_end().step(60)
+        self.assertEqual(gang.end, (4, 0))
 
 
 class Histories(unittest.TestCase):

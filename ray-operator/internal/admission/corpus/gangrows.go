@@ -62,6 +62,13 @@ func ofRoles(edits ...jobEdit) jobEdit {
 	return both(both(edits...), jobSpec(func(s *jobs) { s.Entrypoint, s.Command = "", nil }))
 }
 
+// spark makes a job a gang of Spark, and submits one with a command.
+func spark(roles ...role) jobEdit { return gangOf(v1beta1.FrameworkSpark, roles...) }
+
+func submits(words ...string) jobEdit {
+	return both(command(words...), spark(roleOf("driver"), roleOf("executor", times(2))))
+}
+
 // gangRows are about gangs: their form, and what frameworks make of it.
 var gangRows = []jobRow{
 	{Name: "a gang", Edit: inRole(times(4), atLeast(2), reserves("CPU", "4", "GPU", "1", "memory", "1Gi"), liesOn("ray.io/node-group", "gpu"))},
@@ -99,6 +106,31 @@ var gangRows = []jobRow{
 	{Name: "MPI without workers", Rule: "gang-mpi-worker", Edit: gangOf(v1beta1.FrameworkMPI, roleOf("launcher"))},
 	{Name: "MPI with a worker's command", Rule: "gang-mpi-command", Edit: gangOf(v1beta1.FrameworkMPI, roleOf("launcher"), roleOf("worker", runs("a")))},
 	{Name: "MPI with a success policy", Rule: "gang-mpi-success", Edit: gangOf(v1beta1.FrameworkMPI, roleOf("worker", ignored))},
+	{Name: "Spark", Edit: spark(roleOf("driver"), roleOf("executor", times(3), atLeast(1)))},
+	{Name: "Spark with a driver's command", Edit: ofRoles(spark(roleOf("driver", runs("spark-submit", "a.py")), roleOf("executor", withEnv(variable("A", "1")))))},
+	{Name: "Spark with a worker", Rule: "gang-role", Edit: spark(roleOf("driver"), roleOf("executor"), roleOf("worker"))},
+	{Name: "Spark without a driver", Rule: "gang-spark-roles", Edit: spark(roleOf("executor"))},
+	{Name: "Spark without executors", Rule: "gang-spark-roles", Edit: spark(roleOf("driver"))},
+	{Name: "Spark with two drivers", Rule: "gang-first-one", Edit: spark(roleOf("driver", times(2)), roleOf("executor"))},
+	{Name: "Spark with an executor's command", Rule: "gang-spark-executor", Edit: spark(roleOf("driver"), roleOf("executor", runs("a")))},
+	{Name: "Spark with an executor's line", Rule: "gang-spark-executor", Edit: spark(roleOf("driver"), roleOf("executor", runsLine("a")))},
+	{Name: "Spark with two processes an executor", Rule: "gang-spark-executor", Edit: spark(roleOf("driver"), roleOf("executor", eachWith(2)))},
+	{Name: "Spark with a success policy", Rule: "gang-spark-success", Edit: spark(roleOf("driver"), roleOf("executor", ignored))},
+	{Name: "Spark by its own programs", Edit: submits("spark-submit", "--conf", "spark.sql.shuffle.partitions=8", "--executor-memory", "2g", "a.py", "--master", "x")},
+	{Name: "Spark without dynamic allocation", Edit: submits("spark-submit", "--conf", "spark.dynamicAllocation.enabled=false", "a.py")},
+	{Name: "Spark with a master", Rule: "gang-spark-setting", Edit: submits("/opt/spark/bin/spark-submit", "--verbose", "--master", "local[2]", "a.py")},
+	{Name: "Spark with a master after another option", Rule: "gang-spark-setting", Edit: submits("spark-submit", "--class", "org.example.Main", "--master=yarn", "a.jar")},
+	{Name: "Spark with a master as a setting", Rule: "gang-spark-setting", Edit: submits("spark-submit", "--conf", "spark.master=local", "a.py")},
+	{Name: "Spark with a driver elsewhere", Rule: "gang-spark-setting", Edit: submits("spark-submit", "--deploy-mode", "cluster", "a.py")},
+	{Name: "Spark on Kubernetes", Rule: "gang-spark-setting", Edit: submits("spark-submit", "-c", "spark.kubernetes.namespace=a", "a.py")},
+	{Name: "Spark with executors that scale", Rule: "gang-spark-setting", Edit: submits("spark-submit", "--conf=spark.dynamicAllocation.enabled=true", "a.py")},
+	{Name: "Spark with cores of its own", Rule: "gang-spark-setting", Edit: submits("spark-submit", "--executor-cores", "4", "a.py")},
+	{Name: "Spark with settings of its own", Rule: "gang-spark-setting", Edit: submits("spark-submit", "--properties-file", "a.conf", "a.py")},
+	{Name: "Spark without a secret", Rule: "gang-spark-setting", Edit: submits("spark-submit", "--conf", "spark.authenticate=false", "a.py")},
+	{Name: "a line of Spark with a master", Rule: "gang-spark-setting", Edit: both(line("cd /a && exec spark-submit --conf 'spark.master=local' a.py"), spark(roleOf("driver"), roleOf("executor")))},
+	{Name: "a driver of Spark with a master", Rule: "gang-spark-setting", Edit: ofRoles(spark(roleOf("driver", runs("spark-submit", "--master", "x", "a.py")), roleOf("executor")))},
+	{Name: "pyspark with a master", Rule: "gang-spark-setting", Edit: both(env(variable("PYSPARK_SUBMIT_ARGS", "--master local[2] pyspark-shell")), submits("python", "a.py"))},
+	{Name: "settings of Spark with another framework", Edit: both(command("spark-submit", "--master", "x", "a.py"), inRole())},
 	{Name: "a gang whose success depends on nothing", Rule: "gang-success", Edit: inRole(ignored)},
 	{Name: "a gang of parameter servers", Rule: "gang-success", Edit: gangOf(v1beta1.FrameworkTensorFlow, roleOf("ps"))},
 	{Name: "a gang whose chief does not count", Rule: "gang-success", Edit: gangOf(v1beta1.FrameworkTensorFlow, roleOf("chief", ignored), roleOf("worker"))},
@@ -182,6 +214,9 @@ var gangPlaceRows = []jobRow{
 	{Name: "a variable of another framework", Edit: both(env(variable("TF_CONFIG", "")), inRole())},
 	{Name: "devices with MPI", Rule: "gang-variable", Edit: gangOf(v1beta1.FrameworkMPI, roleOf("worker", withEnv(variable("CUDA_VISIBLE_DEVICES", "0"))))},
 	{Name: "a local rank with MPI", Edit: gangOf(v1beta1.FrameworkMPI, roleOf("worker", withEnv(variable("LOCAL_RANK", "0"))))},
+	{Name: "Spark's settings in another place", Rule: "gang-variable", Edit: spark(roleOf("driver"), roleOf("executor", withEnv(variable("SPARK_CONF_DIR", "/a"))))},
+	{Name: "a world of Spark's", Edit: spark(roleOf("driver", withEnv(variable("WORLD_SIZE", "1"))), roleOf("executor"))},
+	{Name: "a world of MPI's", Rule: "gang-variable", Edit: gangOf(v1beta1.FrameworkMPI, roleOf("worker", withEnv(variable("WORLD_SIZE", "1"))))},
 	{Name: "a rank without a gang", Edit: env(variable("RANK", "0"))},
 
 	{Name: "all references", Edit: both(command("a", "$(ps.0.host):$(ps.7.port)", "$(ps.addresses)$(x.count)$(role)$(index)"), gangOf(v1beta1.FrameworkGeneric, roleOf("ps", times(4), eachWith(2)), roleOf("x", withEnv(variable("A", "$(x.0.host)")))))},
@@ -191,6 +226,8 @@ var gangPlaceRows = []jobRow{
 	{Name: "a reference to a process too many", Rule: "gang-reference", Edit: inRole(times(4), eachWith(2), runs("a", "$(worker.8.host)"))},
 	{Name: "a reference to a process that may not be there", Rule: "gang-reference", Edit: inRole(times(4), atLeast(2), withEnv(variable("A", "$(worker.2.host)")))},
 	{Name: "a reference to a start too many", Rule: "gang-reference", Edit: inRole(times(2), eachWith(4), perReplica, runs("a", "$(worker.2.port)"))},
+	{Name: "a reference to Spark's driver", Edit: submits("spark-submit", "a.py", "$(driver.0.host)")},
+	{Name: "a reference to an executor of Spark", Rule: "gang-reference", Edit: submits("spark-submit", "a.py", "$(executor.count)")},
 	{Name: "1000 references", Edit: inRole(runs("a", strings.Repeat("$(worker.0.host)", 999)), withEnv(variable("A", "$$(")))},
 	{Name: "1001 references", Rule: "gang-references", Edit: inRole(runs("a", strings.Repeat("$(worker.0.host)", 1000)), withEnv(variable("A", "$$(")))},
 	{Name: "as many references as there may be, in much text", Edit: gangOf(v1beta1.FrameworkGeneric, referring(8)...)},

@@ -1,0 +1,228 @@
+"""How Spark runs in the places of a gang: commands, settings and sizes.
+
+In: the resources of the roles, addresses, ports, and what the command and the image set. Out: arguments of Master and Workers, and
+the text of spark-defaults.conf.
+
+It must never put the secret into an argument, the environment or a message. Everything here follows from arguments.
+"""
+
+import math
+import os
+import re
+import shlex
+from typing import Any, Dict, List, Mapping, Sequence
+
+DRIVER, EXECUTOR = "driver", "executor"
+# The process that runs Spark's Master, and the key of the port that it shares with all others.
+MASTER, MASTER_PORT = "master/0", "master"
+CONF_DIR = "SPARK_CONF_DIR"
+MIB = 1 << 20
+# What Master and Worker have for themselves, and what Spark takes for overhead at least.
+MASTER_MIB, WORKER_MIB, OVERHEAD_MIB = 512, 256, 384
+OVERHEAD_FACTOR = 0.1
+# Spark refuses Java programs that find less than 450 MiB, and some collectors of garbage hide a part of what they have.
+LEAST_MIB = 512
+
+# What a Service named spark-master or spark-worker sets in each pod of its namespace, and what would move a daemon elsewhere.
+FOREIGN = re.compile(r"SPARK_(MASTER|WORKER)_(HOST|PORT.*|SERVICE_.*|WEBUI_PORT|CORES|MEMORY|DIR)")
+
+_SUBMITTERS = ("spark-submit", "spark-shell", "spark-sql", "spark-run-example", "pyspark")
+_WITHOUT_VALUE = ("--verbose", "-v", "--supervise", "--help", "-h", "--version", "--usage-error")
+_OF_OPTIONS = {"--executor-memory": "spark.executor.memory", "--driver-memory": "spark.driver.memory"}
+_UNITS = {"b": 1, "k": 1 << 10, "m": MIB, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50}
+
+
+class SizeError(Exception):
+    """A size that does not fit. Its text is for the user."""
+
+
+def port_keys(name: str) -> List[str]:
+    """Return the keys of the ports that a process of Spark needs."""
+    if name == MASTER:
+        return [MASTER_PORT, page_key(name)]
+    return [name, blocks_key(name), page_key(name)]
+
+
+def blocks_key(name: str) -> str:
+    """Return the key of the port for blocks of data."""
+    return name + ":blocks"
+
+
+def page_key(name: str) -> str:
+    """Return the key of the port for a page."""
+    return name + ":page"
+
+
+def master_command(host: str, port: int, page: int) -> List[str]:
+    """Return what starts the Master."""
+    return [
+        *("spark-class", "org.apache.spark.deploy.master.Master"),
+        *("--host", host, "--port", str(port), "--webui-port", str(page)),
+    ]
+
+
+def worker_command(host: str, port: int, page: int, resources: Mapping[str, float], master: str) -> List[str]:
+    """Return what starts a Worker for one executor."""
+    memory = place_mib(resources)
+    sizes = ["--cores", str(cores(resources)), *(["--memory", f"{most_heap(memory)}M"] if memory else [])]
+    return [
+        *("spark-class", "org.apache.spark.deploy.worker.Worker"),
+        *("--host", host, "--port", str(port), "--webui-port", str(page)),
+        *(*sizes, f"spark://{master}"),
+    ]
+
+
+def fixed(name: str, host: str, master: str, ports: Mapping[str, int], executor: Mapping[str, float]) -> Dict[str, str]:
+    """Return the settings of a process that neither the image nor the user may change, but the secret.
+
+    master is the address of the Master with its port, executor what a place of an executor has.
+    """
+    found = {
+        "spark.master": f"spark://{master}",
+        "spark.submit.deployMode": "client",
+        "spark.authenticate": "true",
+        "spark.master.rest.enabled": "false",
+        "spark.ui.killEnabled": "false",
+        "spark.master.ui.decommission.allow.mode": "DENY",
+    }
+    if not name.startswith(DRIVER):  # one that moved to another port would not be found
+        return {**found, "spark.port.maxRetries": "0"}
+    return {
+        **found,
+        "spark.dynamicAllocation.enabled": "false",
+        "spark.driver.host": host,
+        "spark.driver.port": str(ports[name]),
+        "spark.driver.blockManager.port": str(ports[blocks_key(name)]),
+        "spark.ui.port": str(ports[page_key(name)]),
+        "spark.executor.cores": str(cores(executor)),
+    }
+
+
+def weak(directory: str, driver: Mapping[str, float], executor: Mapping[str, float]) -> Dict[str, str]:
+    """Return settings that count where neither the image nor the user has others. directory is the process's own."""
+    found = {
+        "spark.local.dir": os.path.join(directory, "local"),
+        "spark.decommission.enabled": "true",
+        "spark.storage.decommission.enabled": "true",
+        "spark.storage.decommission.rddBlocks.enabled": "true",
+        "spark.storage.decommission.shuffleBlocks.enabled": "true",
+        # An executor ends at the first look at its blocks after its last task. By itself Spark looks every 30 s, and the grace ends before.
+        "spark.storage.decommission.replicationReattemptInterval": "2s",
+        "spark.executor.logs.rolling.strategy": "size",
+        "spark.executor.logs.rolling.maxSize": str(64 * MIB),
+        "spark.executor.logs.rolling.maxRetainedFiles": "2",
+    }
+    for role, resources, daemon in ((DRIVER, driver, MASTER_MIB), (EXECUTOR, executor, WORKER_MIB)):
+        memory = place_mib(resources)
+        if memory:
+            found[f"spark.{role}.memory"] = f"{max(most_heap(memory - daemon), min(LEAST_MIB, most_heap(memory)))}m"
+    return found
+
+
+def compose(image: str, secret: str, fixed_settings: Mapping[str, str], weak_settings: Mapping[str, str]) -> str:
+    """Return the text of spark-defaults.conf, where image is the text of the image's own."""
+    own = parse_properties(image)
+    given = {name: value for name, value in own.items() if name not in fixed_settings and not name.startswith("spark.authenticate")}
+    found = {**weak_settings, **given, **fixed_settings, "spark.authenticate.secret": secret}
+    return "".join(f"{name} {value}\n" for name, value in sorted(found.items()))
+
+
+def check_sizes(image: str, command: Mapping[str, str], executor: Mapping[str, float]) -> None:
+    """Raise SizeError where an executor does not fit its place. command has the settings of the command."""
+    memory = place_mib(executor)
+    if not memory:
+        return
+    if most_heap(memory) < LEAST_MIB:
+        least = LEAST_MIB + OVERHEAD_MIB
+        raise SizeError(f"a place of {memory} MiB holds no executor of Spark; raise memory of role executor to at least {least}Mi")
+    given = {**parse_properties(image), **command}
+    if "spark.executor.memory" not in given:
+        return
+    heap = parse_mib("spark.executor.memory", given["spark.executor.memory"])
+    if "spark.executor.memoryOverhead" in given:
+        overhead = parse_mib("spark.executor.memoryOverhead", given["spark.executor.memoryOverhead"])
+    else:
+        overhead = max(OVERHEAD_MIB, math.floor(heap * float(given.get("spark.executor.memoryOverheadFactor", OVERHEAD_FACTOR))))
+    if heap + overhead > memory or heap > most_heap(memory):
+        raise SizeError(
+            f"spark.executor.memory of {heap} MiB with an overhead of {overhead} MiB does not fit the {memory} MiB of a place; "
+            f"lower it to at most {most_heap(memory)}m, leave it out, or raise memory of role executor"
+        )
+
+
+def settings_of(command: Sequence[str], entrypoint: str) -> Dict[str, str]:
+    """Return the settings that a command has in options of spark-submit. Those of the program itself are not looked for."""
+    words = list(command)
+    if entrypoint:
+        try:
+            words = shlex.split(entrypoint, comments=True)
+        except ValueError:  # the shell will say so
+            return {}
+    at = next((position for position, word in enumerate(words) if os.path.basename(word) in _SUBMITTERS), None)
+    found: Dict[str, str] = {}
+    words = [] if at is None else words[at + 1 :]
+    while words and words[0].startswith("-"):
+        option, has_value, value = words.pop(0).partition("=")
+        if option in _WITHOUT_VALUE:
+            continue
+        if not has_value:
+            value = words.pop(0) if words else ""
+        if option in ("--conf", "-c"):
+            name, _, value = value.partition("=")
+            found[name.strip()] = value.strip()
+        elif option in _OF_OPTIONS:
+            found[_OF_OPTIONS[option]] = value
+    return found
+
+
+def parse_properties(text: str) -> Dict[str, str]:
+    """Return the settings of a file as spark-defaults.conf."""
+    found = {}
+    for line in text.splitlines():
+        match = re.fullmatch(r"\s*([^#!\s:=][^\s:=]*)\s*[\s:=]\s*(.*?)\s*", line)
+        if match:
+            found[match.group(1)] = match.group(2)
+    return found
+
+
+def parse_mib(name: str, text: str) -> int:
+    """Return an amount of memory as Spark reads it: a number with a unit, without one in MiB."""
+    match = re.fullmatch(r"([0-9]+)\s*(?:([bkmgtp])b?)?", text.strip().lower())
+    if match is None:
+        raise SizeError(f"{name} {text} is no amount of memory; write one such as 3g or 3072m")
+    return int(match.group(1)) * _UNITS[match.group(2) or "m"] // MIB
+
+
+def cores(resources: Mapping[str, float]) -> int:
+    """Return how many tasks an executor runs at a time."""
+    return max(1, math.floor(resources.get("CPU", 0)))
+
+
+def daemon_mib(name: str) -> int:
+    """Return how much memory the Java program of Master or Worker may use."""
+    return MASTER_MIB if name == MASTER else WORKER_MIB
+
+
+def place_mib(resources: Mapping[str, float]) -> int:
+    """Return the memory of a place in MiB, 0 where it reserves none."""
+    return math.floor(resources.get("memory", 0) / MIB)
+
+
+def most_heap(memory: int) -> int:
+    """Return how many MiB an executor may have so that it fits a memory beside its overhead."""
+    return max(0, min(memory - OVERHEAD_MIB, math.floor(memory / (1 + OVERHEAD_FACTOR))))
+
+
+def plan(
+    name: str, host: str, master: str, ports: Mapping[str, int], roles: Mapping[str, Mapping[str, Any]]
+) -> Dict[str, Any]:
+    """Return what an agent needs to write the settings of a process, but the secret."""
+    driver, executor = roles[DRIVER], roles[EXECUTOR]
+    return {
+        "fixed": fixed(name, host, master, ports, executor["resources"]),
+        "driver": dict(driver["resources"]),
+        "executor": dict(executor["resources"]),
+        "command": settings_of(driver["command"], driver["entrypoint"]) if name.startswith(DRIVER) else {},
+        # The application gives its executors all settings but this one, which each place has for itself.
+        "java": [f"-Dspark.blockManager.port={ports[blocks_key(name)]}"] if name.startswith(EXECUTOR) else [],
+    }
