@@ -54,7 +54,7 @@ Python; heliostat job submit needs neither.`,
 			if err := out.Check(); err != nil {
 				return err
 			}
-			clusters, name, err := find(cmd.Context(), c, args[0])
+			clusters, name, err := findCluster(cmd.Context(), c, args[0])
 			if err != nil {
 				return err
 			}

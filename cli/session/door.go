@@ -10,7 +10,9 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/heliostat-dev/heliostat/cli/console"
@@ -61,15 +63,19 @@ func leadsHere(ctx context.Context, resolve console.Resolve, host string) bool {
 	return err == nil && slices.ContainsFunc(found, isHere) && !slices.ContainsFunc(found, isOther)
 }
 
-// listenLocally listens on one port of each loopback address. A browser takes a name below localhost to ::1 too, where
-// another user of this machine could listen otherwise.
-func listenLocally(ctx context.Context) ([]net.Listener, error) {
+// listenLocally listens on one port of each loopback address, a free one where port is 0. A browser takes a name below localhost
+// to ::1 too, where another user of this machine could listen otherwise.
+func listenLocally(ctx context.Context, port int) ([]net.Listener, error) {
 	var config net.ListenConfig
 	var failed error
+	wanted := strconv.Itoa(port)
 	for range tries {
-		six, err := config.Listen(ctx, "tcp", "[::1]:0")
+		six, err := config.Listen(ctx, "tcp", net.JoinHostPort("::1", wanted))
+		if errors.Is(err, syscall.EADDRINUSE) {
+			return nil, err
+		}
 		if err != nil { // this machine has no IPv6, so no browser reaches anybody by it
-			four, err := config.Listen(ctx, "tcp", here+":0")
+			four, err := config.Listen(ctx, "tcp", net.JoinHostPort(here, wanted))
 			return []net.Listener{four}, err
 		}
 		four, err := config.Listen(ctx, "tcp", net.JoinHostPort(here, portOf(six)))

@@ -44,7 +44,7 @@ beside them.`,
 			if err != nil {
 				return err
 			}
-			clusters, name, err := find(cmd.Context(), c, args[0])
+			clusters, name, err := findCluster(cmd.Context(), c, args[0])
 			if err != nil {
 				return err
 			}

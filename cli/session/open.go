@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,45 +18,79 @@ import (
 	"github.com/heliostat-dev/heliostat/cli/console"
 	"github.com/heliostat-dev/heliostat/cli/kube"
 	"github.com/heliostat-dev/heliostat/cli/object"
+	"github.com/heliostat-dev/heliostat/cli/outcome"
 )
 
 const (
-	// upstream is the host by which the head's dashboard is asked.
+	// upstream is the host by which a site is asked.
 	upstream = "dashboard"
 	// tokenFor is how long a token is used before it is read again.
 	tokenFor = 10 * time.Second
 	// headerWithin is how long a browser may take for the headers of a request.
 	headerWithin = 10 * time.Second
+	// mostPort is the highest port.
+	mostPort = 65535
 )
 
 func open(c *console.Console) *cobra.Command {
+	var port int
 	command := &cobra.Command{
-		Use: "open NAME", Short: "Serve the dashboard of a cluster on this machine, signed in, until Ctrl-C",
+		Use: "open NAME", Short: "Serve the dashboard of a cluster, or the page of a job, on this machine, signed in, until Ctrl-C",
 		Long: `Serve the dashboard of a cluster on a free port of this machine, and print its address. The address has a secret that the
 browser keeps as a cookie: other users of this machine, and other pages, are not let in. Requests get the cluster's token
 on the way. The address is below localhost, or below 127.0.0.1 where names below localhost do not lead to this machine.
-With --server it prints where the server serves the dashboard, and ends: the browser signs in there.`,
-		Args: console.Arguments(1, 1, "NAME"), ValidArgsFunction: object.Complete(c, kube.Cluster),
+With --server it prints where the server serves the dashboard, and ends: the browser signs in there.
+
+open job/NAME serves the page that the job's program has while it runs: that of an application of Spark. It gets no token.`,
+		Example: "  heliostat open dev\n  heliostat open job/etl --port 4040",
+		Args:    console.Arguments(1, 1, "NAME"), ValidArgsFunction: object.Complete(c, kube.Cluster),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if port < 0 || port > mostPort {
+				return outcome.Errorf(outcome.Usage, "--port %d is no port; give one from 1 to %d, or leave it out", port, mostPort)
+			}
 			server, err := away.FindServer(c)
 			if err != nil {
 				return err
 			}
-			clusters, name, err := find(cmd.Context(), c, args[0])
-			if err != nil {
+			clusters, target, err := find(cmd.Context(), c, args[0], kube.Cluster, kube.Job)
+			switch {
+			case err != nil:
 				return err
+			case target.Kind.Word == kube.Job.Word && server != nil:
+				return outcome.Errorf(outcome.Refused, "the server serves no pages of jobs; leave out --server")
+			case target.Kind.Word == kube.Job.Word:
+				return openPage(cmd.Context(), clusters, target.Name, port)
+			case server != nil:
+				return printDashboard(cmd.Context(), clusters, server, target.Name)
 			}
-			if server != nil {
-				return printDashboard(cmd.Context(), clusters, server, name)
-			}
-			if _, err := clusters.Way(cmd.Context(), name); err != nil {
+			if _, err := clusters.Way(cmd.Context(), target.Name); err != nil {
 				return kube.Because(err)
 			}
-			return serve(cmd.Context(), clusters, name)
+			return serve(cmd.Context(), c, dashboardOf(clusters, target.Name), port)
 		},
 	}
 	c.AddServer(command.Flags())
+	command.Flags().IntVar(&port, "port", 0, "port of this machine; default: a free one")
 	return command
+}
+
+// site is what open serves.
+type site struct {
+	// title says what it is, and origin what answers.
+	title, origin string
+	connect       func(ctx context.Context) (net.Conn, error)
+	// token returns what signs in there, and none where nothing does.
+	token func(ctx context.Context) string
+}
+
+// dashboardOf returns the dashboard of the head that a cluster has at the time of each request.
+func dashboardOf(clusters *away.Clusters, name string) site {
+	known := &credential{}
+	return site{
+		title: "the dashboard of cluster/" + name, origin: "the head of cluster " + name,
+		connect: func(ctx context.Context) (net.Conn, error) { return clusters.Dashboard(ctx, name) },
+		token:   func(ctx context.Context) string { return known.get(ctx, clusters, name) },
+	}
 }
 
 // printDashboard prints where the server serves the dashboard.
@@ -69,18 +104,18 @@ func printDashboard(ctx context.Context, clusters *away.Clusters, server *away.S
 	return nil
 }
 
-// serve serves the dashboard until the context ends.
-func serve(ctx context.Context, clusters *away.Clusters, name string) error {
-	listeners, err := listenLocally(ctx)
+// serve serves a site until the context ends.
+func serve(ctx context.Context, c *console.Console, of site, port int) error {
+	listeners, err := listenLocally(ctx, port)
 	if err != nil {
 		return fmt.Errorf("listen on a port of this machine: %w", err)
 	}
-	at := newDoor(ctx, clusters.Console.Resolve, portOf(listeners[0]))
-	server := &http.Server{ReadHeaderTimeout: headerWithin, Handler: at.guard(proxy(clusters, name, at))}
+	at := newDoor(ctx, c.Resolve, portOf(listeners[0]))
+	server := &http.Server{ReadHeaderTimeout: headerWithin, Handler: at.guard(proxy(of, at))}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()
-	fmt.Fprintln(clusters.Console.Out, at.address())
-	clusters.Console.Note("the dashboard of cluster/%s is at this address until Ctrl-C", name)
+	fmt.Fprintln(c.Out, at.address())
+	c.Note("%s is at this address until Ctrl-C", of.title)
 	ended := make(chan error, len(listeners))
 	for _, listener := range listeners {
 		go func() { ended <- server.Serve(listener) }()
@@ -93,24 +128,23 @@ func serve(ctx context.Context, clusters *away.Clusters, name string) error {
 		_ = server.Close() // the other ones end too
 	}
 	if failed != nil {
-		return fmt.Errorf("serve the dashboard: %w", failed)
+		return fmt.Errorf("serve %s: %w", of.title, failed)
 	}
 	return nil
 }
 
-// proxy passes requests on to the head that there is then, with the cluster's token.
-func proxy(clusters *away.Clusters, name string, at *door) http.Handler {
-	known := &credential{}
-	transport := &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return clusters.Dashboard(ctx, name) },
-	}
+// proxy passes requests on to a site as it is then, with what signs in there.
+func proxy(of site, at *door) http.Handler {
 	return &httputil.ReverseProxy{
-		Transport: transport,
+		Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return of.connect(ctx) }},
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(&url.URL{Scheme: "http", Host: upstream})
-			r.Out.Header.Del("Cookie") // the session's secret is nothing to the dashboard
+			r.Out.Header.Del("Cookie") // the session's secret is nothing to the site
 			r.Out.Header.Del("Origin")
-			if token := known.get(r.In.Context(), clusters, name); token != "" {
+			if prefix := strings.TrimSuffix(at.path, "/"); prefix != "" {
+				r.Out.Header.Set("X-Forwarded-Context", prefix) // Spark's page has links that begin with it
+			}
+			if token := of.token(r.In.Context()); token != "" {
 				r.Out.Header.Set("Authorization", "Bearer "+token)
 			}
 		},
@@ -119,7 +153,7 @@ func proxy(clusters *away.Clusters, name string, at *door) http.Handler {
 			return nil
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
-			said := fmt.Sprintf("the head of cluster %s does not answer: %v", name, err)
+			said := fmt.Sprintf("%s does not answer: %v", of.origin, err)
 			http.Error(w, console.Printable(said), http.StatusBadGateway)
 		},
 	}

@@ -226,7 +226,7 @@ func TestProxy_KeepsTheNameAndThePath(t *testing.T) {
 
 // TestListenLocally_HoldsEachLoopbackAddress: a browser tries them all, and none may be somebody else's.
 func TestListenLocally_HoldsEachLoopbackAddress(t *testing.T) {
-	listeners, err := listenLocally(t.Context())
+	listeners, err := listenLocally(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,18 +41,27 @@ func Commands(c *console.Console) []*cobra.Command {
 	return []*cobra.Command{connect(c), env(c), open(c), session(c)}
 }
 
-// find returns the clusters and the name of the one that is meant, which must be there.
-func find(ctx context.Context, c *console.Console, name string) (*away.Clusters, string, error) {
-	target, err := kube.ParseTarget(name, kube.Cluster)
+// findCluster returns the clusters and the name of the one that is meant, which must be there.
+func findCluster(ctx context.Context, c *console.Console, name string) (*away.Clusters, string, error) {
+	clusters, target, err := find(ctx, c, name, kube.Cluster)
+	return clusters, target.Name, err
+}
+
+// find returns the clusters and the object that is meant, which must be there, of one of some kinds. A name alone is of the first.
+func find(ctx context.Context, c *console.Console, name string, kinds ...kube.Kind) (*away.Clusters, kube.Target, error) {
+	if !strings.Contains(name, "/") {
+		kinds = kinds[:1]
+	}
+	target, err := kube.ParseTarget(name, kinds...)
 	if err != nil {
-		return nil, "", err
+		return nil, kube.Target{}, err
 	}
 	objects, err := c.Connect()
 	if err != nil {
-		return nil, "", err
+		return nil, kube.Target{}, err
 	}
 	_, err = objects.Read(ctx, target)
-	return &away.Clusters{Console: c, Objects: objects}, target.Name, err
+	return &away.Clusters{Console: c, Objects: objects}, target, err
 }
 
 func session(c *console.Console) *cobra.Command {
@@ -67,7 +76,7 @@ that a session outlives heads. Several at once do not get in each other's way.`,
 			if dash := cmd.ArgsLenAtDash(); dash != 1 && len(args) > 1 {
 				return outcome.Errorf(outcome.Usage, "write one name, and the command after --")
 			}
-			clusters, name, err := find(cmd.Context(), c, args[0])
+			clusters, name, err := findCluster(cmd.Context(), c, args[0])
 			if err != nil {
 				return err
 			}
