@@ -52,6 +52,16 @@ var gangsOfTensorFlow = scenario{
 	},
 }
 
+// gangOfSpark shows applications of Spark on executors that come and go.
+var gangOfSpark = scenario{
+	name: live.GangSparkLabel,
+	promise: "a word count and a shuffle join of Spark give the right result in one run of the driver, though an executor's pod is deleted in mid-stage; " +
+		"one executor becomes three as places appear; the Master refuses an application without the secret; no page ends anything",
+	play: func(ctx context.Context, state string) (Outcome, error) {
+		return onFrameworks(ctx, "frameworks-spark", showSpecs(ctx, state, live.GangSparkLabel, 1, countPlayed))
+	},
+}
+
 // gangFaults shows what gangs do when processes, places and nodes fail.
 var gangFaults = scenario{
 	name: live.GangFaultsLabel,

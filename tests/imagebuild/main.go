@@ -55,7 +55,7 @@ type builder struct {
 
 // names are the images in the order in which their paths are printed. The first few are what "all" means. The others have
 // frameworks, for programs that gangs run.
-var names = []string{"ray", "redis", "operator", "frameworks", "frameworks-bookworm", "frameworks-tensorflow"}
+var names = []string{"ray", "redis", "operator", "frameworks", "frameworks-bookworm", "frameworks-tensorflow", "frameworks-spark"}
 
 // usual are the images that "all" means.
 var usual = names[:3]
@@ -63,7 +63,7 @@ var usual = names[:3]
 func buildCommand() *cobra.Command {
 	var out, repository string
 	command := &cobra.Command{
-		Use:       "build {ray|redis|operator|frameworks|frameworks-bookworm|frameworks-tensorflow|all}...",
+		Use:       "build {ray|redis|operator|frameworks|frameworks-bookworm|frameworks-tensorflow|frameworks-spark|all}...",
 		Short:     "Build what is missing and print the path of each archive",
 		ValidArgs: append([]string{"all"}, names...),
 		Args:      cobra.MatchAll(cobra.MinimumNArgs(1), cobra.OnlyValidArgs),
@@ -91,7 +91,7 @@ func buildCommand() *cobra.Command {
 func sbomCommand() *cobra.Command {
 	var repository, archives, out string
 	command := &cobra.Command{
-		Use:       "sbom {ray|redis|operator|frameworks|frameworks-bookworm|frameworks-tensorflow|all}...",
+		Use:       "sbom {ray|redis|operator|frameworks|frameworks-bookworm|frameworks-tensorflow|frameworks-spark|all}...",
 		Short:     "Write bills of materials of images, in SPDX, and build what is missing",
 		ValidArgs: append([]string{"all"}, names...),
 		Args:      cobra.MatchAll(cobra.MinimumNArgs(1), cobra.OnlyValidArgs),
@@ -269,6 +269,8 @@ func (b builder) recipe(ctx context.Context, name string) (recipe.Recipe, error)
 		return recipe.Frameworks(b.repository, name, rootfs.Trixie, b.step)
 	case "frameworks-bookworm", "frameworks-tensorflow":
 		return recipe.Frameworks(b.repository, name, rootfs.Bookworm, b.step)
+	case "frameworks-spark":
+		return recipe.Spark(b.repository, name, b.step)
 	default:
 		return recipe.Operator(ctx, b.repository, filepath.Join(b.store.Dir, "operator-programs"), b.step)
 	}

@@ -22,6 +22,7 @@ const (
 	GangTensorFlowLabel              = "gang-tensorflow"
 	GangTimesLabel, GangTimesEntry   = "gang-times", "times of gangs"
 	GangPodsLabel, GangPodsEntry     = "gang-pods", "times of gangs beside pods"
+	GangSparkLabel                   = "gang-spark"
 	GangClustersLabel                = "gang-clusters"
 )
 

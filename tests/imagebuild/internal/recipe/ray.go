@@ -60,6 +60,20 @@ func Frameworks(repository, name string, release rootfs.Release, step Step) (Rec
 	return withRay(image, repository, step, "import ray, ray.dashboard.dashboard, ray.dashboard.agent, "+frameworks[name]), nil
 }
 
+// Spark returns the recipe of an image with Ray, Java and Spark, whose Python package comes as source alone. Its name is that of a
+// directory below images.
+func Spark(repository, name string, step Step) (Recipe, error) {
+	inputs, err := readInputs(repository, name, "packages.txt", "excluded.txt", "requirements.txt", sourcesFile, "setup.sh")
+	if err != nil {
+		return Recipe{}, err
+	}
+	image := Recipe{Name: name, Ref: "localhost/heliostat/" + name + ":dev", Inputs: inputs, Release: rootfs.Bookworm}
+	return withRay(image, repository, step, "import ray, ray.dashboard.dashboard, ray.dashboard.agent, pyspark"), nil
+}
+
+// sourcesFile lists the Python packages of an image of which wheels are made first.
+const sourcesFile = "sources.txt"
+
 // withRay completes the recipe of an image whose lists are in its inputs and that holds Ray. It runs imports, a line of
 // Python, before it gives the image away.
 func withRay(recipe Recipe, repository string, step Step, imports string) Recipe {
@@ -101,7 +115,14 @@ func (r Recipe) install(ctx context.Context, root rootfs.Root, repository string
 	})
 	installs.Go(func() error {
 		defer step(r.Name, "Python's packages done")
-		return r.Release.InstallPython(installing, filepath.Join(repository, "images", r.Name, "requirements.txt"), target)
+		lists, wheels := filepath.Join(repository, "images", r.Name), ""
+		if r.Inputs[sourcesFile] != "" {
+			wheels = root.Dir + "-wheels"
+			if err := rootfs.BuildWheels(installing, filepath.Join(lists, sourcesFile), wheels); err != nil {
+				return err
+			}
+		}
+		return r.Release.InstallPython(installing, filepath.Join(lists, "requirements.txt"), wheels, target)
 	})
 	if err := installs.Wait(); err != nil {
 		return err

@@ -56,9 +56,17 @@ func TestRedisIsWhatAUserExpects(t *testing.T) {
 
 func TestFrameworks_AreRaysOnEachRelease(t *testing.T) {
 	ray := must[Recipe](t)(Ray(repository, silent))
-	releases := map[string]rootfs.Release{"frameworks": rootfs.Trixie, "frameworks-bookworm": rootfs.Bookworm, "frameworks-tensorflow": rootfs.Bookworm}
+	releases := map[string]rootfs.Release{
+		"frameworks": rootfs.Trixie, "frameworks-bookworm": rootfs.Bookworm, "frameworks-tensorflow": rootfs.Bookworm, "frameworks-spark": rootfs.Bookworm,
+	}
 	for name, release := range releases {
-		image := must[Recipe](t)(Frameworks(repository, name, release, silent))
+		image, err := Frameworks(repository, name, release, silent)
+		if name == "frameworks-spark" {
+			image, err = Spark(repository, name, silent)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 		if image.Ref != "localhost/heliostat/"+name+":dev" || image.Config.User != ray.Config.User || image.Release != release {
 			t.Errorf("recipe of %s = %q %+v %+v", name, image.Ref, image.Config, image.Release)
 		}

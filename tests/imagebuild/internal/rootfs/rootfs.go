@@ -73,11 +73,26 @@ func (r Root) Bootstrap(ctx context.Context, packages []string, excluded ...stri
 	return nil
 }
 
+// BuildWheels makes wheels of the source of exactly the packages that a requirements file pins, in the directory wheels. They must be
+// for any machine and any Python 3, as this machine's makes them.
+func BuildWheels(ctx context.Context, requirements, wheels string) error {
+	args := []string{"-m", "pip", "wheel", "--no-input", "--disable-pip-version-check", "--progress-bar=off", "--no-deps",
+		"--wheel-dir=" + wheels, "--requirement=" + requirements}
+	if err := isolated(ctx, "/usr/bin/python3", args...); err != nil {
+		return fmt.Errorf("make wheels of %s: %w", requirements, err)
+	}
+	return nil
+}
+
 // InstallPython installs exactly the packages that the requirements file pins into the directory target, as wheels
-// for the release's Python, whatever Python this machine has. Console scripts end in target/bin.
-func (r Release) InstallPython(ctx context.Context, requirements, target string) error {
+// for the release's Python, whatever Python this machine has. It takes those of the directory wheels too, unless that is empty.
+// Console scripts end in target/bin.
+func (r Release) InstallPython(ctx context.Context, requirements, wheels, target string) error {
 	args := []string{"-m", "pip", "install", "--no-input", "--disable-pip-version-check", "--root-user-action=ignore",
 		"--progress-bar=off", "--no-deps", "--no-compile", "--only-binary=:all:", "--python-version=" + r.Python}
+	if wheels != "" {
+		args = append(args, "--find-links="+wheels)
+	}
 	for _, libc := range glibc {
 		args = append(args, "--platform="+libc+"_"+machine[runtime.GOARCH])
 	}
