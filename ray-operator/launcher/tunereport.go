@@ -8,11 +8,11 @@ import (
 
 // What a report may count of trials, and how large their names and values may be, in bytes.
 const (
-	maxTrials     = 10_000
-	maxParameters = 32
-	maxName       = 63
-	maxValue      = 256
-	maxNumber     = 32
+	maxTrials        = 10_000
+	maxParameters    = 32
+	maxParameterName = 63
+	maxValue         = 256
+	maxNumber        = 32
 )
 
 // TuneReport is what became of the trials of a study.
@@ -103,5 +103,5 @@ func isName(text string) bool {
 			return false
 		}
 	}
-	return text != "" && len(text) <= maxName
+	return text != "" && len(text) <= maxParameterName
 }
