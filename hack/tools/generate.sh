@@ -2,7 +2,7 @@
 # Writes what is generated into a directory laid out like the repository: from the API's and Kueue's Go types deepcopy functions, the
 # CRDs, the chart's copies of them, the schemas that package crdcheck evaluates, the catalogue of their rules and the API reference; from the rules the chart's admission policies and their tables; from the
 # catalogue the reference of reasons; from the converter's rules the reference of KubeRay's fields; from the job controller's table the phases of jobs; from the
-# planner how upgrades go; from the commands the reference of the command line; from the protocol the reference of the server and its OpenAPI document; from the launcher of gangs the variables that it sets. usage: generate.sh [DIRECTORY], by default the repository itself.
+# planner how upgrades go; from the commands the reference of the command line; from the protocol the reference of the server and its OpenAPI document; from the launcher of gangs the variables that it sets; and from the OpenAPI document the page's types. usage: generate.sh [DIRECTORY], by default the repository itself.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 out=$(realpath -m "${1:-$PWD}")
@@ -31,3 +31,5 @@ go run ./hack/docgen "$out"
 python3 -B ray-operator/launcher/variables.py "$out"
 # What only the operator itself knows, its tests write: no program outside of ray-operator can import it.
 go test -run '^TestGenerated' ./ray-operator/internal/{admission,job,upgrade} -args -generate "$out"
+# The page's types stand beside its sources alone: web/make.sh compares them.
+[ $# -gt 0 ] || node web/types.mjs
