@@ -41,14 +41,16 @@ func TestGangTimes_AreJudged(t *testing.T) {
 		}
 		return all
 	}
+	starts := func(seconds float64) []float64 { return slices.Repeat([]float64{seconds}, live.GangStartsMeasured) }
 	for name, c := range map[string]struct {
 		times live.GangTimes
 		kept  bool
 	}{
-		"one slow restart of twenty is fine": {live.GangTimes{Restarts: restarts(1), Starts: []float64{6}, ByHand: []float64{5}}, true},
-		"two are not":                        {live.GangTimes{Restarts: restarts(2), Starts: []float64{6}, ByHand: []float64{5}}, false},
-		"few restarts are not":               {live.GangTimes{Restarts: []float64{0.5}, Starts: []float64{6}, ByHand: []float64{5}}, false},
-		"late starts are not":                {live.GangTimes{Restarts: restarts(0), Starts: []float64{7}, ByHand: []float64{5}}, false},
+		"one slow restart of twenty is fine": {live.GangTimes{Restarts: restarts(1), Starts: starts(6), ByHand: starts(5)}, true},
+		"two are not":                        {live.GangTimes{Restarts: restarts(2), Starts: starts(6), ByHand: starts(5)}, false},
+		"few restarts are not":               {live.GangTimes{Restarts: []float64{0.5}, Starts: starts(6), ByHand: starts(5)}, false},
+		"late starts are not":                {live.GangTimes{Restarts: restarts(0), Starts: starts(7), ByHand: starts(5)}, false},
+		"no starts by hand are not":          {live.GangTimes{Restarts: restarts(0), Starts: starts(6)}, false},
 	} {
 		got, err := judgeGangTimes(reported(live.GangTimesEntry, c.times))
 		if err != nil || got.Kept != c.kept {
@@ -61,12 +63,18 @@ func TestGangTimes_AreJudged(t *testing.T) {
 }
 
 func TestGangPods_AreJudged(t *testing.T) {
-	gangs := slices.Repeat([]live.GangStart{{Start: 1, Restart: 0.5}}, live.GangStartsMeasured)
+	starts := func(one live.GangStart) []live.GangStart {
+		return slices.Repeat([]live.GangStart{one}, live.GangStartsMeasured)
+	}
 	for name, c := range map[string]struct {
-		pods live.GangStart
+		pods []live.GangStart
 		kept bool
-	}{"pods that take five times as long are": {live.GangStart{Start: 5, Restart: 1}, true}, "quicker ones are not": {live.GangStart{Start: 4, Restart: 9}, false}} {
-		got, err := judgeGangPods(reported(live.GangPodsEntry, live.GangPods{Of: "JobSet", Gangs: gangs, Pods: []live.GangStart{c.pods}}))
+	}{
+		"pods that take five times as long are": {starts(live.GangStart{Start: 5, Restart: 1}), true},
+		"quicker ones are not":                  {starts(live.GangStart{Start: 4, Restart: 9}), false},
+		"one start of pods is not":              {[]live.GangStart{{Start: 5, Restart: 1}}, false},
+	} {
+		got, err := judgeGangPods(reported(live.GangPodsEntry, live.GangPods{Of: "JobSet", Gangs: starts(live.GangStart{Start: 1, Restart: 0.5}), Pods: c.pods}))
 		if err != nil || got.Kept != c.kept || !strings.Contains(got.Measured, "JobSet") {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}

@@ -40,10 +40,11 @@ func judgeGangTimes(ran []types.SpecReport) (Outcome, error) {
 		return Outcome{}, err
 	}
 	restart, start, byHand := percentile(measured.Restarts, 95), percentile(measured.Starts, 50), percentile(measured.ByHand, 50)
+	isWhole := len(measured.Restarts) >= live.GangRestartsMeasured && min(len(measured.Starts), len(measured.ByHand)) >= live.GangStartsMeasured
 	return Outcome{
 		Measured: fmt.Sprintf("%d restarts, 95 of 100 within %.2f s, median %.2f s; a start takes %.2f s, by hand %.2f s: %.2f times as long; medians of %d",
 			len(measured.Restarts), restart, percentile(measured.Restarts, 50), start, byHand, start/byHand, len(measured.Starts)),
-		Kept: len(measured.Restarts) >= live.GangRestartsMeasured && restart < promisedGangRestart && start <= promisedGangStart*byHand, Samples: samples,
+		Kept: isWhole && restart < promisedGangRestart && start <= promisedGangStart*byHand, Samples: samples,
 	}, nil
 }
 
@@ -66,7 +67,7 @@ func judgeGangPods(ran []types.SpecReport) (Outcome, error) {
 	return Outcome{
 		Measured: fmt.Sprintf("a start takes %.2f s, %s %.2f s: %.1f times as soon; a restart %.2f s, and %.2f s: %.1f times as soon; medians of %d",
 			gang.Start, measured.Of, pods.Start, pods.Start/gang.Start, gang.Restart, pods.Restart, pods.Restart/gang.Restart, len(measured.Gangs)),
-		Kept: len(measured.Gangs) >= live.GangStartsMeasured && pods.Start >= promisedGangPods*gang.Start, Samples: samples,
+		Kept: min(len(measured.Gangs), len(measured.Pods)) >= live.GangStartsMeasured && pods.Start >= promisedGangPods*gang.Start, Samples: samples,
 	}, nil
 }
 

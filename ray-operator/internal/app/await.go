@@ -74,7 +74,7 @@ func awaited(api discovery.DiscoveryInterface) error {
 	case err != nil:
 		return nil
 	}
-	for _, kind := range []string{"ComputeCluster", "ClusterJob", "ClusterService"} {
+	for _, kind := range []string{"ComputeCluster", "ClusterJob", "ClusterJobSchedule", "ClusterService"} {
 		if !slices.ContainsFunc(served.APIResources, func(r metav1.APIResource) bool { return r.Kind == kind }) {
 			return fmt.Errorf("find kind %s of %s: the CRDs of the chart are not all there", kind, version)
 		}

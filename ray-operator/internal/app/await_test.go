@@ -71,7 +71,10 @@ func TestAwaitOutlastsAnAPIServerThatIsAway(t *testing.T) {
 
 // serveKinds answers as an API server does while CRDs are made: none of them, some, and all.
 func serveKinds(w http.ResponseWriter, look int64) {
-	kinds := map[int64]string{2: `{"kind":"ClusterJob"}`, 3: `{"kind":"ClusterJob"},{"kind":"ClusterService"},{"kind":"ComputeCluster"}`}[look]
+	kinds := map[int64]string{
+		2: `{"kind":"ClusterJob"},{"kind":"ClusterService"},{"kind":"ComputeCluster"}`,
+		3: `{"kind":"ClusterJob"},{"kind":"ClusterJobSchedule"},{"kind":"ClusterService"},{"kind":"ComputeCluster"}`,
+	}[look]
 	if kinds == "" {
 		http.NotFound(w, nil)
 		return
