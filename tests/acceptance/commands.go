@@ -18,27 +18,41 @@ import (
 // Full counts of the command line and the converter.
 const (
 	leastManifests     = 30
+	leastOfKubeflow    = 20
 	convertedObjects   = 100_000
 	admittedConversion = 10_000
 	fuzzedFor          = "10m"
 )
 
-// kuberayManifests runs what was converted.
+// kuberayManifests runs what was converted of KubeRay.
 var kuberayManifests = scenario{
-	name: live.MigratedLabel,
+	name: live.KubeRayLabel,
 	promise: fmt.Sprintf("at least %d manifests that use what KubeRay's users use are converted, applied, and run to the end that is promised; a client that knows "+
 		"NAME-head-svc alone submits a job", leastManifests),
 	play: func(ctx context.Context, state string) (Outcome, error) {
-		return shown(ctx, state, live.MigratedLabel, 1, func(ran []types.SpecReport) (Outcome, error) {
-			told, err := entries[live.Migrated](ran, live.MigratedEntry)
-			if err != nil {
-				return Outcome{}, err
-			}
-			samples, err := json.Marshal(told)
-			return Outcome{Measured: fmt.Sprintf("%d of %d ended so", len(told), len(ran)), Kept: len(told) == len(ran) && len(ran) >= leastManifests,
-				Samples: samples}, err
-		})
+		return shown(ctx, state, live.KubeRayLabel, 1, judgeManifests(leastManifests))
 	},
+}
+
+// kubeflowManifests runs what was converted of Kubeflow, in pods whose images hold the frameworks.
+var kubeflowManifests = scenario{
+	name:    live.KubeflowLabel,
+	promise: fmt.Sprintf("at least %d manifests of the shapes that Kubeflow's samples have are converted, applied, and run to the end that is promised", leastOfKubeflow),
+	play: func(ctx context.Context, state string) (Outcome, error) {
+		return onNodesWith(ctx, []string{"operator", "frameworks", "frameworks-tensorflow"}, nil, showSpecs(ctx, state, live.KubeflowLabel, 1, judgeManifests(leastOfKubeflow)))
+	},
+}
+
+// judgeManifests returns what judges that all manifests ended as promised, and that they are at least so many.
+func judgeManifests(least int) func(ran []types.SpecReport) (Outcome, error) {
+	return func(ran []types.SpecReport) (Outcome, error) {
+		told, err := entries[live.Migrated](ran, live.MigratedEntry)
+		if err != nil {
+			return Outcome{}, err
+		}
+		samples, err := json.Marshal(told)
+		return Outcome{Measured: fmt.Sprintf("%d of %d ended so", len(told), len(ran)), Kept: len(told) == len(ran) && len(ran) >= least, Samples: samples}, err
+	}
 }
 
 // manifestTable lists what was run.

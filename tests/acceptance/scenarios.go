@@ -50,7 +50,7 @@ var areas = map[string][]scenario{
 		portalRights, portalStreams, portalClients, portalWatches, portalSignIn, portalReach, portalVerbs, portalOutputs,
 		portalLatency, portalWatching, portalWatchingHTTP1, portalMemory, portalMemoryHTTP1, portalRolling, portalCanaries, portalLabels,
 	},
-	"commands":   {pagesRun, rayAddress, kuberayManifests, queuedUpload, generatedConversions, fuzzedConversions, commandCosts, followCosts},
+	"commands":   {pagesRun, rayAddress, kuberayManifests, kubeflowManifests, queuedUpload, generatedConversions, fuzzedConversions, commandCosts, followCosts},
 	"page":       {pageLoad},
 	"dashboards": {rayClient, rayPages, proxiedService, proxiedPeer, fuzzedRequests, fronts},
 	// Beside nginx.
@@ -83,7 +83,7 @@ var tables = map[string]func(json.RawMessage) string{
 	live.ServeUpgradesLabel(live.ChangeEncrypted): upgradesTable,
 	portalLatency.name:                            portalLatencyTable, portalWatching.name: portalWatchTable, portalMemory.name: portalMemoryTable,
 	portalWatchingHTTP1.name: portalWatchTable, portalMemoryHTTP1.name: portalMemoryTable,
-	kuberayManifests.name: manifestTable, rayClient.name: refusalTable, dashboardRates.name: dashboardRatesTable, dashboardSockets.name: dashboardSocketsTable, dashboardBusy.name: dashboardBusyTable,
+	kuberayManifests.name: manifestTable, kubeflowManifests.name: manifestTable, rayClient.name: refusalTable, dashboardRates.name: dashboardRatesTable, dashboardSockets.name: dashboardSocketsTable, dashboardBusy.name: dashboardBusyTable,
 	hostileCallers.name: callersTable, gangFaults.name: gangFaultsTable, gangEnds.name: gangEndsTable,
 }
 

@@ -10,27 +10,33 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/heliostat-dev/heliostat/cli/outcome"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
-// migrated is a file of KubeRay's objects as its users write them. Its first lines say what becomes of it:
+// migrated is a file of objects of KubeRay or Kubeflow as their users write them. Its first lines have how it is converted and ends:
 //
 //	# flags: FLAGS of convert
-//	# convert: exit code of convert, 3 without that line: as always where a cluster was open
+//	# command: the value of --command
+//	# convert: anything, where exit code 0 is expected. Without that line it is 3, as always where a cluster was open
 //	# ends: [then] KIND/NAME OUTCOME; "then" is after NAME.next.yaml was applied
+//	# prints: words among the last lines of the last job above
 type migrated struct {
-	name, flags string
-	code        int
-	ends        []string
+	directory, name string
+	flags           []string
+	code            int
+	ends            []string
+	prints          string
 }
 
 // lastly are the exit codes of heliostat wait by outcome.
 var lastly = map[string]int{"ready": outcome.Done, "succeeded": outcome.Done, "failed": outcome.Failed, "suspended": outcome.Stopped}
 
-// migrations reads the files of a pattern.
-func migrations(pattern string) (all []migrated) {
-	files, err := filepath.Glob("testdata/kuberay/" + pattern + ".yaml")
+// migrations reads the files of a directory.
+func migrations(directory string) (all []migrated) {
+	files, err := filepath.Glob("testdata/" + directory + "/*.yaml")
 	if err != nil {
 		panic(err) // the pattern is ours
 	}
@@ -43,16 +49,20 @@ func migrations(pattern string) (all []migrated) {
 		if strings.HasSuffix(name, ".next") {
 			continue
 		}
-		one := migrated{name: name, code: outcome.Differs}
+		one := migrated{directory: directory, name: name, code: outcome.Differs}
 		for line := range strings.Lines(string(text)) {
 			key, value, _ := strings.Cut(strings.TrimSpace(strings.TrimPrefix(line, "# ")), ": ")
 			switch key {
 			case "flags":
-				one.flags = value
+				one.flags = append(one.flags, strings.Fields(value)...)
+			case "command":
+				one.flags = append(one.flags, "--command", value)
 			case "convert":
 				one.code = outcome.Done
 			case "ends":
 				one.ends = append(one.ends, value)
+			case "prints":
+				one.prints = value
 			}
 		}
 		all = append(all, one)
@@ -63,16 +73,15 @@ func migrations(pattern string) (all []migrated) {
 // apply converts a file, and applies what comes out.
 func (m migrated) apply(ctx context.Context, namespace, name string) {
 	GinkgoHelper()
-	code, ours := commandLine(ctx, namespace, append([]string{"convert", "-f", "testdata/kuberay/" + name + ".yaml"}, strings.Fields(m.flags)...)...)
+	code, ours := commandLine(ctx, namespace, append([]string{"convert", "-f", "testdata/" + m.directory + "/" + name + ".yaml"}, m.flags...)...)
 	Expect(code).To(Equal(m.code))
-	Expect(ours).NotTo(ContainSubstring("ray.io/v1\n"))
+	Expect(ours).NotTo(Or(ContainSubstring("ray.io/v1\n"), ContainSubstring("kubeflow.org/")))
 	Expect(kubernetes.Apply(ctx, namespace, []byte(ours))).To(Succeed())
 }
 
-// play converts a file, applies it, and waits until all of it has ended as the file says.
-func (m migrated) play(ctx context.Context) {
+// play converts a file, applies it to a namespace, and waits until all of it has ended as the file has it.
+func (m migrated) play(ctx context.Context, namespace string) {
 	GinkgoHelper()
-	namespace := fresh(ctx)
 	m.apply(ctx, namespace, m.name)
 	for _, end := range m.ends {
 		words := strings.Fields(end)
@@ -104,8 +113,14 @@ func (m migrated) end(ctx context.Context, namespace string, words []string) {
 		}
 		want, is := lastly[words[1]]
 		Expect(is).To(BeTrue(), "an outcome of "+m.name)
-		code, _ := commandLine(ctx, namespace, "wait", words[0], "--timeout", limit.String())
-		Expect(code).To(Equal(want), words[0])
+		code, said := commandLine(ctx, namespace, "wait", words[0], "--timeout", limit.String())
+		Expect(code).To(Equal(want), "%s: %s", words[0], said)
+		if m.prints == "" || !strings.HasPrefix(words[0], "job/") {
+			return
+		}
+		job, err := kubernetes.FindJob(ctx, types.NamespacedName{Namespace: namespace, Name: name})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(strings.Join(last(job).LastLines, "\n")).To(ContainSubstring(m.prints))
 	}
 }
 
@@ -118,10 +133,25 @@ func onlyKnows(ctx context.Context, namespace, service string) {
 }
 
 var _ = Describe("a manifest of KubeRay's, converted, runs to its end:", func() {
-	for _, m := range migrations("*") {
+	for _, m := range migrations("kuberay") {
 		It(m.name, func(ctx SpecContext) {
-			m.play(ctx)
-			AddReportEntry(live.MigratedEntry, live.Migrated{File: m.name, Ends: m.ends}, ReportEntryVisibilityAlways)
-		}, Label(live.MigratedLabel, live.AcceptLabel, localkubeLabel), SpecTimeout(3*limit))
+			m.play(ctx, fresh(ctx))
+			m.report()
+		}, Label(live.KubeRayLabel, live.AcceptLabel, localkubeLabel), SpecTimeout(3*limit))
 	}
 })
+
+// Their pods mount programs of tests/frameworks, and their images are those that hold the frameworks and Ray.
+var _ = Describe("a manifest of Kubeflow's, converted, runs to its end:", func() {
+	for _, m := range migrations("kubeflow") {
+		It(m.name, func(ctx SpecContext) {
+			m.play(ctx, withPrograms(ctx).namespace)
+			m.report()
+		}, Label(live.KubeflowLabel, live.AcceptLabel, localkubeLabel), SpecTimeout(3*limit))
+	}
+})
+
+// report reports how the objects of a file have ended.
+func (m migrated) report() {
+	AddReportEntry(live.MigratedEntry, live.Migrated{File: m.name, Ends: m.ends}, ReportEntryVisibilityAlways)
+}

@@ -3,8 +3,8 @@ package live
 import "fmt"
 
 const (
-	// MigratedLabel is of specs of KubeRay's manifests, and MigratedEntry what each of them reports.
-	MigratedLabel, MigratedEntry = "kuberay-manifests", "manifest of KubeRay's"
+	// KubeRayLabel and KubeflowLabel are of specs of manifests of KubeRay and of Kubeflow, and MigratedEntry is what each of them reports.
+	KubeRayLabel, KubeflowLabel, MigratedEntry = "kuberay-manifests", "kubeflow-manifests", "manifest that was converted"
 	// RayAddressLabel is of specs of heliostat:// by releases of Ray's client.
 	RayAddressLabel = "ray-address"
 	// QueuedUploadLabel is of the spec of a directory whose job waits for a long time.
@@ -13,7 +13,7 @@ const (
 	PagesLabel = "pages-run"
 )
 
-// Migrated is a file of KubeRay's objects that was converted, applied, and ended as it should.
+// Migrated is a file of objects of KubeRay or Kubeflow that was converted, applied, and ended as it should.
 type Migrated struct {
 	File string
 	Ends []string
