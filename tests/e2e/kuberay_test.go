@@ -51,7 +51,11 @@ func migrations(directory string) (all []migrated) {
 		}
 		one := migrated{directory: directory, name: name, code: outcome.Differs}
 		for line := range strings.Lines(string(text)) {
-			key, value, _ := strings.Cut(strings.TrimSpace(strings.TrimPrefix(line, "# ")), ": ")
+			head, isHead := strings.CutPrefix(line, "# ")
+			if !isHead {
+				break
+			}
+			key, value, _ := strings.Cut(strings.TrimSpace(head), ": ")
 			switch key {
 			case "flags":
 				one.flags = append(one.flags, strings.Fields(value)...)
