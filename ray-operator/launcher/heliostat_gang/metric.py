@@ -12,7 +12,7 @@ from typing import List, Optional
 # How much of a line is read.
 LONGEST_LINE = 64 << 10
 
-_NUMBER = rb"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|(?:[nN][aA][nN]|[iI][nN][fF](?:[iI][nN][iI][tT][yY])?))"
+_NUMBER = rb"[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|(?:[nN][aA][nN]|[iI][nN][fF](?:[iI][nN][iI][tT][yY])?))"
 # A number ends here: not within a word, nor before a decimal point that goes on.
 _BEHIND = rb"(?![A-Za-z0-9_]|\.[A-Za-z0-9])"
 # What colours a line, or moves in it.

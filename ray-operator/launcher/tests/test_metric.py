@@ -4,6 +4,7 @@ import math
 import pathlib
 import random
 import sys
+import time
 import unittest
 
 LAUNCHER = pathlib.Path(__file__).resolve().parents[1]
@@ -99,6 +100,11 @@ class Bounds(unittest.TestCase):
             found.read(data)
         self.assertLessEqual(len(found._rest), metric.LONGEST_LINE)
         self.assertEqual(found.read(b" val_accuracy=1\nval_accuracy=2\n"), [2.0])
+
+    def test_digits_that_are_no_number_take_no_time(self):
+        begin = time.monotonic()
+        self.assertEqual(read("val_accuracy=" + "1" * 60_000 + "a\n"), [])
+        self.assertLess(time.monotonic() - begin, 2.0)
 
     def test_a_number_that_is_cut_is_none(self):
         for number, expected in (("0.9", [0.9]), ("0.93", [])):

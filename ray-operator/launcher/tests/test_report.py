@@ -49,7 +49,7 @@ class Report(unittest.TestCase):
     def test_has_what_only_trials_have(self):
         tune = {"trials": 2, "running": 1, "succeeded": 1, "failed": 0, "pruned": 0, "waiting": 0, "holder": "",
                 "best": {"trial": 0, "value": "0.5", "parameters": {"x": "1"}}}
-        self.assertEqual(json.loads(report.encode(STATE, "", 0.0, tune))["tune"], tune)
+        self.assertEqual(json.loads(report.encode(STATE, "", 0.0, tune=tune))["tune"], tune)
 
     def test_fits_with_trials_of_any_size(self):
         parameters = {f"p{number}" + "x" * 60: "\u20ac" * 256 for number in range(32)}
@@ -57,7 +57,7 @@ class Report(unittest.TestCase):
             some = dict(list(parameters.items())[:kept])
             cause = rounds.Cause(1.0, "Trials", "m" * 400, lines=("l" * 300,) * 20)
             tune = {"trials": 1, "best": {"trial": 0, "value": "0.5", "parameters": dict(some)}}
-            data = report.encode({**STATE, "last": cause, "lost": ["p" * 253] * 8}, "w" * 400, 0.0, tune)
+            data = report.encode({**STATE, "last": cause, "lost": ["p" * 253] * 8}, "w" * 400, 0.0, tune=tune)
             self.assertLessEqual(len(data), report.MAX_BYTES)
             found = json.loads(data)["tune"]["best"]
             self.assertEqual(found, {"trial": 0, "value": "0.5", "parameters": some if kept < 32 else {}})
