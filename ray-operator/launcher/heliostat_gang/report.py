@@ -14,6 +14,8 @@ from .rounds import Cause
 MAX_BYTES = 4096
 # How many characters the texts may have, and how many lines there are at most.
 TEXT, NAME, LINE, LINES = 400, 253, 300, 20
+# The largest numbers that a report may have: of rounds and restarts, and of places.
+MOST_ROUNDS, MOST_PLACES = 99_999, 1024
 PERIOD_SECONDS = 1.0
 RETRY_SECONDS = 2.0
 # How long the last report is tried, and the pause between two tries.

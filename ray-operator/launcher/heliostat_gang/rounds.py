@@ -588,7 +588,8 @@ class Rounds:
         restart = self._restart_of(cause)
         if restart == "" and cause.kind in ("Exit", "PortTaken", "Unreachable") and now - cause.time < JUDGE_SECONDS:
             return
-        is_early = cause.kind == "Lost" and cause.time - self._launched < EARLY_SECONDS
+        # A trial may be short whatever its place does, and its losses have a bound of their own.
+        is_early = cause.kind == "Lost" and cause.time - self._launched < EARLY_SECONDS and "tune" not in self.description
         self.last, self._cause = cause, None
         if is_early and cause.replica == self._early:
             text = f"{cause.message}, within {EARLY_SECONDS:.0f} s of the start, for the second time in a row"

@@ -8,8 +8,10 @@ the disk has it.
 
 import hashlib
 import importlib
+import json
 import os
 import random
+import time
 import warnings
 from typing import Any, Callable, Dict, List, Mapping, Optional
 
@@ -20,8 +22,8 @@ NAME = ATTRIBUTE = "heliostat"
 # What algorithms need beside Optuna.
 MODULES = {"CMAES": ("cmaes",), "QMC": ("scipy",), "GaussianProcess": ("scipy", "torch")}
 FIRST_MAJOR = 4
-# Steps of a trial that enter the journal.
-STEPS = 1000
+# Steps of a trial that enter the journal, and for how long they may wait for the disk: a program may print hundreds a second.
+STEPS, STEP_SECONDS = 1000, 1.0
 
 
 class StudyError(Exception):
@@ -54,6 +56,7 @@ class Study:
         """Open the journal at a path, or without one a study in memory. check is called before each write, and may raise."""
         self._optuna = optuna = find_optuna(tune)
         self._tune = tune
+        self._journal: Any = None  # none in memory
         if path is None:
             storage = optuna.storages.InMemoryStorage()
         else:
@@ -78,6 +81,7 @@ class Study:
         self._seed: int = former["seed"]
         self._distributions = {one["name"]: self._distribution(one) for one in tune["parameters"]}
         self._running: Dict[int, Any] = {}
+        self._flush()
 
     def trials(self) -> List[Trial]:
         """Return all trials, in the order of their numbers."""
@@ -104,6 +108,8 @@ class Study:
         if step in frozen.intermediate_values:
             return False
         trial.report(value, step)
+        if self._journal is not None and time.monotonic() - self._journal.written >= STEP_SECONDS:
+            self._flush()
         return bool(trial.should_prune())
 
     def tell(self, number: int, state: str, value: Optional[float], message: str, seconds: float) -> None:
@@ -113,11 +119,17 @@ class Study:
         states = self._optuna.trial.TrialState
         state = {SUCCEEDED: states.COMPLETE, PRUNED: states.PRUNED, FAILED: states.FAIL}[state]
         self._study.tell(trial, value if state == states.COMPLETE else None, state=state)
+        self._flush()
+
+    def _flush(self) -> None:
+        if self._journal is not None:
+            self._journal.flush()
 
     def _read_journal(self, path: str, check: Callable[[], None]) -> Any:
         journal = importlib.import_module("optuna.storages.journal")
         try:
-            return self._optuna.storages.JournalStorage(journal.JournalFileBackend(path, lock_obj=_Guard(check)))
+            self._journal = _make_journal(journal, path, check)
+            return self._optuna.storages.JournalStorage(self._journal)
         except (KeyError, ValueError, TypeError, AttributeError, AssertionError) as error:
             version = self._optuna.__version__
             raise StudyError(
@@ -127,6 +139,7 @@ class Study:
     def _begin(self, trial: Any, started: float, attempt: int) -> Trial:
         trial.set_user_attr("start", {"started": started, "attempt": attempt})
         values = self._values(trial)
+        self._flush()
         self._running[trial.number] = trial
         return Trial(trial.number, RUNNING, values, started=started, attempt=attempt)
 
@@ -186,16 +199,41 @@ class Study:
         return {"None": make.NopPruner, "Median": make.MedianPruner, "Hyperband": make.HyperbandPruner}[self._tune["earlyStopping"]]()
 
 
-class _Guard:
-    """Stands for Optuna's lock of a journal: the lock of the storage guards it, and is looked at before each write."""
+def _make_journal(library: Any, path: str, check: Callable[[], None]) -> Any:
+    """Return a journal at a path. It writes when it is flushed, and calls check before that, which may raise."""
 
-    def __init__(self, check: Callable[[], None]) -> None:
-        self._check = check
+    class Journal(library.JournalFileBackend):  # type: ignore[misc]  # the library is imported late
+        """Has one writer, which the lock of the storage ensures: so it reads the file once, and later what it was given itself."""
 
-    def acquire(self) -> bool:
-        """Raise where the storage is another driver's."""
-        self._check()
-        return True
+        def __init__(self) -> None:
+            super().__init__(path)
+            self.written = time.monotonic()
+            self._lines: List[bytes] = []  # that wait for the disk
+            self._fresh: List[Dict[str, Any]] = []  # that Optuna has not read back
+            self._is_read = False
 
-    def release(self) -> None:
-        """Do nothing."""
+        def read_logs(self, log_number_from: int) -> Any:
+            if not self._is_read:
+                self._is_read = True
+                return super().read_logs(log_number_from)
+            fresh, self._fresh = self._fresh, []
+            return fresh
+
+        def append_logs(self, logs: List[Dict[str, Any]]) -> None:
+            for log in logs:
+                line = json.dumps(log, separators=(",", ":"))
+                self._lines.append(line.encode() + b"\n")
+                self._fresh.append(json.loads(line))
+
+        def flush(self) -> None:
+            """Write what waits, and return when the disk has it."""
+            if not self._lines:
+                return
+            check()
+            with open(path, "ab") as file:
+                file.write(b"".join(self._lines))
+                file.flush()
+                os.fsync(file.fileno())
+            self._lines, self.written = [], time.monotonic()
+
+    return Journal()

@@ -10,6 +10,7 @@ import contextlib
 import os
 import queue
 import signal
+import threading
 import time
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
@@ -120,12 +121,13 @@ class Tuner:
     def open_study(self) -> None:
         """Open the study, and take its trials."""
         path = None
-        if self.lock is not None:
-            path = os.path.join(self.tune["storage"], storage.JOURNAL)
-            if storage.mend_journal(path):
-                self.console.note(f"cut off an operation that was not written to its end from {path}")
-        self.study = self.library.Study(self.tune, path, self.check_storage)
-        known = self.study.trials()
+        with self.beating():
+            if self.lock is not None:
+                path = os.path.join(self.tune["storage"], storage.JOURNAL)
+                if storage.mend_journal(path):
+                    self.console.note(f"cut off an operation that was not written to its end from {path}")
+            self.study = self.library.Study(self.tune, path, self.check_storage)
+            known = self.study.trials()
         self.trials = trials.Trials(self.description, known, now())
         if known:
             left = f", of which {len(self.trials.left)} run again" if self.trials.left else ""
@@ -135,6 +137,26 @@ class Tuner:
         if fits and fits < parallel:
             self.console.note(f"runs {fits} of {parallel} trials at a time, as no more fit")
         self.is_stale = True
+
+    @contextlib.contextmanager
+    def beating(self) -> Any:
+        """Renew the lock meanwhile: a journal of a million steps takes longer to read than the lock may wait."""
+        is_done = threading.Event()
+
+        def beat() -> None:
+            while not is_done.wait(storage.BEAT_SECONDS):
+                with contextlib.suppress(OSError, storage.LostError):  # the next write finds it
+                    self.lock.beat(now())
+
+        thread = threading.Thread(target=beat, name="tune-beat", daemon=True)
+        if self.lock is not None:
+            thread.start()
+        try:
+            yield
+        finally:
+            is_done.set()
+            if self.lock is not None:
+                thread.join()
 
     def check_storage(self) -> None:
         """Raise where the storage is another driver's."""
@@ -320,7 +342,11 @@ class Tuner:
     def state(self) -> Dict[str, Any]:
         """Return the state of all child gangs together, as rounds have that of one."""
         states = [child.rounds.report() for child in self.children.values()]
-        running = [state for state in states if state["state"] == "Running"]
+        # A child gang that has its places begins its next trial within a second: the job runs all the time.
+        running = [
+            state for child, state in zip(self.children.values(), states)
+            if state["state"] == "Running" or self.started is not None and child.rounds.hand.is_minimum_ready()
+        ]
         counted = running or states
         causes = [state["last"] for state in states if state["last"]]
         causes += [cause for cause in (self.trials.last if self.trials else None, self.problem) if cause]
@@ -330,9 +356,10 @@ class Tuner:
         totals = rounds_of([child.rounds for child in self.children.values()], self.past)
         name = "Ended" if self.result is not None else "Running" if running else "Gathering"
         lost = [*self.lost_pods, *(pod for state in states for pod in state["lost"] if pod not in self.lost_pods)]
+        rounds_done, restarts = (min(totals[one], report.MOST_ROUNDS - 1) for one in ("rounds", "restarts"))
+        replicas, ready = (min(sum(state[one] for state in counted), report.MOST_PLACES) for one in ("replicas", "ready"))
         return {
-            "state": name, "round": totals["rounds"] + 1, "restarts": totals["restarts"], "losses": 0,
-            "replicas": sum(state["replicas"] for state in counted), "ready": sum(state["ready"] for state in counted),
+            "state": name, "round": rounds_done + 1, "restarts": restarts, "losses": 0, "replicas": replicas, "ready": ready,
             "started": self.started, "last": last, "lost": lost[-LINES:],
         }
 

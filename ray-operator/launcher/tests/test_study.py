@@ -170,10 +170,10 @@ class Optuna(Contract, Case):
         return values
 
     def test_each_algorithm_repeats_itself_though_drivers_end_at_each_tenth(self):
-        for algorithm in ("TPE", "Random", "CMAES", "QMC"):
+        for algorithm, trials in (("TPE", 40), ("Random", 40), ("CMAES", 40), ("QMC", 40), ("GaussianProcess", 16)):
             if all(importlib.util.find_spec(module) for module in study.MODULES.get(algorithm, ())):
-                once = self.search(algorithm=algorithm)
-                self.assertEqual(once, self.search(algorithm=algorithm, is_new=lambda number: number % 4 == 3), algorithm)
+                once = self.search(trials, algorithm=algorithm)
+                self.assertEqual(once, self.search(trials, algorithm=algorithm, is_new=lambda number: number % 4 == 3), algorithm)
 
     def test_tpe_beats_random(self):
         best = {
@@ -240,6 +240,23 @@ class Optuna(Contract, Case):
     def test_the_lock_of_optuna_that_another_program_left_is_waited_for_by_no_one(self):
         os.symlink(self.path, f"{self.path}.lock")
         self.open().draw(1.0, 1)
+
+    def test_steps_of_a_second_are_written_at_once(self):
+        found = self.open(earlyStopping="Median")
+        trial = found.draw(1.0, 1)
+        with mock.patch("os.fsync") as written:
+            for step in range(1, 201):
+                found.report(trial.number, step, 0.5)
+            self.assertLessEqual(written.call_count, 1)
+            found.tell(trial.number, SUCCEEDED, 0.5, "", 1.0)
+            self.assertLessEqual(written.call_count, 2)
+        self.assertEqual(len(self.open(earlyStopping="Median")._study.trials[0].intermediate_values), 200)
+
+    def test_a_trial_is_drawn_and_ended_by_one_write_each(self):
+        found = self.open(parameters=PARAMETERS)
+        with mock.patch("os.fsync") as written:
+            found.tell(found.draw(1.0, 1).number, SUCCEEDED, 0.5, "", 1.0)
+        self.assertEqual(written.call_count, 2)
 
     def test_hyperband_ends_trials(self):
         found = self.open(earlyStopping="Hyperband")

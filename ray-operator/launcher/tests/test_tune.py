@@ -197,6 +197,30 @@ class Calls(Answered):
         self.assertEqual([program["env"]["HELIOSTAT_TRIAL"] for _, program in self.programs()], ["0", "0"])
         self.assertEqual((self.report()["lost"], self.report()["losses"]), (["pod-2"], 0))
 
+    def test_a_trial_may_lose_its_place_three_times_whatever_is_left_of_retry(self):
+        self.start(tuned={"maxTrials": 1, "maxFailedTrials": 0}, graceSeconds=0, lossesLeft=0)
+        for runs in range(1, 5):
+            self.assertEqual([program["env"]["HELIOSTAT_TRIAL"] for _, program in self.programs()], ["0"] * runs)
+            with mock.patch.object(rounds, "LEASE_SECONDS", 0.0), mock.patch.object(rounds, "SLACK_SECONDS", 0.0):
+                self.tuner.children[1].lose(self.place(1) % SPAN, driver.Failure("its node was lost"))
+            with mock.patch.object(rounds, "LONGEST_PAUSE", 0.0):
+                self.turn()
+        self.assertEqual((len(self.programs()), self.tuner.result, self.report()["tune"]["failed"]), (4, (1, 0), 1))
+        self.assertIn("trial 0: worker/0 on pod-5: its node was lost", self.report()["last"]["message"])
+
+    def test_the_job_runs_between_two_trials(self):
+        self.start(tuned={"maxTrials": 3, "parallelTrials": 1})
+        states = []
+        self.tuner.reporter.write = lambda data: states.append(json.loads(data)["state"])
+        self.ends(1, output=b"loss=0.5\n").ends(1, output=b"loss=0.5\n")
+        self.assertEqual(set(states), {"Running"})
+
+    def test_numbers_of_a_report_have_bounds(self):
+        self.start(role("worker", 600))
+        self.tuner.past = {"rounds": 10**6, "restarts": 10**6}
+        found = self.report()
+        self.assertEqual([found[name] for name in ("round", "restarts", "replicas", "ready")], [99_999, 99_998, 1024, 1024])
+
     def test_a_reference_to_no_parameter_fails_the_trial(self):
         self.start(role("worker", 1, command=["$(tune.y)"]), tuned={"maxFailedTrials": 0, "parallelTrials": 1})
         self.assertEqual((self.called("start"), self.tuner.result), ([], (1, 0)))
@@ -244,6 +268,19 @@ class Storage(Answered):
         self.tuner.leave()
         with open(os.path.join(self.directory, "trials.csv"), encoding="utf-8") as file:
             self.assertEqual([line.split(",")[1] for line in file], ["state"] + ["Succeeded"] * 4)
+
+    def test_the_lock_is_renewed_while_a_journal_is_read(self):
+        def read(path):
+            with open(os.path.join(self.directory, "lock.1"), "rb") as file:
+                before = json.load(file)["count"]
+            time.sleep(0.3)
+            with open(os.path.join(self.directory, "lock.1"), "rb") as file:
+                self.counts = before, json.load(file)["count"]
+            return False
+
+        with mock.patch.object(storage, "BEAT_SECONDS", 0.05), mock.patch.object(storage, "mend_journal", read):
+            self.start()
+        self.assertGreater(self.counts[1], self.counts[0] + 2)
 
     def test_a_disk_that_is_full_ends_all(self):
         self.start()
