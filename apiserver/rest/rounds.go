@@ -92,6 +92,9 @@ func attemptOf(p *portal, r processRequest) (*v1beta1.JobAttempt, error) {
 // checkProcess refuses a process that the gang of a job does not have: no Ray node has its log.
 func checkProcess(job *v1beta1.ClusterJob, role string, number int) error {
 	const field = "query.process"
+	if job.Spec.Tune != nil {
+		return problem.Bad(field, fmt.Sprintf("names a process, and job %s has trials, whose lines are in its output", job.Name), "leave it out")
+	}
 	if job.Spec.Gang == nil {
 		return problem.Bad(field, fmt.Sprintf("names a process of a gang, and job %s is not a gang", job.Name), "leave it out")
 	}

@@ -59,7 +59,8 @@ func (p *process) check(job *v1beta1.ClusterJob) error {
 	case p.round < 0:
 		return outcome.Errorf(outcome.Usage, "--round must not be negative; give 1 or more")
 	case job.Spec.Tune != nil:
-		return outcome.Errorf(outcome.Usage, "job/%s has trials, whose lines are all in its output; leave out --process", job.Name)
+		return outcome.Errorf(outcome.Usage, "job/%s has trials, whose lines are in its output with the number of their trial in front; leave out --process, and for the lines of all processes "+
+			"set gang.output to All in a new job", job.Name)
 	case job.Spec.Gang == nil:
 		return outcome.Errorf(outcome.Usage, "job/%s is not a gang and has one output; leave out --process", job.Name)
 	}

@@ -6,7 +6,6 @@
 package tune
 
 import (
-	"bytes"
 	"context"
 	"strings"
 
@@ -64,15 +63,14 @@ func printTrials(ctx context.Context, clusters *away.Clusters, out *output.Flags
 		return err
 	}
 	c := clusters.Console
-	text, err := read(ctx, clusters, job)
-	if err != nil {
-		return err
-	}
 	var names []string
 	for i := range job.Spec.Tune.Parameters {
 		names = append(names, job.Spec.Tune.Parameters[i].Name)
 	}
-	trials := readTrials(text, names)
+	trials, err := read(ctx, clusters, job, names)
+	if err != nil {
+		return err
+	}
 	if !out.IsTable() {
 		return out.Answer(c.Out, "Trials", struct {
 			Trials []trial `json:"trials"`
@@ -90,8 +88,8 @@ func printTrials(ctx context.Context, clusters *away.Clusters, out *output.Flags
 	return out.Rows(c.Out, output.Table{Columns: columns, Rows: rows(trials, names)})
 }
 
-// read returns the output of the last attempt, or the last lines that the status keeps of it.
-func read(ctx context.Context, clusters *away.Clusters, job *v1beta1.ClusterJob) ([]byte, error) {
+// read returns the trials in the output of the last attempt, or in the last lines that the status keeps of it.
+func read(ctx context.Context, clusters *away.Clusters, job *v1beta1.ClusterJob, names []string) ([]trial, error) {
 	if len(job.Status.Attempts) == 0 {
 		return nil, nil
 	}
@@ -100,11 +98,15 @@ func read(ctx context.Context, clusters *away.Clusters, job *v1beta1.ClusterJob)
 	if err != nil {
 		return nil, err
 	}
-	var text bytes.Buffer
-	err = heads.ReadOutput(ctx, away.Output{Job: job, Attempt: last}, &text)
-	if err != nil && len(last.LastLines) > 0 {
-		clusters.Console.Note("the head does not have the output: %v; these are the last lines that are kept", kube.Because(err))
-		return []byte(strings.Join(last.LastLines, "\n")), nil
+	found := newReader(names)
+	err = heads.ReadOutput(ctx, away.Output{Job: job, Attempt: last}, found)
+	if err == nil || len(last.LastLines) == 0 {
+		return found.trials(), err
 	}
-	return text.Bytes(), err
+	clusters.Console.Note("the head does not have the output: %v; these are the last lines that are kept", kube.Because(err))
+	kept := newReader(names)
+	if _, err := kept.Write([]byte(strings.Join(last.LastLines, "\n"))); err != nil {
+		return nil, err
+	}
+	return kept.trials(), nil
 }

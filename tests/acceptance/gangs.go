@@ -62,6 +62,25 @@ var gangOfSpark = scenario{
 	},
 }
 
+// gangTuning shows trials with values that Optuna draws.
+var gangTuning = scenario{
+	name: live.GangTuningLabel,
+	promise: "a driver that is killed has each trial in the table once, and a later job continues with them; one that reaches the goal ends the others; " +
+		"one that early stopping ends is gone within its grace and 5 s; a trial costs at most 1 s beside its command by hand",
+	play: func(ctx context.Context, state string) (Outcome, error) {
+		return onFrameworks(ctx, "frameworks-bookworm", showSpecs(ctx, state, live.GangTuningLabel, 1, func(ran []types.SpecReport) (Outcome, error) {
+			all, err := entries[live.GangTrials](ran, live.GangTrialsEntry)
+			if err != nil || len(all) == 0 {
+				return Outcome{}, errors.Join(err, errors.New("no spec reported what a trial costs"))
+			}
+			return Outcome{
+				Measured: fmt.Sprintf("%d specs played; a trial each %.2f s, its command by hand each %.2f s", len(ran), all[0].Trial, all[0].ByHand),
+				Kept:     all[0].Trial-all[0].ByHand <= 1,
+			}, nil
+		}))
+	},
+}
+
 // gangFaults shows what gangs do when processes, places and nodes fail.
 var gangFaults = scenario{
 	name: live.GangFaultsLabel,

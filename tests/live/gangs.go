@@ -23,6 +23,7 @@ const (
 	GangTimesLabel, GangTimesEntry   = "gang-times", "times of gangs"
 	GangPodsLabel, GangPodsEntry     = "gang-pods", "times of gangs beside pods"
 	GangSparkLabel                   = "gang-spark"
+	GangTuningLabel, GangTrialsEntry = "gang-tuning", "times of trials"
 	GangClustersLabel                = "gang-clusters"
 )
 
@@ -68,6 +69,12 @@ type GangPods struct {
 	Of    string      `json:"of"`
 	Gangs []GangStart `json:"gangs"`
 	Pods  []GangStart `json:"pods"`
+}
+
+// GangTrials are seconds from the beginning of a program to the next one: of trials one after another, and by hand in a shell.
+type GangTrials struct {
+	Trial  float64 `json:"trial"`
+	ByHand float64 `json:"byHand"`
 }
 
 // GangProcess is a process on this machine that belongs to a gang: of a program, or what started it.

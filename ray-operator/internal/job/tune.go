@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"sort"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -62,9 +63,7 @@ func describeTune(spec *v1beta1.ClusterJobSpec, cluster *v1beta1.ComputeCluster)
 		Seed: tune.Seed, Storage: tune.Storage, MaxTrials: tune.MaxTrials, ParallelTrials: numberOr(tune.ParallelTrials, 1),
 		MaxFailedTrials: ptr.Deref(tune.MaxFailedTrials, defaultFailedTrials), TrialDeadlineSeconds: ptr.Deref(tune.TrialDeadlineSeconds, 0),
 	}
-	if cluster != nil && isJudgeable(cluster, false) {
-		d.Fits = roomOf(cluster).fits(gangOf(spec), d.ParallelTrials)
-	}
+	d.Fits = fitting(spec, cluster)
 	for i := range tune.Parameters {
 		p := &tune.Parameters[i]
 		d.Parameters = append(d.Parameters, launcher.Parameter{
@@ -92,12 +91,16 @@ func directionOf(objective *v1beta1.TuneObjective) v1beta1.TuneDirection {
 // fits returns how many gangs of a kind a cluster can hold at a time, up to a number, and at least 1. It may be too many, as it refuses
 // only what is certain.
 func (r room) fits(gang *v1beta1.Gang, most int32) int32 {
-	for count := most; count > 1; count-- {
-		if r.lacks(repeat(gang, count)) == "" {
-			return count
-		}
+	more := sort.Search(int(most)-1, func(i int) bool { return r.lacks(repeat(gang, int32(i)+2)) != "" })
+	return int32(more) + 1
+}
+
+// fitting returns how many trials of a job a cluster can run at a time, up to parallelTrials, and 0 where that is not known.
+func fitting(spec *v1beta1.ClusterJobSpec, cluster *v1beta1.ComputeCluster) int32 {
+	if cluster == nil || !isJudgeable(cluster, false) {
+		return 0
 	}
-	return 1
+	return roomOf(cluster).fits(gangOf(spec), numberOr(spec.Tune.ParallelTrials, 1))
 }
 
 // repeat returns a gang with the places of so many.
@@ -122,10 +125,16 @@ func (v view) trials() *launcher.TuneReport {
 // explainTrials returns that fewer trials run at a time than may, and why; empty where that is not so.
 func explainTrials(v view) string {
 	trials := v.trials()
-	if trials == nil || trials.Waiting == 0 || v.report().Waiting == "" {
+	if trials == nil {
 		return ""
 	}
-	return fmt.Sprintf(" (runs %d of %d trials at a time: %s)", trials.Running, trials.Running+trials.Waiting, v.report().Waiting)
+	if trials.Waiting > 0 && v.report().Waiting != "" {
+		return fmt.Sprintf(" (runs %d of %d trials at a time: %s)", trials.Running, trials.Running+trials.Waiting, v.report().Waiting)
+	}
+	if fits, parallel := fitting(&v.job.Spec, v.seen.Cluster), numberOr(v.job.Spec.Tune.ParallelTrials, 1); fits > 0 && fits < parallel {
+		return fmt.Sprintf(" (runs at most %d of %d trials at a time, as the cluster has no room for more)", fits, parallel)
+	}
+	return ""
 }
 
 // warnOfStorage returns that the storage of a job's trials is on no volume of a cluster, so that it goes with the driver's pod; empty

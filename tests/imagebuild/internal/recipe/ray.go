@@ -41,7 +41,7 @@ func Ray(repository string, step Step) (Recipe, error) {
 // frameworks are the modules that an image with frameworks must have beside Ray's, by the image's name.
 var frameworks = map[string]string{
 	"frameworks":            "torch, mpi4py, xgboost",
-	"frameworks-bookworm":   "torch, mpi4py",
+	"frameworks-bookworm":   "torch, mpi4py, optuna",
 	"frameworks-tensorflow": "tensorflow, jax",
 }
 
