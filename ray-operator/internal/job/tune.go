@@ -63,7 +63,7 @@ func describeTune(spec *v1beta1.ClusterJobSpec, cluster *v1beta1.ComputeCluster)
 		Seed: tune.Seed, Storage: tune.Storage, MaxTrials: tune.MaxTrials, ParallelTrials: numberOr(tune.ParallelTrials, 1),
 		MaxFailedTrials: ptr.Deref(tune.MaxFailedTrials, defaultFailedTrials), TrialDeadlineSeconds: ptr.Deref(tune.TrialDeadlineSeconds, 0),
 	}
-	d.Fits = fitting(spec, cluster)
+	d.Fits = trialsAtATime(spec, cluster)
 	for i := range tune.Parameters {
 		p := &tune.Parameters[i]
 		d.Parameters = append(d.Parameters, launcher.Parameter{
@@ -95,8 +95,8 @@ func (r room) fits(gang *v1beta1.Gang, most int32) int32 {
 	return int32(more) + 1
 }
 
-// fitting returns how many trials of a job a cluster can run at a time, up to parallelTrials, and 0 where that is not known.
-func fitting(spec *v1beta1.ClusterJobSpec, cluster *v1beta1.ComputeCluster) int32 {
+// trialsAtATime returns how many trials of a job a cluster can run at a time, up to parallelTrials, and 0 where that is not known.
+func trialsAtATime(spec *v1beta1.ClusterJobSpec, cluster *v1beta1.ComputeCluster) int32 {
 	if cluster == nil || !isJudgeable(cluster, false) {
 		return 0
 	}
@@ -131,7 +131,7 @@ func explainTrials(v view) string {
 	if trials.Waiting > 0 && v.report().Waiting != "" {
 		return fmt.Sprintf(" (runs %d of %d trials at a time: %s)", trials.Running, trials.Running+trials.Waiting, v.report().Waiting)
 	}
-	if fits, parallel := fitting(&v.job.Spec, v.seen.Cluster), numberOr(v.job.Spec.Tune.ParallelTrials, 1); fits > 0 && fits < parallel {
+	if fits, parallel := trialsAtATime(&v.job.Spec, v.seen.Cluster), numberOr(v.job.Spec.Tune.ParallelTrials, 1); fits > 0 && fits < parallel {
 		return fmt.Sprintf(" (runs at most %d of %d trials at a time, as the cluster has no room for more)", fits, parallel)
 	}
 	return ""

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"strings"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
@@ -137,10 +138,32 @@ func TestTrials_ThatWaitForPlacesAreNamed(t *testing.T) {
 		"some wait":    {few, " (runs 2 of 4 trials at a time: 1 of 1 × {CPU: 4} missing)"},
 		"a plain gang": {func(*launcher.Report) {}, ""},
 	} {
-		v := view{job: train(tuned), seen: seen(bound(), says(headclient.JobRunning), reports(launcher.Running, c.report)), record: bound(), now: now}
-		if have := explainTrials(v); have != c.want {
-			t.Errorf("%s: %q, want %q", name, have, c.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			v := view{job: train(tuned), seen: seen(bound(), says(headclient.JobRunning), reports(launcher.Running, c.report)), record: bound(), now: now}
+			if have := explainTrials(v); have != c.want {
+				t.Errorf("have %q, want %q", have, c.want)
+			}
+		})
+	}
+}
+
+// TestTrials_ThatDoNotFitAreNamed: the cluster at its largest holds fewer than may run at a time.
+func TestTrials_ThatDoNotFitAreNamed(t *testing.T) {
+	at := seen(bound(), says(headclient.JobRunning), reports(launcher.Running, ofTrials(launcher.TuneReport{Trials: 2, Running: 1})))
+	at.Cluster = demo()
+	for name, c := range map[string]struct {
+		change func(*v1beta1.ClusterJob)
+		want   string
+	}{
+		"all fit": {func(j *v1beta1.ClusterJob) { j.Spec.Tune.ParallelTrials = 1 }, ""},
+		"some do": {func(j *v1beta1.ClusterJob) { j.Spec.Tune.ParallelTrials = 256 }, " of 256 trials at a time, as the cluster has no room for more)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := view{job: train(tuned, c.change), seen: at, record: bound(), now: now}
+			if have := explainTrials(v); (have == "") != (c.want == "") || !strings.HasSuffix(have, c.want) {
+				t.Errorf("have %q, want one that ends with %q", have, c.want)
+			}
+		})
 	}
 }
 
