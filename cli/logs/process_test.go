@@ -135,6 +135,23 @@ func TestProcess_DetachesWithTheCommandThatGoesOn(t *testing.T) {
 	})
 }
 
+func TestProcess_RefusesJobsWithTrials(t *testing.T) {
+	run(t, func(t *testing.T, b *bed) {
+		b.gather()
+		job := &v1beta1.ClusterJob{}
+		if err := b.objects.Get(t.Context(), client.ObjectKey{Namespace: headstest.Namespace, Name: "train"}, job); err != nil {
+			t.Fatal(err)
+		}
+		job.Spec.Tune = &v1beta1.Tune{}
+		if err := b.objects.Update(t.Context(), job); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.follow(t.Context(), "--process", "worker/0"); outcome.Code(err) != outcome.Usage || !strings.Contains(err.Error(), "set gang.output to All") {
+			t.Errorf("it ends with %v", err)
+		}
+	})
+}
+
 func TestProcess_RefusesWhatTheGangHasNot(t *testing.T) {
 	run(t, func(t *testing.T, b *bed) {
 		if err := b.follow(t.Context(), "--process", "worker/0"); outcome.Code(err) != outcome.Usage || !strings.Contains(err.Error(), "is not a gang") {
