@@ -35,7 +35,7 @@ var _ = Describe("gangs with trials", Ordered, ContinueOnFailure, Label(live.Acc
 	}, NodeTimeout(limit))
 
 	It("are in the table once each, though the driver is killed, and a later job continues with them", func(ctx SpecContext) {
-		v := values{"Retry": "{limit: 0, infrastructureLimit: 1, backoffSeconds: 1}", "Storage": "/ledger/kept/study", "Directory": "kept",
+		v := values{"Retry": "{limit: 1, infrastructureLimit: 1, backoffSeconds: 1}", "Storage": "/ledger/kept/study", "Directory": "kept",
 			"MaxTrials": 8, "ParallelTrials": 2, "Seed": 7, "Command": parabola("--seconds", "0.5")}
 		job := g.submit(ctx, "kept", "jobs/tune.yaml", v)
 		g.untilRuns(ctx, "kept", "ended", 3)

@@ -18,6 +18,7 @@ def main():
     arguments.add_argument("--seconds", type=float, default=0.1, help="that a step takes")
     arguments.add_argument("--stubborn", default="", help="the run that diverges, and does not end by SIGTERM")
     options = arguments.parse_args()
+    os.makedirs(os.environ["CHECKPOINT_DIR"], exist_ok=True)
 
     def note(what):
         with open(os.path.join(os.environ["CHECKPOINT_DIR"], "runs"), "a") as file:
