@@ -139,7 +139,9 @@ func TestTrials_ThatWaitForPlacesAreNamed(t *testing.T) {
 		"a plain gang": {func(*launcher.Report) {}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := view{job: train(tuned), seen: seen(bound(), says(headclient.JobRunning), reports(launcher.Running, c.report)), record: bound(), now: now}
+			at := seen(bound(), says(headclient.JobRunning), reports(launcher.Running, c.report))
+			at.Cluster = nil
+			v := view{job: train(tuned), seen: at, record: bound(), now: now}
 			if have := explainTrials(v); have != c.want {
 				t.Errorf("have %q, want %q", have, c.want)
 			}
