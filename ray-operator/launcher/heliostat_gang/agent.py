@@ -11,7 +11,6 @@ import json
 import os
 import queue
 import selectors
-import shutil
 import signal
 import socket
 import subprocess
@@ -62,6 +61,7 @@ class Process:
         self.is_reported = False
         self.is_complete = False  # the guard has sent that all descendants are gone
         self.is_guarded = True
+        self.directory = ""  # goes with it
         self.overdue = float("inf")  # when the guard should have ended all
         self.kills = host.memory_kills()
 
@@ -291,8 +291,7 @@ class Agent:
         if any(answers):
             self._end_relay_of(programs)
             for order in orders:
-                if order["directory"]:
-                    shutil.rmtree(order["directory"], ignore_errors=True)
+                host.remove(order["directory"])
             return answers
         started: List[Process] = []
         try:
@@ -300,6 +299,7 @@ class Agent:
                 # Each guard holds some of the ports, for the case that the agent ends before it.
                 held = list(self.reserved.values())[number :: len(programs)][:MAX_HELD]
                 started.append(self._begin(round, program, order, held))
+                started[-1].directory = order["directory"]
             answers = [_await_start(process) for process in started]
         except BaseException:
             for process in started:
@@ -638,6 +638,7 @@ class Agent:
             is_late = guard.now() >= self._overdue(process)
         sweep.wait_for_guard(process.guard)
         sweep.end(Mark(self.uid, 0, 0, 0), 0 if is_late else self.grace)
+        host.remove(process.directory)
         with self.changed:
             process.is_complete = True
         self._wake()

@@ -322,7 +322,7 @@ class _Gang:
             return Start(process, argv, env, self.defaults(process))
         if process.name != self.first.name:
             argv = self.spark_command(process)
-        return Start(process, argv, env, self.defaults(process), self.spark_plan(process))
+        return Start(process, argv, env, self.defaults(process), self.spark_plan(process, env.get(spark.SUBMIT_ARGUMENTS, "")))
 
     def common(self, process: Process) -> Dict[str, str]:
         """Return what a process finds with each framework."""
@@ -449,10 +449,10 @@ class _Gang:
         """Return the address that Spark shows to others. Names of hosts lead nowhere in pods."""
         return {"SPARK_LOCAL_HOSTNAME": self.host(process)}
 
-    def spark_plan(self, process: Process) -> Dict[str, Any]:
+    def spark_plan(self, process: Process, arguments: str) -> Dict[str, Any]:
         """Return what the settings of a process of Spark are made of."""
         ports = {key: self.ports[key] for key in spark.port_keys(process.name)}
-        return spark.plan(process.name, self.host(process), self.spark_master(), ports, self.roles)
+        return spark.plan(process.name, (self.host(process), self.spark_master()), ports, self.roles, arguments)
 
     def spark_command(self, process: Process) -> List[str]:
         """Return what starts Spark's Master or a Worker."""

@@ -124,6 +124,12 @@ def find_program(name: str, env: Mapping[str, str], cwd: str) -> str:
     return path
 
 
+def remove(directory: str) -> None:
+    """Remove a directory with all that is in it, as far as that is possible. No directory has an empty name."""
+    if directory:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
 def is_disk_full(number: Optional[int]) -> bool:
     """Report whether an error number means that a disk, or the user's share of it, takes nothing more."""
     return number in (errno.ENOSPC, errno.EDQUOT)

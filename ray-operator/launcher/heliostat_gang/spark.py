@@ -10,12 +10,12 @@ import math
 import os
 import re
 import shlex
-from typing import Any, Dict, List, Mapping, Sequence
+from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 DRIVER, EXECUTOR = "driver", "executor"
 # The process that runs Spark's Master, and the key of the port that it shares with all others.
 MASTER, MASTER_PORT = "master/0", "master"
-CONF_DIR = "SPARK_CONF_DIR"
+CONF_DIR, SUBMIT_ARGUMENTS = "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS"
 MIB = 1 << 20
 # What Master and Worker have for themselves, and what Spark takes for overhead at least.
 MASTER_MIB, WORKER_MIB, OVERHEAD_MIB = 512, 256, 384
@@ -150,8 +150,13 @@ def check_sizes(image: str, command: Mapping[str, str], executor: Mapping[str, f
         )
 
 
-def settings_of(command: Sequence[str], entrypoint: str) -> Dict[str, str]:
-    """Return the settings that a command has in options of spark-submit. Those of the program itself are not looked for."""
+def settings_of(command: Sequence[str], entrypoint: str, arguments: str = "") -> Dict[str, str]:
+    """Return the settings that a command has in options of spark-submit. Those of the program itself are not looked for.
+
+    arguments has the options of pyspark, where a Python program starts it.
+    """
+    if arguments:
+        return {**settings_of([], f"pyspark {arguments}"), **settings_of(command, entrypoint)}
     words = list(command)
     if entrypoint:
         try:
@@ -176,9 +181,9 @@ def settings_of(command: Sequence[str], entrypoint: str) -> Dict[str, str]:
 
 
 def parse_properties(text: str) -> Dict[str, str]:
-    """Return the settings of a file as spark-defaults.conf."""
+    """Return the settings of a file as spark-defaults.conf. A line that ends with a backslash goes on in the next one."""
     found = {}
-    for line in text.splitlines():
+    for line in re.sub(r"(?<!\\)((?:\\\\)*)\\(?:\r?\n[ \t\f]*|$)", r"\1", text).splitlines():
         match = re.fullmatch(r"\s*([^#!\s:=][^\s:=]*)\s*[\s:=]\s*(.*?)\s*", line)
         if match:
             found[match.group(1)] = match.group(2)
@@ -214,15 +219,19 @@ def most_heap(memory: int) -> int:
 
 
 def plan(
-    name: str, host: str, master: str, ports: Mapping[str, int], roles: Mapping[str, Mapping[str, Any]]
+    name: str, at: Tuple[str, str], ports: Mapping[str, int], roles: Mapping[str, Mapping[str, Any]], arguments: str = ""
 ) -> Dict[str, Any]:
-    """Return what an agent needs to write the settings of a process, but the secret."""
+    """Return what an agent needs to write the settings of a process, but the secret.
+
+    at has the address of its place, and that of the Master with its port. arguments are what the user has in SUBMIT_ARGUMENTS.
+    """
+    host, master = at
     driver, executor = roles[DRIVER], roles[EXECUTOR]
     return {
         "fixed": fixed(name, host, master, ports, executor["resources"]),
         "driver": dict(driver["resources"]),
         "executor": dict(executor["resources"]),
-        "command": settings_of(driver["command"], driver["entrypoint"]) if name.startswith(DRIVER) else {},
+        "command": settings_of(driver["command"], driver["entrypoint"], arguments) if name.startswith(DRIVER) else {},
         # The application gives its executors all settings but this one, which each place has for itself.
         "java": [f"-Dspark.blockManager.port={ports[blocks_key(name)]}"] if name.startswith(EXECUTOR) else [],
     }

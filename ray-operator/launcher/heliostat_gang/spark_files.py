@@ -5,6 +5,7 @@ In: a program of the driver with its plan, and the environment that it would hav
 It must never leave the secret in a file that another user can read.
 """
 
+import contextlib
 import os
 import re
 import shutil
@@ -39,17 +40,20 @@ def prepare(program: Mapping[str, Any], env: Mapping[str, str], cwd: str) -> Pre
     settings = _read(os.path.join(image, DEFAULTS)) if image else ""
     if program["name"].startswith(spark.DRIVER):
         spark.check_sizes(settings, plan["command"], plan["executor"])
+    environment = _environment(program, env, home)
+    if program["name"].startswith(spark.DRIVER):
+        host.find_program(program["argv"][0], environment, cwd)
     directory = tempfile.mkdtemp(prefix="heliostat-spark-", dir="/tmp")
     try:
         weak = spark.weak(directory, plan["driver"], plan["executor"])
         text = spark.compose(settings, plan["secret"], plan["fixed"], weak)
         conf = _write(directory, image, text, plan["java"])
     except OSError as error:
-        shutil.rmtree(directory, ignore_errors=True)
+        host.remove(directory)
         if host.is_disk_full(error.errno):
             raise
         raise host.NotFoundError(f"write Spark's settings to {directory}: {error.strerror or error}: {error.filename}") from error
-    return Prepared(_arguments(program, spark_class, directory), _environment(program, env, home, conf), directory)
+    return Prepared(_arguments(program, spark_class, directory), {**environment, spark.CONF_DIR: conf}, directory)
 
 
 def _find_spark(home: str, env: Mapping[str, str], cwd: str) -> str:
@@ -84,6 +88,8 @@ def _write(directory: str, image: str, text: str, java: List[str]) -> str:
     if java:
         path = os.path.join(conf, JAVA_OPTIONS)
         lines = [*_read(path).splitlines(), *java]
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)  # the image's may not be writable
         with open(path, "w", encoding="utf-8") as file:
             file.writelines(line + "\n" for line in lines)
     return conf
@@ -100,12 +106,12 @@ def _arguments(program: Mapping[str, Any], spark_class: str, directory: str) -> 
     return argv
 
 
-def _environment(program: Mapping[str, Any], env: Mapping[str, str], home: str, conf: str) -> Dict[str, str]:
+def _environment(program: Mapping[str, Any], env: Mapping[str, str], home: str) -> Dict[str, str]:
     is_command = program["name"].startswith(spark.DRIVER)
     found = {name: value for name, value in env.items() if is_command or not re.fullmatch(spark.FOREIGN, name)}
     if home:
         found["PATH"] = ":".join(path for path in (env.get("PATH", os.defpath), os.path.join(home, "bin")) if path)
-    return {**found, spark.CONF_DIR: conf}
+    return found
 
 
 def _read(path: str) -> str:

@@ -7,6 +7,7 @@ import stat
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 LAUNCHER = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(LAUNCHER))
@@ -57,6 +58,11 @@ class Properties(unittest.TestCase):
         self.assertEqual(spark.parse_properties(text), {"spark.a": "1", "spark.b": "2", "spark.c": "3", "spark.d": "four five"})
 
 
+    def test_a_line_goes_on_after_a_backslash(self):
+        text = "spark.a one,\\\n   two\nspark.b c:\\\\\nspark.d e\\"
+        self.assertEqual(spark.parse_properties(text), {"spark.a": "one,two", "spark.b": "c:\\\\", "spark.d": "e"})
+
+
 class Command(unittest.TestCase):
     """Settings in the options of spark-submit."""
 
@@ -70,6 +76,10 @@ class Command(unittest.TestCase):
     def test_the_program_s_own_options_are_not_spark_s(self):
         self.assertEqual(spark.settings_of(["spark-submit", "main.py", "--executor-memory", "9t"], ""), {})
         self.assertEqual(spark.settings_of(["python", "main.py", "--executor-memory", "9t"], ""), {})
+
+    def test_reads_what_a_variable_gives_to_pyspark(self):
+        found = spark.settings_of(["python", "main.py"], "", "--executor-memory 9g pyspark-shell")
+        self.assertEqual(found, {"spark.executor.memory": "9g"})
 
     def test_reads_the_words_of_an_entrypoint(self):
         self.assertEqual(spark.settings_of([], "cd /app && spark-submit --driver-memory 3g main.py"), {"spark.driver.memory": "3g"})
@@ -146,7 +156,7 @@ class Files(unittest.TestCase):
         """Prepare a process."""
         ports = {key: 20000 + at for at, key in enumerate(spark.port_keys(name))}
         role = {"resources": PLACE, "command": ["spark-submit", "main.py"], "entrypoint": ""}
-        plan = spark.plan(name, "10.0.0.1", "10.0.0.1:20001", ports, {"driver": role, "executor": role})
+        plan = spark.plan(name, ("10.0.0.1", "10.0.0.1:20001"), ports, {"driver": role, "executor": role})
         program = {"name": name, "argv": list(argv), "spark": {**plan, "secret": "s3cret"}}
         found = spark_files.prepare(program, {**self.env, **env}, self.folder)
         self.addCleanup(shutil.rmtree, found.directory)
@@ -173,6 +183,20 @@ class Files(unittest.TestCase):
         self.assertIn("spark.eventLog.enabled true", (conf / "spark-defaults.conf").read_text(encoding="ascii"))
         self.assertEqual((conf / "java-opts").read_text(encoding="ascii"), "-Dx=y\n-Dspark.blockManager.port=20001\n")
 
+    def test_options_of_java_are_added_to_a_file_that_cannot_be_written(self):
+        self.program("spark/bin/spark-class")
+        self.program("spark/conf/java-opts")
+        os.chmod(f"{self.folder}/spark/conf/java-opts", 0o400)
+        path = os.path.join(self.prepare().env["SPARK_CONF_DIR"], "java-opts")
+        self.assertTrue(stat.S_IMODE(os.stat(path).st_mode) & stat.S_IWUSR)
+
+    def test_a_command_that_is_missing_leaves_no_directory(self):
+        self.program("spark/bin/spark-class")
+        made = []
+        with mock.patch("tempfile.mkdtemp", side_effect=lambda **_: made.append(1)), self.assertRaisesRegex(host.NotFoundError, "no-such"):
+            self.prepare("driver/0", ["no-such-program"])
+        self.assertEqual(made, [])
+
     def test_a_worker_runs_in_a_directory_that_goes_with_it(self):
         spark_class = self.program("spark/bin/spark-class")
         found = self.prepare()
@@ -183,8 +207,8 @@ class Files(unittest.TestCase):
         self.program("spark/bin/spark-class")
         foreign = {"SPARK_MASTER_PORT": "tcp://10.1.1.1:7077", "SPARK_WORKER_CORES": "9", "SPARK_MASTER_OPTS": "-Dx"}
         self.assertEqual([name for name in self.prepare(**foreign).env if name in foreign], ["SPARK_MASTER_OPTS"])
-        command = self.prepare("driver/0", ["python", "main.py"], **foreign)
-        self.assertEqual((command.argv, set(foreign) - set(command.env)), (["python", "main.py"], set()))
+        command = self.prepare("driver/0", ["sh", "main.sh"], **foreign)
+        self.assertEqual((command.argv, set(foreign) - set(command.env)), (["sh", "main.sh"], set()))
 
     def test_programs_of_spark_are_in_the_path(self):
         self.program("spark/bin/spark-class")
