@@ -447,7 +447,7 @@ class _Gang:
 
     def spark(self, process: Process) -> Dict[str, str]:
         """Return the address that Spark shows to others. Names of hosts lead nowhere in pods."""
-        return {"SPARK_LOCAL_HOSTNAME": self.host(process)}
+        return {"SPARK_LOCAL_HOSTNAME": spark.bracketed(self.host(process))}
 
     def spark_plan(self, process: Process, arguments: str) -> Dict[str, Any]:
         """Return what the settings of a process of Spark are made of."""

@@ -53,11 +53,16 @@ def page_key(name: str) -> str:
     return name + ":page"
 
 
+def bracketed(host: str) -> str:
+    """Return an address as Spark takes that of a host: one of IPv6 stands in brackets."""
+    return f"[{host}]" if ":" in host else host
+
+
 def master_command(host: str, port: int, page: int) -> List[str]:
     """Return what starts the Master."""
     return [
         *("spark-class", "org.apache.spark.deploy.master.Master"),
-        *("--host", host, "--port", str(port), "--webui-port", str(page)),
+        *("--host", bracketed(host), "--port", str(port), "--webui-port", str(page)),
     ]
 
 
@@ -67,7 +72,7 @@ def worker_command(host: str, port: int, page: int, resources: Mapping[str, floa
     sizes = ["--cores", str(cores(resources)), *(["--memory", f"{most_heap(memory)}M"] if memory else [])]
     return [
         *("spark-class", "org.apache.spark.deploy.worker.Worker"),
-        *("--host", host, "--port", str(port), "--webui-port", str(page)),
+        *("--host", bracketed(host), "--port", str(port), "--webui-port", str(page)),
         *(*sizes, f"spark://{master}"),
     ]
 
@@ -90,7 +95,7 @@ def fixed(name: str, host: str, master: str, ports: Mapping[str, int], executor:
     return {
         **found,
         "spark.dynamicAllocation.enabled": "false",
-        "spark.driver.host": host,
+        "spark.driver.host": bracketed(host),
         "spark.driver.port": str(ports[name]),
         "spark.driver.blockManager.port": str(ports[blocks_key(name)]),
         "spark.ui.port": str(ports[page_key(name)]),

@@ -45,9 +45,12 @@ class Compose(unittest.TestCase):
             self.assertEqual((found["spark.authenticate"], found["spark.master.rest.enabled"]), ("true", "false"), name)
             self.assertEqual((found["spark.ui.killEnabled"], found["spark.master.ui.decommission.allow.mode"]), ("false", "DENY"), name)
 
-    def test_an_address_of_ipv6_stands_in_brackets_where_it_has_a_port(self):
+    def test_an_address_of_ipv6_stands_in_brackets(self):
         command = spark.worker_command("fd00::2", 20001, 20002, PLACE, "[fd00::1]:20003")
-        self.assertEqual((command[3], command[-1]), ("fd00::2", "spark://[fd00::1]:20003"))
+        self.assertEqual((command[3], command[-1]), ("[fd00::2]", "spark://[fd00::1]:20003"))
+        self.assertEqual(spark.master_command("fd00::1", 20001, 20002)[3], "[fd00::1]")
+        ports = {key: 20000 for key in spark.port_keys("driver/0")}
+        self.assertEqual(spark.fixed("driver/0", "fd00::1", "[fd00::1]:20001", ports, PLACE)["spark.driver.host"], "[fd00::1]")
 
 
 class Properties(unittest.TestCase):
