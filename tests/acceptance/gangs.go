@@ -56,7 +56,8 @@ var gangsOfTensorFlow = scenario{
 var gangOfSpark = scenario{
 	name: live.GangSparkLabel,
 	promise: "a word count and a shuffle join of Spark give the right result in one run of the driver, though an executor's pod is deleted in mid-stage; " +
-		"one executor becomes three as places appear; the Master refuses an application without the secret; no page ends anything",
+		"one executor becomes three as places appear; one on a draining node moves its blocks, so that no task runs twice; " +
+		"the Master refuses an application without the secret; no page ends anything",
 	play: func(ctx context.Context, state string) (Outcome, error) {
 		return onFrameworks(ctx, "frameworks-spark", showSpecs(ctx, state, live.GangSparkLabel, 1, countPlayed))
 	},

@@ -81,6 +81,30 @@ func TestGangPods_AreJudged(t *testing.T) {
 	}
 }
 
+func TestSparkTimes_AreJudged(t *testing.T) {
+	times := func(first, work float64, runs int) live.SparkTimes {
+		of := func(value float64) []float64 { return slices.Repeat([]float64{value}, runs) }
+		return live.SparkTimes{Firsts: of(first), FirstsByHand: of(10), Works: of(work), WorksOfLocal: of(20)}
+	}
+	for name, c := range map[string]struct {
+		times live.SparkTimes
+		kept  bool
+	}{
+		"as soon and as quick is fine": {times(13, 23, live.SparkRunsMeasured), true},
+		"a late first task is not":     {times(13.1, 20, live.SparkRunsMeasured), false},
+		"slow work is not":             {times(10, 23.1, live.SparkRunsMeasured), false},
+		"few runs are not":             {times(10, 20, live.SparkRunsMeasured-1), false},
+	} {
+		got, err := judgeSparkTimes(reported(live.SparkTimesEntry, c.times))
+		if err != nil || got.Kept != c.kept {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+	if got, err := judgeSparkTimes(nil); err == nil {
+		t.Errorf("nothing passed for times: %+v", got)
+	}
+}
+
 // reported is the report of a spec with an entry.
 func reported(name string, entry any) []types.SpecReport {
 	return []types.SpecReport{{ReportEntries: types.ReportEntries{{Name: name, Value: types.ReportEntryValue{AsJSON: string(encoded(entry))}}}}}

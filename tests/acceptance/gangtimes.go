@@ -19,6 +19,8 @@ const (
 	promisedGangRestart  = 2.0 // seconds, for 95 of 100 restarts
 	promisedGangStart    = 1.2 // times as long as by a driver made by hand
 	promisedGangPods     = 5.0 // times as soon as pods
+	promisedSparkFirst   = 1.3 // times as long as by a Master and Workers made by hand
+	promisedSparkWork    = 1.15
 	gangRounds           = 1000
 	promisedGangZombies  = 10
 	processesOfGangRound = 4
@@ -45,6 +47,30 @@ func judgeGangTimes(ran []types.SpecReport) (Outcome, error) {
 		Measured: fmt.Sprintf("%d restarts, 95 of 100 within %.2f s, median %.2f s; a start takes %.2f s, by hand %.2f s: %.2f times as long; medians of %d",
 			len(measured.Restarts), restart, percentile(measured.Restarts, 50), start, byHand, start/byHand, len(measured.Starts)),
 		Kept: isWhole && restart < promisedGangRestart && start <= promisedGangStart*byHand, Samples: samples,
+	}, nil
+}
+
+// sparkTimes measures how soon applications of Spark start, and how long they compute.
+var sparkTimes = scenario{
+	name: live.SparkTimesLabel,
+	promise: fmt.Sprintf("the first task of an application of Spark begins at most %.1f times as late as by a Master and Workers in Ray's actors made by hand; "+
+		"it computes at most %.2f times as long as in local-cluster mode on the same cores", promisedSparkFirst, promisedSparkWork),
+	play: func(ctx context.Context, state string) (Outcome, error) {
+		return onFrameworks(ctx, "frameworks-spark", showSpecs(ctx, state, live.SparkTimesLabel, 1, judgeSparkTimes))
+	},
+}
+
+func judgeSparkTimes(ran []types.SpecReport) (Outcome, error) {
+	samples, measured, err := entry[live.SparkTimes](ran, live.SparkTimesEntry)
+	if err != nil {
+		return Outcome{}, err
+	}
+	first, byHand := percentile(measured.Firsts, 50), percentile(measured.FirstsByHand, 50)
+	work, local := percentile(measured.Works, 50), percentile(measured.WorksOfLocal, 50)
+	return Outcome{
+		Measured: fmt.Sprintf("the first task begins after %.1f s, by hand after %.1f s: %.2f times as late; it computes for %.1f s, in local-cluster mode %.1f s: "+
+			"%.2f times as long; medians of %d", first, byHand, first/byHand, work, local, work/local, len(measured.Works)),
+		Kept: len(measured.Works) >= live.SparkRunsMeasured && first <= promisedSparkFirst*byHand && work <= promisedSparkWork*local, Samples: samples,
 	}, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,6 +17,9 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
+
+// wordParts is how many tasks count words.
+const wordParts = 24
 
 // What words.py of tests/frameworks prints, with 24 parts: half of the lines have a fox. The sum is 1,000 times that of twice 0 to 99.
 const (
@@ -74,6 +78,23 @@ var _ = Describe("gangs of Spark", Ordered, Label(live.AcceptLabel, live.GangSpa
 		g.leavesNothing(ctx, ended, time.Second)
 	}, SpecTimeout(4*limit))
 
+	It("move the blocks of an executor on a draining node to another one before its place is given up", func(ctx SpecContext) {
+		g.cluster.staying(ctx, 2)
+		job := g.submit(ctx, "drains", "jobs/gang.yaml", values{"Framework": "Spark", "Placement": "Spread",
+			"Command": `[spark-submit, /programs/words.py, --pause, "3"]`, "Roles": sparkRoles("2", 2, 2)})
+		driver := g.page(ctx, job).PodName
+		g.untilTasks(ctx, "drains", 8)
+		leaving := g.otherWorker(ctx, driver)
+		annotate(ctx, leaving, v1beta1.AnnotationRetire)
+		ended := job.is(ctx, v1beta1.PhaseSucceeded)
+		g.counted(ctx, ended)
+		Expect(ended.Status.Gang.Restarts).To(BeZero())
+		Expect(g.log(ctx, "drains/drivers")).To(HaveLen(1), "runs of the driver")
+		Expect(g.printed(ctx, ended, regexp.MustCompile(`Migrated (migrate_shuffle_0_\d+) to`))).NotTo(BeEmpty(), "blocks that were moved")
+		Expect(g.log(ctx, "drains/tasks")).To(HaveLen(wordParts), "tasks, none of which runs twice where no block is lost")
+		g.leavesNothing(ctx, ended, time.Second)
+	}, SpecTimeout(3*limit))
+
 	It("say which pod has no Spark, and which size does not fit", func(ctx SpecContext) {
 		missing := g.submit(ctx, "missing", "jobs/gang.yaml", values{"Framework": "Spark", "Command": `[spark-submit, /programs/words.py]`,
 			"Roles": `[{name: driver, resources: {CPU: "1"}}, {name: executor, resources: {CPU: "1"}, env: [{name: SPARK_HOME, value: /nowhere}]}]`})
@@ -86,6 +107,48 @@ var _ = Describe("gangs of Spark", Ordered, Label(live.AcceptLabel, live.GangSpa
 		Expect(live.SaysOf(failed)).To(ContainSubstring("spark.executor.memory of 1024 MiB with an overhead of 384 MiB does not fit the 1000 MiB of a place"))
 	}, SpecTimeout(2*limit))
 })
+
+// How soon applications of Spark start, and how long they compute, beside Spark without gangs. All have the same cores: those of one pod.
+var _ = Describe("gangs of Spark", Label(live.AcceptLabel, live.SparkTimesLabel, localkubeLabel), func() {
+	It("start and compute as those of a Master and Workers made by hand, and of local-cluster mode", func(ctx SpecContext) {
+		g := withGangs(ctx, values{"Image": "frameworks-spark"})
+		var measured live.SparkTimes
+		program := []string{"/programs/words.py", "--measure", "2", "--lines", "5000", "--rows", "3000000"}
+		local := append([]string{"spark-submit", "--master", "local-cluster[2,1,616]", "--executor-memory", "512m"}, program...)
+		const executors = `{name: executor, replicas: 2, resources: {CPU: "1"}}`
+		for i := range live.SparkRunsMeasured {
+			begin := time.Now()
+			job := g.submit(ctx, fmt.Sprintf("gang-%d", i), "jobs/gang.yaml", values{"Framework": "Spark", "Placement": "StrictPack",
+				"Command": commandOf(append([]string{"spark-submit", "--executor-memory", "512m"}, program...)),
+				"Roles":   `[{name: driver, resources: {CPU: "1"}}, ` + executors + `]`})
+			ended := job.is(ctx, v1beta1.PhaseSucceeded)
+			measured.Firsts = append(measured.Firsts, g.number(ctx, ended, "first")-seconds(begin))
+			measured.Works = append(measured.Works, g.number(ctx, ended, "took"))
+
+			begin = time.Now()
+			job = g.submit(ctx, fmt.Sprintf("hand-%d", i), "jobs/shared.yaml", values{"Cluster": "gangs",
+				"Entrypoint": "python /programs/handspark.py " + strings.Join(program, " ")})
+			measured.FirstsByHand = append(measured.FirstsByHand, g.number(ctx, job.is(ctx, v1beta1.PhaseSucceeded), "first")-seconds(begin))
+
+			job = g.submit(ctx, fmt.Sprintf("local-%d", i), "jobs/gang.yaml", values{"Command": commandOf(local), "Roles": `[{name: worker, replicas: 1, resources: {CPU: "3"}}]`})
+			measured.WorksOfLocal = append(measured.WorksOfLocal, g.number(ctx, job.is(ctx, v1beta1.PhaseSucceeded), "took"))
+		}
+		AddReportEntry(live.SparkTimesEntry, measured, ReportEntryVisibilityAlways)
+	}, SpecTimeout(10*limit))
+})
+
+// seconds is a time as the programs print it.
+func seconds(t time.Time) float64 { return float64(t.UnixNano()) / float64(time.Second) }
+
+// number is what a job has printed behind a word.
+func (g *gangs) number(ctx context.Context, job *v1beta1.ClusterJob, word string) float64 {
+	GinkgoHelper()
+	found := g.printed(ctx, job, regexp.MustCompile(word+`: ([0-9.]+)`))
+	Expect(found).To(HaveLen(1), word)
+	value, err := strconv.ParseFloat(found[0], 64)
+	Expect(err).NotTo(HaveOccurred())
+	return value
+}
 
 // sparkRoles are a driver and executors, each of some CPUs and 1,000 MiB.
 func sparkRoles(cpus string, executors, least int) string {

@@ -24,6 +24,7 @@ const (
 	GangPodsLabel, GangPodsEntry     = "gang-pods", "times of gangs beside pods"
 	GangSparkLabel                   = "gang-spark"
 	GangTuningLabel, GangTrialsEntry = "gang-tuning", "times of trials"
+	SparkTimesLabel, SparkTimesEntry = "gang-spark-times", "times of Spark"
 	GangClustersLabel                = "gang-clusters"
 )
 
@@ -46,6 +47,7 @@ type GangEnd struct {
 const (
 	GangRestartsMeasured = 20
 	GangStartsMeasured   = 5
+	SparkRunsMeasured    = 3
 )
 
 // GangTimes are seconds until all processes of gangs have begun.
@@ -55,6 +57,17 @@ type GangTimes struct {
 	// Starts are from when a gang was applied, and ByHand from when a job was whose program places the same processes itself.
 	Starts []float64 `json:"starts"`
 	ByHand []float64 `json:"byHand"`
+}
+
+// SparkTimes are seconds of applications of Spark with two executors on one node: as gangs, by a Master and Workers in Ray's actors, and
+// in local-cluster mode.
+type SparkTimes struct {
+	// Firsts are from when a gang was applied until its first task began, and FirstsByHand from when a job was.
+	Firsts       []float64 `json:"firsts"`
+	FirstsByHand []float64 `json:"firstsByHand"`
+	// Works are for what an application computes once its executors are there, and WorksOfLocal the same in local-cluster mode.
+	Works        []float64 `json:"works"`
+	WorksOfLocal []float64 `json:"worksOfLocal"`
 }
 
 // GangStart is a start of processes, from when they were applied, and the next one, from when one of them failed. In seconds.
