@@ -217,9 +217,10 @@ func (r *run) unknownReference(p *program) (string, bool) {
 }
 
 // sparkSetting matches an option of Spark's programs, before the application, that sets what the gang sets. The option stands last.
-var sparkSetting = regexp.MustCompile(`(spark-submit|spark-shell|spark-sql|pyspark)( +-[^ ]+( +[^- ][^ ]*)?)* +` +
+var sparkSetting = regexp.MustCompile(`(spark-submit|spark-shell|spark-sql|pyspark)` +
+	`( +(--?[^ =]+=[^ ]*|-v|-[A-Z][^ ]*|--(verbose|supervise)|(-[a-uw-z]|--[^vs =-][^ =]*)( +[^- ][^ ]*)?))* +` +
 	`((--master|--properties-file|--executor-cores)[ =]|--deploy-mode[ =]+cluster|(--conf|-c)[ =]+[^a-z ]?spark[.](` +
-	`(master|authenticate[a-zA-Z.]*|kubernetes[.][^ =]+|executor[.]cores|driver[.](host|port)|ui[.]port)=|` +
+	`(master|authenticate[a-zA-Z.]*|kubernetes[.][^ =]+|executor[.]cores|driver[.](host|port)|submit[.]deployMode|ui[.](port|killEnabled))=|` +
 	`dynamicAllocation[.]enabled=true))`)
 
 // settingAlone matches the option in what sparkSetting matches.

@@ -2,7 +2,7 @@
 
 What is checked: never processes of two rounds at once, never a round below a role's minimum, no call to a place that was given
 up, no more restarts than allowed, and an end for every gang. Processes join a round only where the framework has a role for that,
-never two of one name at once, nor more than its replicas.
+never two of one name at once, nor more than its replicas, nor after three early ends in a row in one place.
 """
 
 import heapq
@@ -263,6 +263,9 @@ class World:
         else:
             self.at(self.chance.uniform(0, 2), self.leave, number, name)
         self.exited[name] = code
+        if name.startswith("executor"):
+            is_early = self.now - self.begun[number] < rounds.EARLY_SECONDS
+            self.early[number] = self.early.get(number, 0) + 1 if is_early else 0
         self.rounds.beat(number, len(place.processes), self.now)
         place.answered = self.now
         self.rounds.ended(number, name, code, self.now, ["EADDRINUSE"] if code == 1 and self.chance.random() < 0.3 else ["last"])
@@ -342,7 +345,7 @@ class World:
             raise Violation(f"round {number} starts beside {living}")
         self.check_places([seat.place for seat in self.seats])
         self.launches += 1
-        self.exited = {}
+        self.exited, self.begun, self.early = {}, {}, {}
         members = contracts.processes(self.gang, [contracts.Place(seat.role, seat.replica, "") for seat in self.seats])
         self.counted = [member.name for member in members if member.is_counted]
         self.rounds.has_started(self.now)
@@ -354,6 +357,7 @@ class World:
         """Start a process, and choose its end."""
         place = self.places[number]
         place.processes[name] = self.launches
+        self.begun[number] = self.now
         if place.is_gone:
             self.expire(place)
         code = 0 if self.now > QUIET or self.chance.random() < 0.9 else self.chance.choice([1, 2, 3, 139])
@@ -391,6 +395,8 @@ class World:
         living = [one for one in self.living() if one.startswith("executor")]
         if name in living:
             raise Violation(f"{name} joins beside itself")
+        if self.early.get(seat.place, 0) >= rounds.EARLY_ENDS:
+            raise Violation(f"{name} joins after {self.early[seat.place]} early ends")
         used = [place for place in self.rounds.hand.places.values() if place.role == "executor" and place.running]
         if len(used) > self.roles["executor"]["replicas"]:
             raise Violation(f"{len(used)} executors of {self.roles['executor']['replicas']}")
