@@ -236,6 +236,18 @@ class Programs(unittest.TestCase):
         self.assertIn("worker of java-opts log4j2.properties spark-defaults.conf", self.logs["job-driver-s-executor-1-r1.log"])
         self.assertIn("job-driver-s-master-0-r1.log", self.logs)
 
+    def test_settings_go_with_a_process_whose_guard_is_killed(self):
+        kill = """*) if mkdir "$SPARK_HOME/once" 2>/dev/null; then
+  dirname "$SPARK_CONF_DIR" >"$SPARK_HOME/killed.new" && mv "$SPARK_HOME/killed.new" "$SPARK_HOME/killed"
+  kill -KILL "$(cut -d " " -f 4 "/proc/$PPID/stat")"
+fi
+"""
+        self.write("spark/bin/spark-class", SPARK_CLASS.replace("*) ", kill, 1))
+        code = 'for _ in $(seq 200); do [ ! -e "$SPARK_HOME/killed" ] || [ -e "$(cat "$SPARK_HOME/killed")" ] || exit 0; sleep 0.1; done; exit 1'
+        result, _, output = self.run_gang(code)
+        self.assertEqual(result, (0, 0))
+        self.assertRegex(output, r"replaces executor/\d on .*: its guard was killed")
+
     def test_an_image_without_java_ends_the_attempt(self):
         result, last, _ = self.run_gang("true", java="nothing")
         self.assertEqual((result, last.kind, last.process), ((2, 0), "NotFound", "master/0"))
