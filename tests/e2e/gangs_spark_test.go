@@ -61,6 +61,8 @@ var _ = Describe("gangs of Spark", Ordered, Label(live.AcceptLabel, live.GangSpa
 		answer := exec(ctx, driver, "python", "-c", fmt.Sprintf(
 			"import urllib.request; print(urllib.request.urlopen('http://127.0.0.1:%d/jobs/').read().decode())", page.Port))
 		Expect(answer).To(And(ContainSubstring("Spark Jobs"), Not(ContainSubstring("kill"))))
+		secret := strings.TrimSpace(exec(ctx, driver, "sh", "-c", "cat /tmp/heliostat-spark-*/conf/spark-defaults.conf | sed -n 's/^spark.authenticate.secret //p' | head -n 1"))
+		Expect(secret).To(HaveLen(64))
 		Expect(g.refusals(ctx, driver)).To(ConsistOf("without a secret: refused", "with another secret: refused"))
 		blocker.stop(ctx)
 		eventually(ctx, "three executors", func(ctx context.Context) error {
@@ -75,13 +77,15 @@ var _ = Describe("gangs of Spark", Ordered, Label(live.AcceptLabel, live.GangSpa
 		Expect(settings).To(HaveLen(1))
 		Expect(settings[0]).To(And(ContainSubstring("spark.ui.killEnabled=false"), ContainSubstring("spark.master.rest.enabled=false"),
 			ContainSubstring("spark.authenticate=true")))
+		_, output := commandLine(ctx, g.namespace, "logs", "job/"+ended.Name)
+		Expect(output).NotTo(ContainSubstring(secret), "the secret of the round in the output of all processes")
 		g.leavesNothing(ctx, ended, time.Second)
 	}, SpecTimeout(4*limit))
 
 	It("move the blocks of an executor on a draining node to another one before its place is given up", func(ctx SpecContext) {
 		g.cluster.staying(ctx, 2)
 		job := g.submit(ctx, "drains", "jobs/gang.yaml", values{"Framework": "Spark", "Placement": "Spread",
-			"Command": `[spark-submit, /programs/words.py, --pause, "3"]`, "Roles": sparkRoles("2", 2, 2)})
+			"Command": `[spark-submit, /programs/words.py, --pause, "6"]`, "Roles": sparkRoles("3", 2, 2)}) // no two executors fit one worker
 		driver := g.page(ctx, job).PodName
 		g.untilTasks(ctx, "drains", 8)
 		leaving := g.otherWorker(ctx, driver)
