@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -63,6 +64,9 @@ func (r Root) Bootstrap(ctx context.Context, packages []string, excluded ...stri
 	}
 	for _, pattern := range excluded {
 		args = append(args, "--dpkgopt=path-exclude="+pattern)
+	}
+	if slices.ContainsFunc(packages, func(name string) bool { return strings.HasPrefix(name, "openjdk-") }) {
+		args = append(args, `--essential-hook=mkdir -p "$1/usr/share/man/man1"`) // its packages link manual pages there, and fail without it
 	}
 	if len(packages) > 0 {
 		args = append(args, "--include="+strings.Join(packages, ","))
