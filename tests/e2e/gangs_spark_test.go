@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -118,13 +119,14 @@ var _ = Describe("gangs of Spark", Label(live.AcceptLabel, live.SparkTimesLabel,
 		g := withGangs(ctx, values{"Image": "frameworks-spark"})
 		var measured live.SparkTimes
 		program := []string{"/programs/words.py", "--measure", "2", "--lines", "5000", "--rows", "3000000"}
-		local := append([]string{"spark-submit", "--master", "local-cluster[2,1,616]", "--executor-memory", "512m"}, program...)
+		sizes := []string{"--driver-memory", "512m", "--executor-memory", "512m"} // all of them fit one pod
+		submit := slices.Concat([]string{"spark-submit"}, sizes, program)
+		local := slices.Concat([]string{"spark-submit", "--master", "local-cluster[2,1,616]"}, sizes, program)
 		const executors = `{name: executor, replicas: 2, resources: {CPU: "1"}}`
 		for i := range live.SparkRunsMeasured {
 			begin := time.Now()
 			job := g.submit(ctx, fmt.Sprintf("gang-%d", i), "jobs/gang.yaml", values{"Framework": "Spark", "Placement": "StrictPack",
-				"Command": commandOf(append([]string{"spark-submit", "--executor-memory", "512m"}, program...)),
-				"Roles":   `[{name: driver, resources: {CPU: "1"}}, ` + executors + `]`})
+				"Command": commandOf(submit), "Roles": `[{name: driver, resources: {CPU: "1"}}, ` + executors + `]`})
 			ended := job.is(ctx, v1beta1.PhaseSucceeded)
 			measured.Firsts = append(measured.Firsts, g.number(ctx, ended, "first")-seconds(begin))
 			measured.Works = append(measured.Works, g.number(ctx, ended, "took"))

@@ -58,7 +58,7 @@ def main():
     master = f"spark://{host}:{port}"
     worker = "--host", host, "--cores", "1", "--memory", "616M", "--webui-port", "0", "--work-dir", "/tmp/handspark", master
     ray.get([place.begin.remote("worker.Worker", *worker) for place in others])
-    command = ["spark-submit", "--master", master, "--executor-memory", "512m", *sys.argv[1:]]
+    command = ["spark-submit", "--master", master, "--driver-memory", "512m", "--executor-memory", "512m", *sys.argv[1:]]
     code = ray.get(first.run.remote(command))
     ray.get([place.end.remote() for place in places])
     sys.exit(code)
