@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,7 +25,10 @@ var table string
 type Leaf struct{ Kind, Path, Type string }
 
 // Leaves are all fields of all kinds.
-func Leaves() []Leaf {
+func Leaves() []Leaf { return slices.Clone(leaves()) }
+
+// leaves reads the table once.
+var leaves = sync.OnceValue(func() []Leaf {
 	var all []Leaf
 	for line := range strings.Lines(table) {
 		cells := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
@@ -33,7 +37,7 @@ func Leaves() []Leaf {
 		}
 	}
 	return all
-}
+})
 
 // ClusterAt is where a kind has the spec of a cluster.
 func ClusterAt(kind string) string {
@@ -157,7 +161,7 @@ func Generate(chance *rand.Rand) (*unstructured.Unstructured, []string) {
 	}
 	var paths []string
 	share := chance.Float64() * chance.Float64() / 5 // most objects say little
-	for _, leaf := range Leaves() {
+	for _, leaf := range leaves() {
 		if leaf.Kind != kind || chance.Float64() > share*weight(leaf) {
 			continue
 		}
