@@ -1,4 +1,4 @@
-// Package convert is the command that turns objects of ray.io and jobs of Kubeflow into ours.
+// Package convert is the command that turns objects of ray.io, and jobs of Kubeflow and Spark, into ours.
 //
 // In: manifests from files, directories or standard input, or live objects through a kubeconfig. Out: our YAML on standard
 // output, one row on standard error for each field that was not kept unchanged, and an exit code. What cannot be read gets a
@@ -20,7 +20,8 @@ import (
 )
 
 const long = `Converts objects of KubeRay (ray.io/v1) and jobs of Kubeflow into objects of Heliostat. Of Kubeflow these are PyTorchJob, TFJob,
-JAXJob, XGBoostJob, MPIJob, PaddleJob, MXJob and TrainJob; an MLTrainingJob of any group is one, too.
+JAXJob, XGBoostJob, MPIJob, PaddleJob, MXJob and TrainJob; an MLTrainingJob of any group is one, too. A SparkApplication and a
+ScheduledSparkApplication become a job and a schedule, and an Experiment of Katib and an OptimizationJob a job with trials.
 
 Our YAML goes to standard output. Standard error gets one row for each field that was not kept unchanged: where it
 stands, its verdict, and what to do. An object with a refused field does not come out; all others do.
@@ -34,6 +35,7 @@ const examples = `  heliostat convert -f manifests/ > ours.yaml
   heliostat convert rayclusters demo -n team-a
   heliostat convert -f job.yaml --image pytorch/pytorch:2.5.1=registry.example/torch-ray:1 > ours.yaml
   heliostat convert pytorchjobs,mpijobs -A --onto shared > ours.yaml
+  heliostat convert sparkapplications,experiments -A > ours.yaml
   heliostat convert --explain workerGroupSpecs.numOfHosts
   heliostat convert --explain PyTorchJob.spec.elasticPolicy`
 

@@ -171,6 +171,8 @@ func TestExplain_PrintsTheRule(t *testing.T) {
 		"PyTorchJob.spec.elasticPolicy": "spec.elasticPolicy.minReplicas  (PyTorchJob)", "TFJob.spec.tfReplicaSpecs.PS.restartPolicy": "gang.maxRestarts",
 		"mpijob": "spec.slotsPerWorker  (MPIJob)", "pytorchjob.elasticPolicy": "spec.elasticPolicy.minReplicas  (PyTorchJob)",
 		"MPIJob.spec.runPolicy.suspend": "every job of kubeflow.org", "ClusterTrainingRuntime.spec.mlPolicy.numNodes": "gang.roles[].replicas",
+		"SparkApplication.spec.dynamicAllocation.enabled": "minExecutors", "experiment.spec.algorithm.algorithmName": "GaussianProcess",
+		"Job.spec.backoffLimit": "gang.maxRestarts", "SparkApplication.driver.envVars.LEVEL": "gang.roles[].env",
 	} {
 		if out, _, code := runCommand(t, nil, "--explain", field); code != outcome.Done || !strings.Contains(out, want) {
 			t.Errorf("--explain %s, exit code %d: %s", field, code, out)
@@ -251,10 +253,12 @@ func TestList_TakesJobsOfKubeflow(t *testing.T) {
 		{Group: "trainer.kubeflow.org", Version: "v1alpha1", Resource: "trainjobs"}:               "TrainJobList",
 		{Group: "trainer.kubeflow.org", Version: "v1alpha1", Resource: "trainingruntimes"}:        "TrainingRuntimeList",
 		{Group: "trainer.kubeflow.org", Version: "v1alpha1", Resource: "clustertrainingruntimes"}: "ClusterTrainingRuntimeList",
+		{Group: "trainer.kubeflow.org", Version: "v1alpha1", Resource: "optimizationjobs"}:        "OptimizationJobList",
+		{Group: "sparkoperator.k8s.io", Version: "v1beta2", Resource: "sparkapplications"}:        "SparkApplicationList",
 	}
 	var objects []runtime.Object
-	for _, file := range []string{"testdata/kubeflow/trainjob-runtime.yaml", "testdata/kubeflow/mpi-v1.yaml"} {
-		for _, in := range readFile(file) {
+	for _, file := range []string{"trainjob-runtime.yaml", "mpi-v1.yaml", "spark-python.yaml", "optimizationjob.yaml"} {
+		for _, in := range readFile("testdata/kubeflow/" + file) {
 			if in.Object.GetName() != "unknown" && in.Object.GetName() != "loaded" {
 				objects = append(objects, in.Object)
 			}
@@ -267,7 +271,7 @@ func TestList_TakesJobsOfKubeflow(t *testing.T) {
 		}
 		return true, nil, apierrors.NewNotFound(schema.GroupResource{Resource: "mpijobs"}, "")
 	})
-	wanted := request{resources: of(t, "mpijobs,trainjob"), allNamespaces: true}
+	wanted := request{resources: of(t, "mpijobs,trainjob,sparkapplications,optimizationjobs"), allNamespaces: true}
 	inputs, err := wanted.listWith(t.Context(), api, "")
 	if err != nil {
 		t.Fatal(err)
@@ -279,8 +283,8 @@ func TestList_TakesJobsOfKubeflow(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if printed.written != 2 || printed.refused > 0 {
-		t.Errorf("%d of 2 objects come out:\n%s", printed.written, &rows)
+	if printed.written != 4 || printed.refused > 0 {
+		t.Errorf("%d of 4 objects come out:\n%s", printed.written, &rows)
 	}
 }
 

@@ -94,7 +94,7 @@ func (r *request) listWith(ctx context.Context, client dynamic.Interface, namesp
 		if items, err = r.named(kind.Resource(), items); err != nil {
 			return nil, err
 		}
-		if kind.Name == kindOfTrainer {
+		if slices.Contains(kindsWithRuntimes, kind.Name) && len(r.options.Kubeflow.Runtimes) == 0 {
 			r.readRuntimes(ctx, client, namespace)
 		}
 		for i := range items {
@@ -104,8 +104,8 @@ func (r *request) listWith(ctx context.Context, client dynamic.Interface, namesp
 	return all, nil
 }
 
-// kindOfTrainer is the kind whose objects refer to a runtime.
-const kindOfTrainer = "TrainJob"
+// kindsWithRuntimes are the kinds whose objects refer to a runtime, by themselves or in their templates.
+var kindsWithRuntimes = []string{"TrainJob", "OptimizationJob", "Experiment"}
 
 // readRuntimes reads the runtimes that TrainJobs may refer to, as far as the user may list them. A job whose runtime is missing says
 // so.

@@ -98,7 +98,7 @@ func printable(text string) string {
 // end prints the choices that made no difference and the sums, and returns the exit code as an error.
 func (r *report) end(chosen *convert.Kubeflow) error {
 	for _, unused := range chosen.Unused(r.used) {
-		fmt.Fprintln(r.rows, printable("--"+unused))
+		fmt.Fprintln(r.rows, printable("--"+unused.Error()))
 	}
 	fmt.Fprintf(r.rows, "%d objects written; %d inputs will behave differently, %d were refused, %d could not be "+
 		"read\n", r.written, r.differing, r.refused, r.unread)

@@ -44,7 +44,7 @@ const openingOfKubeflow = `# Kubeflow's fields
 
 Generated from the rules by "make generate"; do not edit.
 
-What ` + "`heliostat convert`" + ` makes of each field of Kubeflow's jobs, and ` + "`heliostat convert --explain KIND.FIELD`" + ` prints.
+What ` + "`heliostat convert`" + ` makes of each field of Kubeflow's jobs, of Spark's and of Katib's, and ` + "`heliostat convert --explain KIND.FIELD`" + ` prints.
 [From Kubeflow](../from-kubeflow.md) says how to migrate. ` + "`{}`" + ` stands for any role.
 
 *kept*: the same, maybe under another name. *changed*: another value or another effect. *dropped*: no counterpart. *refused*:
@@ -59,6 +59,7 @@ func kubeflowPage(rules []convert.Rule) string {
 			tables = append(tables, section{kind.Name, func(r *convert.Rule) bool { return r.Kind == kind.Name }})
 		}
 	}
+	tables = append(tables, section{"Job, in an Experiment", func(r *convert.Rule) bool { return r.Kind == "Job" }})
 	return fieldsPage(openingOfKubeflow, tables, rules)
 }
 

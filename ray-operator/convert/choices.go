@@ -35,6 +35,7 @@ type Choices struct {
 
 // Choices that may fit no object.
 const (
+	choiceOnto     = "onto"
 	choiceCommand  = "command"
 	choiceImage    = "image"
 	choiceSelector = "label-selector"
@@ -44,29 +45,32 @@ const (
 type Used struct{ Choice, About string }
 
 // Unused says which choices made no difference to any object.
-func (k *Kubeflow) Unused(used []Used) []string {
-	var found []string
+func (k *Kubeflow) Unused(used []Used) []ChoiceError {
+	var found []ChoiceError
+	if k.Onto != "" && !slices.Contains(used, Used{choiceOnto, ""}) {
+		found = append(found, ChoiceError{choiceOnto, "is for jobs of Kubeflow, and there is none", "leave it out"})
+	}
 	if len(k.Command) > 0 && !slices.Contains(used, Used{choiceCommand, ""}) {
-		found = append(found, "command is for containers without a command, and there is none; leave it out")
+		found = append(found, ChoiceError{choiceCommand, "is for containers without a command, and there is none", "leave it out"})
 	}
 	for _, from := range slices.Sorted(maps.Keys(k.Images)) {
 		switch {
 		case slices.Contains(used, Used{choiceImage, from}):
 		case from == "":
-			found = append(found, "image without FROM= is for containers without an image, and there is none; write FROM=TO, or leave it out")
+			found = append(found, ChoiceError{choiceImage, "without FROM= is for containers without an image, and there is none", "write FROM=TO, or leave it out"})
 		default:
-			found = append(found, fmt.Sprintf("image %.100q is of no container of Kubeflow's jobs; correct it, or leave it out", from))
+			found = append(found, ChoiceError{choiceImage, fmt.Sprintf("%.100q is of no container of Kubeflow's jobs", from), "correct it, or leave it out"})
 		}
 	}
 	for _, role := range slices.Sorted(maps.Keys(k.Selectors)) {
 		if !slices.Contains(used, Used{choiceSelector, role}) {
-			found = append(found, fmt.Sprintf("label-selector is for the role %.40q, which no job has; correct it, or leave it out", role))
+			found = append(found, ChoiceError{choiceSelector, fmt.Sprintf("is for the role %.40q, which no job has", role), "correct it, or leave it out"})
 		}
 	}
 	return found
 }
 
-// ChoiceError says what is wrong with a choice, and which one it is: command, image or label-selector.
+// ChoiceError says what is wrong with a choice, and which one it is: onto, command, image or label-selector.
 type ChoiceError struct{ Choice, Text, Remedy string }
 
 func (e *ChoiceError) Error() string { return fmt.Sprintf("%s %s; %s", e.Choice, e.Text, e.Remedy) }

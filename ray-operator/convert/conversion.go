@@ -29,6 +29,8 @@ type conversion struct {
 	secret map[string]string
 	// used are choices of the user's that made a difference.
 	used []Used
+	// trial is what texts may refer to, nil for what is no template of trials.
+	trial *trial
 }
 
 // use says that a choice made a difference.
@@ -46,15 +48,17 @@ func (c *conversion) run() Result {
 		c.tell(c.kind, c.from.Object["spec"])
 	}
 	c.takeGeneratedName()
+	var object *unstructured.Unstructured
 	if main != nil && !slices.ContainsFunc(c.rows, isRefusal) { // or it would say the same in other words
-		c.judge(main)
+		object = plain(main)
+		c.judge(object)
 	}
 	slices.SortStableFunc(c.rows, func(a, b Row) int { return cmp.Compare(order(a.Path), order(b.Path)) })
 	result := Result{Rows: c.rows, Used: c.used}
-	if main == nil || result.Refused() {
+	if object == nil || result.Refused() {
 		return result
 	}
-	result.Objects = []*unstructured.Unstructured{plain(main)}
+	result.Objects = []*unstructured.Unstructured{object}
 	if len(c.secret) > 0 {
 		result.Objects = append(result.Objects, plain(&corev1.Secret{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1",
@@ -115,10 +119,11 @@ func (c *conversion) takeGeneratedName() {
 }
 
 // judge refuses what the API server would. A name that the API server makes is judged as it may be.
-func (c *conversion) judge(main runtime.Object) {
+func (c *conversion) judge(made *unstructured.Unstructured) {
 	isNamed := c.meta.Name != "" || c.meta.GenerateName == ""
-	object := plain(main)
+	object := made
 	if !isNamed {
+		object = made.DeepCopy()
 		object.SetName(c.meta.GenerateName + "xxxxx")
 	}
 	kind := object.GetKind()

@@ -1,4 +1,4 @@
-// Package convert turns an object of ray.io, or a job of Kubeflow, into objects of ours, and says what became of each field.
+// Package convert turns an object of ray.io, or a job of Kubeflow or Spark, into objects of ours, and says what became of each field.
 //
 // In: one object of Kubernetes, and what the user chose. Out: the objects that replace it, and a row for each field
 // that was not kept unchanged. An object of which a field is refused is replaced by nothing. What is of another
@@ -70,7 +70,7 @@ func Object(from *unstructured.Unstructured, options Options) Result {
 	case !is:
 		return untouched(from)
 	}
-	if owner := metav1.GetControllerOfNoCopy(from); owner != nil && isOf(owner.APIVersion, rayGroup, kubeflowGroup, trainerGroup) {
+	if owner := metav1.GetControllerOfNoCopy(from); owner != nil && isOf(owner.APIVersion, rayGroup, kubeflowGroup, trainerGroup, sparkGroup) {
 		return Result{Rows: []Row{{
 			Path: "metadata.ownerReferences", Verdict: Dropped,
 			Text: fmt.Sprintf("%s %s makes this object; what replaces that makes its own", owner.Kind, owner.Name),
@@ -81,7 +81,10 @@ func Object(from *unstructured.Unstructured, options Options) Result {
 }
 
 // foreign are prefixes of keys by which pods are selected that are of Heliostat now, with the group that they are of.
-var foreign = map[string]string{prefixRay: rayGroup, "training.kubeflow.org/": kubeflowGroup, "trainer.kubeflow.org/": trainerGroup}
+var foreign = map[string]string{
+	prefixRay: rayGroup, "training.kubeflow.org/": kubeflowGroup, "trainer.kubeflow.org/": trainerGroup,
+	"sparkoperator.k8s.io/": sparkGroup,
+}
 
 // untouched passes on what is not converted. Its fields may still count on labels of what was.
 func untouched(from *unstructured.Unstructured) Result {
@@ -89,7 +92,7 @@ func untouched(from *unstructured.Unstructured) Result {
 	if isOf(from.GetAPIVersion(), v1beta1.GroupVersion.Group) {
 		return result
 	}
-	if isOf(from.GetAPIVersion(), kubeflowGroup, trainerGroup) {
+	if isOf(from.GetAPIVersion(), kubeflowGroup, trainerGroup, sparkGroup) {
 		result.Rows = append(result.Rows, Row{Path: "kind", Verdict: Kept, Text: from.GetKind() + " is not converted, and comes out as it is"})
 	}
 	if path, group := foreignKey("", from.Object); path != "" {

@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
@@ -60,8 +59,9 @@ type roleSource struct {
 	// isDaemon reports that the role runs no program of its own, as workers of MPI, and isGuest that its program runs in the place of
 	// such a one, and it has none.
 	isDaemon, isGuest bool
-	// env is what Kubeflow sets for a framework that gangs do not have.
-	env []corev1.EnvVar
+	// env is what Kubeflow sets for a framework that gangs do not have, and inPod are variables that stay in the template, as their values
+	// come from a Secret or the like.
+	env, inPod []corev1.EnvVar
 }
 
 // gangRole is a role on its way.
@@ -75,13 +75,14 @@ type gangRole struct {
 	// values are variables of the container with a value that is known, open those whose value a pod finds.
 	values map[string]string
 	open   map[string]bool
-	// inPod are variables that stay in the template, as their values come from a Secret or the like.
-	inPod []corev1.EnvVar
-	made  v1beta1.GangRole
-	group v1beta1.WorkerGroup
+	made   v1beta1.GangRole
+	group  v1beta1.WorkerGroup
 }
 
 func (c *conversion) newGangJob(framework v1beta1.GangFramework) *gangJob {
+	if c.options.Kubeflow.Onto != "" {
+		c.use(choiceOnto, "")
+	}
 	return &gangJob{
 		conversion: c, gang: v1beta1.Gang{Framework: framework}, images: map[string]bool{},
 		cluster: &clusterPart{conversion: c, at: "spec", spec: &rayClusterSpec{}},
@@ -105,7 +106,7 @@ func (g *gangJob) takeRoles(sources []roleSource) {
 
 // take converts a role.
 func (r *gangRole) take() {
-	r.made = v1beta1.GangRole{Name: r.name, Replicas: r.replicas, Start: r.start, SuccessPolicy: r.success}
+	r.made = v1beta1.GangRole{Name: r.name, Replicas: r.replicas, MinReplicas: r.least, Start: r.start, SuccessPolicy: r.success}
 	if r.processes > 1 {
 		r.made.ProcessesPerReplica = r.processes
 	}
@@ -169,7 +170,7 @@ func (r *gangRole) path(field string) string {
 func (g *gangJob) isQueued() bool { return g.meta.Labels[keyQueue] != "" }
 
 // finished returns the ClusterJob.
-func (g *gangJob) finished() runtime.Object {
+func (g *gangJob) finished() *v1beta1.ClusterJob {
 	g.lift()
 	for _, role := range g.roles {
 		if role.group.Name != "" && len(g.roles) > 1 {
@@ -217,7 +218,7 @@ func (g *gangJob) lift() {
 // own is the cluster that the job has to itself.
 func (g *gangJob) own() v1beta1.ComputeClusterSpec {
 	made := &g.cluster.made
-	made.Scheduler = g.scheduler()
+	made.Scheduler = cmp.Or(g.scheduler(), made.Scheduler)
 	if len(g.roles) > 0 {
 		made.Image = g.roles[0].image
 		g.shareClaims()

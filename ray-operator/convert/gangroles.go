@@ -31,7 +31,8 @@ func keysOf(roles []roleKind) string {
 }
 
 // gather returns what the roles of a job are made of, in the order of the kind's roles.
-func gather(c *conversion, field, container string, specs replicaSpecs, roles []roleKind) []roleSource {
+func gather(c *conversion, kind *trainingKind, container string, specs replicaSpecs) []roleSource {
+	field, roles := kind.field, kind.roles
 	found := map[string]roleSource{}
 	for _, key := range slices.Sorted(maps.Keys(specs)) {
 		at, spec := join("spec."+field, key), specs[key]

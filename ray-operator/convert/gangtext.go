@@ -413,11 +413,13 @@ var looksLikeReference = regexp.MustCompile(`[$]?[$][(]((role|index)[)]|[a-zA-Z0
 // ofRole matches a reference to what a role of a gang has, which the user wrote for the gang.
 var ofRole = regexp.MustCompile(`^[$][(]([a-z0-9-]+)[.]([0-9]{1,4}[.](host|port)|addresses|count)[)]$`)
 
-// escaped writes a text so that a gang leaves it as it is. References to roles of this gang are what the user wrote for it.
+// escaped writes a text so that a gang leaves it as it is. References to roles of this gang, and to
+// parameters of its trials, are what the user wrote for it.
 func (t textPart) escaped(text string) string {
 	return looksLikeReference.ReplaceAllStringFunc(text, func(found string) string {
 		is := ofRole.FindStringSubmatch(found)
-		if is != nil && slices.ContainsFunc(t.roles, func(r *gangRole) bool { return r.name == is[1] && !r.isGuest }) {
+		isOfRole := is != nil && slices.ContainsFunc(t.roles, func(r *gangRole) bool { return r.name == is[1] && !r.isGuest })
+		if isOfRole || t.trial.has(found) {
 			return found
 		}
 		return "$" + found

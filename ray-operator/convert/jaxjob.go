@@ -6,19 +6,13 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
-var jaxRoles = []roleKind{{"Worker", "worker"}}
+var jaxKind = trainingKind{
+	field: "jaxReplicaSpecs", container: "jax", roles: []roleKind{{"Worker", "worker"}}, framework: v1beta1.FrameworkJAX, restart: restartNever,
+}
 
-var jaxRules = replicaRules(kindJAX, "jaxReplicaSpecs", "Worker")
+var jaxRules = replicaRules(kindJAX, jaxKind.field, "Worker")
 
 // jaxJob converts a JAXJob. All its workers decide on success, as those of a gang do.
 func jaxJob(c *conversion) runtime.Object {
-	var spec jaxJobSpec
-	if refuseMisplaced(c, "jaxReplicaSpecs", jaxRoles) || !c.read(&spec) {
-		return nil
-	}
-	g := c.newGangJob(v1beta1.FrameworkJAX)
-	g.takeRoles(gather(c, "jaxReplicaSpecs", "jax", spec.Roles, jaxRoles))
-	limit, path := g.takePolicy(&spec.jobPolicy, managerTraining)
-	g.takeRestarts(limit, path, restartNever, restartsUnsaid)
-	return g.finished()
+	return trainingJob(c, &jaxKind, &jaxJobSpec{}, nil)
 }

@@ -15,6 +15,7 @@ const (
 	rayGroup      = "ray.io"
 	kubeflowGroup = "kubeflow.org"
 	trainerGroup  = "trainer.kubeflow.org"
+	sparkGroup    = "sparkoperator.k8s.io"
 )
 
 // Kinds of ray.io.
@@ -38,7 +39,14 @@ const (
 	kindRuntime        = "TrainingRuntime"
 	kindClusterRuntime = "ClusterTrainingRuntime"
 	kindML             = "MLTrainingJob"
+	kindSpark          = "SparkApplication"
+	kindSparkSchedule  = "ScheduledSparkApplication"
+	kindExperiment     = "Experiment"
+	kindOptimization   = "OptimizationJob"
 )
+
+// kindBatch is a Job of Kubernetes, which is converted as a template of trials alone.
+const kindBatch = "Job"
 
 // Kind is a kind that is converted.
 type Kind struct {
@@ -65,6 +73,8 @@ var kinds = []Kind{
 	{kindTrain, trainerGroup, []string{"v1alpha1"}}, {kindRuntime, trainerGroup, []string{"v1alpha1"}},
 	{kindClusterRuntime, trainerGroup, []string{"v1alpha1"}},
 	{kindML, "", nil},
+	{kindSpark, sparkGroup, []string{"v1beta2"}}, {kindSparkSchedule, sparkGroup, []string{"v1beta2"}},
+	{kindExperiment, kubeflowGroup, []string{"v1beta1"}}, {kindOptimization, trainerGroup, []string{"v1alpha1"}},
 }
 
 // Sources returns the kinds that are converted.
@@ -154,6 +164,8 @@ func makers() map[string]func(*conversion) runtime.Object {
 		kindXGBoost: xgBoostJob, kindPaddle: paddleJob, kindMX: mxJob,
 		kindMPI: mpiJob, kindTrain: trainJob, kindRuntime: trainingRuntime,
 		kindClusterRuntime: trainingRuntime, kindML: reading(mlTrainingJob),
+		kindSpark: reading(sparkApplication), kindSparkSchedule: reading(sparkSchedule),
+		kindExperiment: reading(experiment), kindOptimization: reading(optimizationJob), kindBatch: reading(batchJob),
 	}
 }
 

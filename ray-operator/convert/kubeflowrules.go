@@ -11,7 +11,7 @@ var policyKinds = []string{kindPyTorch, kindTF, kindJAX, kindXGBoost, kindMPI, k
 // kubeflowRules are about Kubeflow's kinds, in the order in which people read them.
 func kubeflowRules() []Rule {
 	return slices.Concat(policyRules, pyTorchRules, tfRules, jaxRules, xgBoostRules, mpiRules, paddleRules, mxRules, trainRules, runtimeRules,
-		mlRules)
+		mlRules, sparkRules, sparkScheduleRules, experimentRules, optimizationRules, batchRules)
 }
 
 const (

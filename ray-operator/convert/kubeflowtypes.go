@@ -61,12 +61,16 @@ type tfJobSpec struct {
 	EnableDynamicWorker ignored      `json:"enableDynamicWorker,omitempty"`
 }
 
+func (s *tfJobSpec) parts() (*jobPolicy, replicaSpecs) { return &s.jobPolicy, s.Roles }
+
 type pyTorchJobSpec struct {
 	jobPolicy
 	Roles         replicaSpecs   `json:"pytorchReplicaSpecs,omitempty"`
 	ElasticPolicy *elasticPolicy `json:"elasticPolicy,omitempty"`
 	NprocPerNode  string         `json:"nprocPerNode,omitempty"`
 }
+
+func (s *pyTorchJobSpec) parts() (*jobPolicy, replicaSpecs) { return &s.jobPolicy, s.Roles }
 
 // elasticPolicy is of PyTorchJobs and PaddleJobs.
 type elasticPolicy struct {
@@ -88,10 +92,14 @@ type xgBoostJobSpec struct {
 	Roles replicaSpecs `json:"xgbReplicaSpecs,omitempty"`
 }
 
+func (s *xgBoostJobSpec) parts() (*jobPolicy, replicaSpecs) { return &s.jobPolicy, s.Roles }
+
 type jaxJobSpec struct {
 	jobPolicy
 	Roles replicaSpecs `json:"jaxReplicaSpecs,omitempty"`
 }
+
+func (s *jaxJobSpec) parts() (*jobPolicy, replicaSpecs) { return &s.jobPolicy, s.Roles }
 
 type paddleJobSpec struct {
 	jobPolicy
@@ -99,11 +107,15 @@ type paddleJobSpec struct {
 	ElasticPolicy *elasticPolicy `json:"elasticPolicy,omitempty"`
 }
 
+func (s *paddleJobSpec) parts() (*jobPolicy, replicaSpecs) { return &s.jobPolicy, s.Roles }
+
 type mxJobSpec struct {
 	jobPolicy
 	Roles   replicaSpecs `json:"mxReplicaSpecs,omitempty"`
 	JobMode string       `json:"jobMode,omitempty"`
 }
+
+func (s *mxJobSpec) parts() (*jobPolicy, replicaSpecs) { return &s.jobPolicy, s.Roles }
 
 type mpiJobSpec struct {
 	jobPolicy
@@ -117,6 +129,8 @@ type mpiJobSpec struct {
 
 	formerMPI
 }
+
+func (s *mpiJobSpec) parts() (*jobPolicy, replicaSpecs) { return &s.jobPolicy, s.Roles }
 
 // formerMPI are the fields of v1alpha1, where one template is that of launcher and workers.
 type formerMPI struct {
@@ -194,5 +208,25 @@ type mlTrainingJobSpec struct {
 	} `json:"resources,omitempty"`
 	Hyperparameters map[string]any `json:"hyperparameters,omitempty"`
 	CheckpointPath  string         `json:"checkpointPath,omitempty"`
-	AutoTuning      map[string]any `json:"autoTuning,omitempty"`
+	AutoTuning      autoTuning     `json:"autoTuning,omitempty"`
+}
+
+// autoTuning is the search of an MLTrainingJob, as articles write it.
+type autoTuning struct {
+	Enabled        bool                     `json:"enabled,omitempty"`
+	Algorithm      string                   `json:"algorithm,omitempty"`
+	MaxTrials      *int32                   `json:"maxTrials,omitempty"`
+	ParallelTrials *int32                   `json:"parallelTrials,omitempty"`
+	Objective      string                   `json:"objective,omitempty"`
+	Parameters     map[string]tunedVariable `json:"parameters,omitempty"`
+}
+
+// tunedVariable is a parameter of a search, whose numbers are numbers or texts.
+type tunedVariable struct {
+	Type   string `json:"type,omitempty"`
+	Min    any    `json:"min,omitempty"`
+	Max    any    `json:"max,omitempty"`
+	Step   any    `json:"step,omitempty"`
+	Scale  string `json:"scale,omitempty"`
+	Values []any  `json:"values,omitempty"`
 }

@@ -2,6 +2,7 @@ package convert_test
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -17,6 +18,10 @@ const (
 	tf, torch, mpi, train = "kubeflow.org/v1 TFJob", "kubeflow.org/v1 PyTorchJob", "kubeflow.org/v2beta1 MPIJob", "trainer.kubeflow.org/v1alpha1 TrainJob"
 	mpiFirst, mx          = "kubeflow.org/v1alpha1 MPIJob", "kubeflow.org/v1 MXJob"
 	ml                    = "a.b/v1 MLTrainingJob"
+	search                = "kubeflow.org/v1beta1 Experiment"
+	optimization          = "trainer.kubeflow.org/v1alpha1 OptimizationJob"
+	spark                 = "sparkoperator.k8s.io/v1beta2 SparkApplication"
+	sparkTimes            = "sparkoperator.k8s.io/v1beta2 ScheduledSparkApplication"
 	patchedJob            = "spec.runtimePatches[0].trainingRuntimeSpec.template.spec.replicatedJobs[0]"
 	torchWorker           = "spec.pytorchReplicaSpecs.Worker"
 	launcherContainer     = "spec.mpiReplicaSpecs.Launcher.template.spec.containers[0]"
@@ -37,14 +42,17 @@ func ofPod(path string) map[string]any {
 	return map[string]any{"name": "POD", "valueFrom": map[string]any{"fieldRef": map[string]any{"fieldPath": path}}}
 }
 
-// judgedJobs has values of jobs of Kubeflow that make a difference, each with the row that says so.
-var judgedJobs = map[string]struct {
+// judgedJob is a job with values, and the row that says what becomes of one.
+type judgedJob struct {
 	of      string
 	set     fields
 	path    string
 	verdict convert.Verdict
 	says    string
-}{
+}
+
+// judgedJobs has values of jobs of Kubeflow that make a difference, each with the row that says so.
+var judgedJobs = map[string]judgedJob{
 	"a version of long ago is refused": {"kubeflow.org/v1alpha1 TFJob", nil, "apiVersion", convert.Refused, "v1, v1beta2"},
 	"another group is refused":         {"example.com/v1 PyTorchJob", nil, "apiVersion", convert.Refused, "is of kubeflow.org/v1"},
 	"an unknown role is refused": {tf, fields{"spec.tfReplicaSpecs.Server": map[string]any{}},
@@ -200,7 +208,10 @@ var judgedJobs = map[string]struct {
 }
 
 func TestObject_JudgesValuesOfJobs(t *testing.T) {
-	for name, c := range judgedJobs {
+	all := maps.Clone(judgedJobs)
+	maps.Copy(all, judgedSearches)
+	maps.Copy(all, judgedApplications)
+	for name, c := range all {
 		t.Run(name, func(t *testing.T) {
 			object := base(c.of)
 			for path, value := range c.set {

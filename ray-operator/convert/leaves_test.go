@@ -2,7 +2,10 @@ package convert_test
 
 import (
 	"encoding/json"
+	"os"
+	"runtime/debug"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -26,11 +29,34 @@ func ruleOf(leaf rayio.Leaf) (convert.Rule, bool) {
 	return find(path, kind)
 }
 
+// everyRule returns all rules.
+var everyRule = sync.OnceValue(convert.Rules)
+
+// convertOnce converts an object without choices, and one that is equal to a former one not again.
+func convertOnce(object *unstructured.Unstructured) convert.Result {
+	key := text(object)
+	result, has := converted.Load(key)
+	if !has {
+		result = convert.Object(object, convert.Options{})
+		converted.Store(key, result)
+	}
+	return result.(convert.Result)
+}
+
+var converted sync.Map
+
+// TestMain has the collector of garbage run seldom: a conversion leaves much of it, and nothing else.
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400)
+	os.Exit(m.Run())
+}
+
 func find(path, kind string) (convert.Rule, bool) {
 	var found []convert.Rule
-	for _, rule := range convert.Rules() {
-		below := strings.HasPrefix(path, rule.Path+".") || strings.HasPrefix(path, rule.Path+"[]")
-		if rule.Kind == kind && (rule.Path == path || rule.Whole && below) {
+	for _, rule := range everyRule() {
+		rest, is := strings.CutPrefix(path, rule.Path)
+		below := rest != "" && strings.ContainsRune(".[{", rune(rest[0]))
+		if is && rule.Kind == kind && (rest == "" || rule.Whole && below) {
 			found = append(found, rule)
 		}
 	}
@@ -49,7 +75,7 @@ func TestRules_HoldForEveryLeaf(t *testing.T) {
 		}
 		used[rule.Kind+rule.Path] = true
 	}
-	for _, rule := range convert.Rules() {
+	for _, rule := range everyRule() {
 		if isOfRay(&rule) && !used[rule.Kind+rule.Path] && !strings.HasPrefix(rule.Path, "metadata.") {
 			t.Errorf("the rule about %s %s is about no field of ray.io", rule.Kind, rule.Path)
 		}
@@ -60,7 +86,7 @@ func TestRules_HoldForEveryLeaf(t *testing.T) {
 func isOfRay(rule *convert.Rule) bool { return rule.Kind == "" || strings.HasPrefix(rule.Kind, "Ray") }
 
 func TestRules_SayWhatToDo(t *testing.T) {
-	for _, rule := range convert.Rules() {
+	for _, rule := range everyRule() {
 		switch {
 		case rule.Verdict != convert.Kept && rule.Text == "":
 			t.Errorf("%s is %s, and nothing says why", rule.Path, rule.Verdict)
@@ -133,7 +159,7 @@ func TestRules_AreWhatHappens(t *testing.T) {
 			continue // the test of the table says so, or that of the jobs of a RayCronJob
 		}
 		before, after := withLeaf(leaf)
-		was, is := convert.Object(before, convert.Options{}), convert.Object(after, convert.Options{})
+		was, is := convertOnce(before), convert.Object(after, convert.Options{})
 		said := rowsAbout(is.Rows, leaf.Path)
 		switch {
 		case rule.Verdict == convert.Refused:
@@ -230,7 +256,7 @@ func TestCronJobs_ConvertTheirJobsAsRayJobs(t *testing.T) {
 		_, alone := withLeaf(leaf)
 		cron := rayio.Base("RayCronJob")
 		cron.Object["spec"].(map[string]any)["jobTemplate"] = alone.Object["spec"]
-		is, of := convert.Object(alone, convert.Options{}), convert.Object(cron, convert.Options{})
+		is, of := convertOnce(alone), convert.Object(cron, convert.Options{})
 		if is.Refused() || of.Refused() {
 			if is.Refused() != of.Refused() {
 				t.Errorf("%s: alone it is refused: %v, in a RayCronJob: %v %v", leaf.Path, is.Refused(), of.Refused(), of.Rows)

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -39,9 +38,27 @@ var mlRules = []Rule{
 		Text: "As the variable CHECKPOINT_PATH. Add sharedVolumes with that mountPath to the cluster, or checkpoints go with the pods.",
 	},
 	{
-		Kind: kindML, Path: "spec.autoTuning", Verdict: Refused, Whole: true,
-		Text: "A ClusterJob runs its program with one set of parameters. Take autoTuning out, and create a job for each set, or search with " +
-			"Ray Tune in the program.",
+		Kind: kindML, Path: "spec.autoTuning.enabled", To: "tune", Verdict: Kept,
+		Text: "false drops autoTuning as a whole.",
+	},
+	{
+		Kind: kindML, Path: "spec.autoTuning.algorithm", To: "tune.algorithm", Verdict: Changed,
+		Text: "bayesian and tpe become TPE, random Random, and grid Grid. The Python that has Ray needs optuna.",
+	},
+	{Kind: kindML, Path: "spec.autoTuning.maxTrials", To: "tune.maxTrials", Verdict: Kept, Text: "Without it autoTuning is refused."},
+	{
+		Kind: kindML, Path: "spec.autoTuning.parallelTrials", To: "tune.parallelTrials", Verdict: Kept,
+		Text: "1 is the default. The job's own cluster has workers for as many trials.",
+	},
+	{
+		Kind: kindML, Path: "spec.autoTuning.objective", To: "tune.objective", Verdict: Changed,
+		Text: "Its name says the direction: accuracy, auc and f1 are maximized, and loss and error minimized. The first process must print it, " +
+			"as in val_accuracy=0.93.",
+	},
+	{
+		Kind: kindML, Path: "spec.autoTuning.parameters", To: "tune.parameters", Verdict: Changed, Whole: true,
+		Text: "learningRate becomes the variable LEARNING_RATE of each trial, and so on. The program must read them. One that hyperparameters " +
+			"have too is taken from here.",
 	},
 }
 
@@ -60,9 +77,7 @@ func mlTrainingJob(c *conversion, spec *mlTrainingJobSpec) runtime.Object {
 			strings.Join(slices.Sorted(maps.Keys(mlFrameworks)), ", ")))
 		return nil
 	}
-	if enabled, is := spec.AutoTuning["enabled"].(bool); is && !enabled {
-		c.drop("spec.autoTuning", "it is off")
-	}
+	t := autoTuned(c, spec)
 	container := corev1.Container{
 		Name: "program", Image: spec.Image, Command: spec.Command, Args: spec.Args, Resources: mlResources(spec), Env: parameters(c, spec, framework),
 	}
@@ -90,7 +105,102 @@ func mlTrainingJob(c *conversion, spec *mlTrainingJobSpec) runtime.Object {
 		g.rows[i].Path = strings.Replace(g.rows[i].Path, "spec.template.spec.containers[0]", "spec", 1)
 	}
 	g.takeRestarts(nil, "", restartNever, 0)
-	return g.finished()
+	job := g.finished()
+	if t == nil {
+		return job
+	}
+	template := &trialTemplate{conversion: c, at: "spec.autoTuning"}
+	return template.withTune(job, &t.made)
+}
+
+// tunedAlgorithms are the algorithms that articles name.
+var tunedAlgorithms = map[string]v1beta1.TuneAlgorithm{
+	"": v1beta1.TuneTPE, "bayesian": v1beta1.TuneTPE, "tpe": v1beta1.TuneTPE, "random": v1beta1.TuneRandom, "grid": v1beta1.TuneGrid,
+}
+
+// autoTuned returns the search of a job, nil where it has none.
+func autoTuned(c *conversion, spec *mlTrainingJobSpec) *tunePart {
+	const at = "spec.autoTuning."
+	given, t := &spec.AutoTuning, &tunePart{conversion: c}
+	if !given.Enabled {
+		c.drop("spec.autoTuning", "it is off")
+		for _, field := range []string{"algorithm", "objective", "parameters"} {
+			c.keep(at + field)
+		}
+		return nil
+	}
+	algorithm, isKnown := tunedAlgorithms[strings.ToLower(given.Algorithm)]
+	if !isKnown {
+		c.refuse(at+"algorithm", fmt.Sprintf("%.40q has no counterpart; use bayesian, random or grid", given.Algorithm))
+	}
+	t.made.Algorithm = algorithm
+	t.tellOptuna(at + "algorithm")
+	t.made.Objective = v1beta1.TuneObjective{Metric: given.Objective, Direction: direction(given.Objective)}
+	if t.made.Objective.Direction == "" {
+		c.refuse(at+"objective", "its name does not say which values are better; name it with one of the words accuracy, auc, f1, loss and error, "+
+			"such as val_accuracy")
+	} else {
+		t.adjust(at+"objective", "tune.objective", fmt.Sprintf("its direction becomes %s, as its name says; the first process must print %s=NUMBER",
+			t.made.Objective.Direction, given.Objective))
+	}
+	if given.MaxTrials == nil {
+		c.refuse(at+"maxTrials", "a search ends after a number of trials; give it")
+	} else {
+		t.made.MaxTrials = *given.MaxTrials
+	}
+	parallel := int32(1)
+	if given.ParallelTrials != nil {
+		parallel = *given.ParallelTrials
+	}
+	t.limitParallel(at+"parallelTrials", parallel)
+	takeTuned(t, spec)
+	names := slices.Sorted(maps.Keys(given.Parameters))
+	t.listGrid(func(number int) string { return join(at+"parameters", names[number]) })
+	c.trial = &trial{parameters: t.names()}
+	return t
+}
+
+// takeTuned takes the parameters of a search. One that is among the hyperparameters too is no variable of these.
+func takeTuned(t *tunePart, spec *mlTrainingJobSpec) {
+	for _, name := range slices.Sorted(maps.Keys(spec.AutoTuning.Parameters)) {
+		at, given := join("spec.autoTuning.parameters", name), spec.AutoTuning.Parameters[name]
+		p := v1beta1.TuneParameter{Name: t.nameOf(at, name), Min: plainText(given.Min), Max: plainText(given.Max), Step: plainText(given.Step)}
+		switch strings.ToLower(given.Type) {
+		case "float", "double":
+			p.Type = v1beta1.ParameterFloat
+		case "int", "integer":
+			p.Type = v1beta1.ParameterInt
+		case "categorical", "string":
+			p.Type = v1beta1.ParameterCategorical
+		default:
+			t.refuse(at, "types are float, int and categorical; use one of them")
+		}
+		switch given.Scale {
+		case "", "linear":
+		case "log":
+			p.Scale = v1beta1.ScaleLog
+		default:
+			t.refuse(at, "scales are linear and log; use one of them")
+		}
+		for _, value := range given.Values {
+			p.Values = append(p.Values, plainText(value))
+		}
+		t.add(p)
+		for _, other := range slices.Sorted(maps.Keys(spec.Hyperparameters)) {
+			if variableOf(other) == variableOf(name) {
+				t.drop(join("spec.hyperparameters", other), "autoTuning sets it in each trial")
+				delete(spec.Hyperparameters, other)
+			}
+		}
+	}
+}
+
+// plainText writes a text, or a number as JSON has it.
+func plainText(value any) string {
+	if text, is := value.(string); is {
+		return text
+	}
+	return numberOrWord(value)
 }
 
 // mlResources are the resources of each replica.
@@ -114,10 +224,7 @@ func parameters(c *conversion, spec *mlTrainingJobSpec, framework v1beta1.GangFr
 	var env []corev1.EnvVar
 	for _, name := range slices.Sorted(maps.Keys(spec.Hyperparameters)) {
 		value := spec.Hyperparameters[name]
-		text, isText := value.(string)
-		if !isText {
-			text = numberOrWord(value)
-		}
+		text := plainText(value)
 		if text == "" {
 			c.refuse(join("spec.hyperparameters", name), "a variable has one value; give a number, a text, true or false")
 			continue
@@ -125,7 +232,7 @@ func parameters(c *conversion, spec *mlTrainingJobSpec, framework v1beta1.GangFr
 		variable := variableOf(name)
 		isThere := slices.ContainsFunc(env, func(e corev1.EnvVar) bool { return e.Name == variable }) ||
 			spec.CheckpointPath != "" && variable == checkpointVariable
-		if isThere || systemVariable.MatchString(variable) || isOfGang(framework, variable) {
+		if variable == "" || isThere || systemVariable.MatchString(variable) || isOfGang(framework, variable) {
 			c.refuse(join("spec.hyperparameters", name), fmt.Sprintf("it becomes the variable %.60s, which the system, the gang or another "+
 				"parameter has; give it another name, and have the program read that", variable))
 			continue
@@ -133,7 +240,13 @@ func parameters(c *conversion, spec *mlTrainingJobSpec, framework v1beta1.GangFr
 		env = append(env, corev1.EnvVar{Name: variable, Value: strings.ReplaceAll(text, "$", "$$")})
 	}
 	if spec.CheckpointPath != "" {
-		env = append(env, corev1.EnvVar{Name: checkpointVariable, Value: strings.ReplaceAll(spec.CheckpointPath, "$", "$$")})
+		path := strings.ReplaceAll(spec.CheckpointPath, "$", "$$")
+		if c.trial != nil {
+			path = strings.TrimRight(path, "/") + "/" + numberOfTrial
+			c.adjust("spec.checkpointPath", "env", "each trial has a directory of its own in CHECKPOINT_PATH; add sharedVolumes with this "+
+				"mountPath to the cluster, or checkpoints go with the pods")
+		}
+		env = append(env, corev1.EnvVar{Name: checkpointVariable, Value: path})
 	}
 	return env
 }
@@ -154,21 +267,4 @@ func numberOrWord(value any) string {
 	default:
 		return ""
 	}
-}
-
-// variableOf is the name of a variable for a parameter: its words in capitals, with _ between them.
-func variableOf(name string) string {
-	var out strings.Builder
-	isLower := false
-	for _, letter := range name {
-		switch {
-		case unicode.IsUpper(letter) && isLower:
-			out.WriteRune('_')
-		case letter == '-' || letter == '.' || letter == ' ':
-			letter = '_'
-		}
-		isLower = unicode.IsLower(letter) || unicode.IsDigit(letter)
-		out.WriteRune(unicode.ToUpper(letter))
-	}
-	return out.String()
 }

@@ -14,11 +14,13 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
-var mpiRoles = []roleKind{{"Launcher", "launcher"}, {"Worker", "worker"}}
+var mpiKind = trainingKind{
+	field: "mpiReplicaSpecs", roles: []roleKind{{"Launcher", "launcher"}, {"Worker", "worker"}}, framework: v1beta1.FrameworkMPI,
+}
 
 const sshText = "The gang starts ranks without ssh, keys and sshd."
 
-var mpiRules = append(replicaRules(kindMPI, "mpiReplicaSpecs", "Launcher and Worker"), append([]Rule{
+var mpiRules = append(replicaRules(kindMPI, mpiKind.field, "Launcher and Worker"), append([]Rule{
 	{
 		Kind: kindMPI, Path: "spec.slotsPerWorker", To: "gang.roles[].processesPerReplica", Verdict: Kept,
 		Text: "The launcher's command becomes the job's, and runs once, beside the ranks of worker 0.",
@@ -46,10 +48,10 @@ type mpiPart struct{ *gangJob }
 // mpiJob converts an MPIJob of any version.
 func mpiJob(c *conversion) runtime.Object {
 	var spec mpiJobSpec
-	if refuseMisplaced(c, "mpiReplicaSpecs", mpiRoles) || !c.read(&spec) {
+	if !readTrainingJob(c, &mpiKind, &spec) {
 		return nil
 	}
-	m := mpiPart{c.newGangJob(v1beta1.FrameworkMPI)}
+	m := mpiPart{c.newGangJob(mpiKind.framework)}
 	container := spec.MainContainer
 	if c.from.GroupVersionKind().Version == "v1" && container == "" {
 		container = "mpi"
@@ -58,7 +60,7 @@ func mpiJob(c *conversion) runtime.Object {
 	if spec.Roles == nil && spec.Template != nil {
 		sources = m.formerMPISources(&spec)
 	} else {
-		sources = m.mpiSources(&spec, gather(c, "mpiReplicaSpecs", container, spec.Roles, mpiRoles))
+		sources = m.mpiSources(&spec, gather(c, &mpiKind, container, spec.Roles))
 	}
 	m.takeRoles(sources)
 	limit, at := m.takePolicy(&spec.jobPolicy, m.managerOfMPI())

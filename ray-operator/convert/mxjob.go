@@ -9,12 +9,15 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
-var mxRoles = []roleKind{{"Scheduler", "scheduler"}, {"Server", "server"}, {"Worker", "worker"}}
+var mxKind = trainingKind{
+	field: "mxReplicaSpecs", container: "mxnet", roles: []roleKind{{"Scheduler", "scheduler"}, {"Server", "server"}, {"Worker", "worker"}},
+	framework: v1beta1.FrameworkGeneric, restart: restartNever,
+}
 
 // modeTrain is the mode of an MXJob that trains, and no other one is converted.
 const modeTrain = "MXTrain"
 
-var mxRules = append(replicaRules(kindMX, "mxReplicaSpecs", "Scheduler, Server and Worker"), Rule{
+var mxRules = append(replicaRules(kindMX, mxKind.field, "Scheduler, Server and Worker"), Rule{
 	Kind: kindMX, Path: "spec.jobMode", To: "gang", Verdict: Kept,
 	Text: "MXTrain is converted. MXTune is refused: its programs find each other by MX_CONFIG.",
 })
@@ -22,25 +25,16 @@ var mxRules = append(replicaRules(kindMX, "mxReplicaSpecs", "Scheduler, Server a
 // mxJob converts an MXJob. Gangs have no framework of that name, so that roles have what Kubeflow sets as variables.
 func mxJob(c *conversion) runtime.Object {
 	var spec mxJobSpec
-	if refuseMisplaced(c, "mxReplicaSpecs", mxRoles) || !c.read(&spec) {
-		return nil
-	}
-	if spec.JobMode != "" && spec.JobMode != modeTrain {
-		c.refuse("spec.jobMode", "only MXTrain is converted, as programs of MXTune find each other by MX_CONFIG; write a ClusterJob with "+
-			"a gang of "+
-			"framework Generic, whose commands have $(ROLE.INDEX.host)")
-		return nil
-	}
-	g := c.newGangJob(v1beta1.FrameworkGeneric)
-	sources := gather(c, "mxReplicaSpecs", "mxnet", spec.Roles, mxRoles)
-	if has(sources, "scheduler") >= 0 {
-		decide(c, sources, "scheduler")
-	}
-	setMX(c, sources)
-	g.takeRoles(sources)
-	limit, path := g.takePolicy(&spec.jobPolicy, managerTraining)
-	g.takeRestarts(limit, path, restartNever, restartsUnsaid)
-	return g.finished()
+	return trainingJob(c, &mxKind, &spec, func(_ *gangJob, sources []roleSource) {
+		if spec.JobMode != "" && spec.JobMode != modeTrain {
+			c.refuse("spec.jobMode", "only MXTrain is converted, as programs of MXTune find each other by MX_CONFIG; write a ClusterJob with "+
+				"a gang of framework Generic, whose commands have $(ROLE.INDEX.host)")
+		}
+		if has(sources, "scheduler") >= 0 {
+			decide(c, sources, "scheduler")
+		}
+		setMX(c, sources)
+	})
 }
 
 // setMX gives roles what Kubeflow sets for MXNet. Without a scheduler the first role's process 0 is where all meet.

@@ -11,28 +11,23 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
-var paddleRoles = []roleKind{{"Master", "master"}, {"Worker", "worker"}}
+var paddleKind = trainingKind{
+	field: "paddleReplicaSpecs", container: "paddle", roles: []roleKind{{"Master", "master"}, {"Worker", "worker"}},
+	framework: v1beta1.FrameworkGeneric, restart: restartOnFailure,
+}
 
-var paddleRules = append(replicaRules(kindPaddle, "paddleReplicaSpecs", "Master and Worker"), elasticRules(kindPaddle)...)
+var paddleRules = append(replicaRules(kindPaddle, paddleKind.field, "Master and Worker"), elasticRules(kindPaddle)...)
 
 // paddleJob converts a PaddleJob. Gangs have no framework of that name, so that roles have what Kubeflow sets as variables.
 func paddleJob(c *conversion) runtime.Object {
 	var spec paddleJobSpec
-	if refuseMisplaced(c, "paddleReplicaSpecs", paddleRoles) || !c.read(&spec) {
-		return nil
-	}
-	g := c.newGangJob(v1beta1.FrameworkGeneric)
-	sources := gather(c, "paddleReplicaSpecs", "paddle", spec.Roles, paddleRoles)
-	least := g.takeElastic(spec.ElasticPolicy, sources)
-	if has(sources, "master") >= 0 {
-		decide(c, sources, "master")
-	}
-	setPaddle(c, sources, least > 0)
-	g.takeRoles(sources)
-	g.startWith(least)
-	limit, path := g.takePolicy(&spec.jobPolicy, managerTraining)
-	g.takeRestarts(limit, path, restartOnFailure, restartsUnsaid)
-	return g.finished()
+	return trainingJob(c, &paddleKind, &spec, func(_ *gangJob, sources []roleSource) {
+		isElastic := takeElastic(spec.ElasticPolicy, sources)
+		if has(sources, "master") >= 0 {
+			decide(c, sources, "master")
+		}
+		setPaddle(c, sources, isElastic)
+	})
 }
 
 // setPaddle gives roles what Kubeflow sets for Paddle. The first process of a master or else of the workers is where all meet.

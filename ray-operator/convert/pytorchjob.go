@@ -11,11 +11,14 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
-var pyTorchRoles = []roleKind{{"Master", "master"}, {"Worker", "worker"}}
+var pyTorchKind = trainingKind{
+	field: "pytorchReplicaSpecs", container: "pytorch", roles: []roleKind{{"Master", "master"}, {"Worker", "worker"}},
+	framework: v1beta1.FrameworkPyTorch, restart: restartOnFailure,
+}
 
 const staticText = "torchrun runs with a fixed number of nodes here, and needs no address, as the gang gives it one."
 
-var pyTorchRules = append(replicaRules(kindPyTorch, "pytorchReplicaSpecs", "Master and Worker"), append(elasticRules(kindPyTorch), []Rule{
+var pyTorchRules = append(replicaRules(kindPyTorch, pyTorchKind.field, "Master and Worker"), append(elasticRules(kindPyTorch), []Rule{
 	{
 		Kind: kindPyTorch, Path: "spec.nprocPerNode", To: "gang.roles[].processesPerReplica", Verdict: Kept,
 		Text: "With start: PerReplica, as torchrun starts the processes. auto, gpu and cpu become the number of GPUs or CPUs of the container. " +
@@ -61,26 +64,17 @@ func elasticRules(kind string) []Rule {
 // pyTorchJob converts a PyTorchJob.
 func pyTorchJob(c *conversion) runtime.Object {
 	var spec pyTorchJobSpec
-	if refuseMisplaced(c, "pytorchReplicaSpecs", pyTorchRoles) || !c.read(&spec) {
-		return nil
-	}
-	g := c.newGangJob(v1beta1.FrameworkPyTorch)
-	sources := gather(c, "pytorchReplicaSpecs", "pytorch", spec.Roles, pyTorchRoles)
-	g.takeProcesses(&spec, sources)
-	least := g.takeElastic(spec.ElasticPolicy, sources)
-	if has(sources, "master") >= 0 {
-		decide(c, sources, "master")
-	}
-	g.takeRoles(sources)
-	if len(sources) > 0 && has(sources, "master") < 0 && g.roles[0].made.Start == "" { // torchrun sets them in both
-		c.change(sources[0].at, "gang.roles[]", "without a Master, processes found no RANK, WORLD_SIZE and MASTER_ADDR, and find them "+
-			"now; a program that "+
-			"trains alone where they are missing must be told")
-	}
-	g.startWith(least)
-	limit, path := g.takePolicy(&spec.jobPolicy, managerTraining)
-	g.takeRestarts(limit, path, restartOnFailure, restartsUnsaid)
-	return g.finished()
+	return trainingJob(c, &pyTorchKind, &spec, func(g *gangJob, sources []roleSource) {
+		g.takeProcesses(&spec, sources)
+		takeElastic(spec.ElasticPolicy, sources)
+		switch isLed := has(sources, "master") >= 0; {
+		case isLed:
+			decide(c, sources, "master")
+		case len(sources) > 0 && sources[0].start == "": // torchrun sets them in both
+			c.change(sources[0].at, "gang.roles[]", "without a Master, processes found no RANK, WORLD_SIZE and MASTER_ADDR, and find them "+
+				"now; a program that trains alone where they are missing must be told")
+		}
+	})
 }
 
 // takeProcesses says how many processes a replica has, where torchrun starts them. What runs without it is one process, whatever the job
@@ -177,27 +171,18 @@ func containerOf(of *roleSource) *corev1.Container {
 	return nil
 }
 
-// takeElastic takes the bounds of the workers, and returns the least number of them, 0 where there is no other.
-func (g *gangJob) takeElastic(policy *elasticPolicy, sources []roleSource) int32 {
+// takeElastic takes the bounds of the workers, and reports whether a round may start with fewer.
+func takeElastic(policy *elasticPolicy, sources []roleSource) bool {
 	worker := has(sources, "worker")
 	if policy == nil || worker < 0 {
-		return 0
+		return false
 	}
 	if policy.MaxReplicas != nil {
 		sources[worker].replicas = *policy.MaxReplicas
 	}
 	if policy.MinReplicas == nil || *policy.MinReplicas >= sources[worker].replicas {
-		return 0
+		return false
 	}
 	sources[worker].least = *policy.MinReplicas
-	return *policy.MinReplicas
-}
-
-// startWith has rounds start with fewer workers.
-func (g *gangJob) startWith(least int32) {
-	for _, role := range g.roles {
-		if role.name == "worker" {
-			role.made.MinReplicas = least
-		}
-	}
+	return *policy.MinReplicas > 0
 }

@@ -67,11 +67,12 @@ func (r *Rule) holdsFor(kind string) bool {
 // of one. The kind may stand in front of it, as in PyTorchJob.spec.elasticPolicy.
 func Explain(field string) []Rule {
 	kind, below, _ := strings.Cut(field, ".")
-	at := slices.IndexFunc(kinds, func(k Kind) bool { return strings.EqualFold(k.Name, kind) })
+	names := append(Kinds(), kindBatch)
+	at := slices.IndexFunc(names, func(name string) bool { return strings.EqualFold(name, kind) })
 	if at < 0 {
 		return explain("", field)
 	}
-	kind = kinds[at].Name
+	kind = names[at]
 	if found := explain(kind, below); len(found) > 0 {
 		return found
 	}
@@ -203,7 +204,7 @@ func (b *book) add(path string, rule Rule) {
 // books has the rules that hold for the spec of each kind.
 var books = func() map[string]*book {
 	all := map[string]*book{}
-	for _, kind := range Kinds() {
+	for _, kind := range append(Kinds(), kindBatch) {
 		all[kind] = &book{rules: map[string]Rule{}, maps: map[string]bool{}}
 	}
 	for _, rule := range Rules() {

@@ -118,8 +118,10 @@ func (g *gangJob) takeRestarts(limit *int32, path, unsaid string, most int32) {
 		return
 	}
 	g.gang.MaxRestarts = most
-	g.spec.Retry = &v1beta1.Retry{InfrastructureLimit: new(most)}
-	if isOnlyByCode {
+	if g.trial == nil { // a trial that is lost runs again by itself, up to 3 times
+		g.spec.Retry = &v1beta1.Retry{InfrastructureLimit: new(most)}
+	}
+	if isOnlyByCode && g.trial == nil {
 		var codes []int32
 		for code := range int32(firstRetryable - 1) {
 			codes = append(codes, code+1)
@@ -156,10 +158,9 @@ func (g *gangJob) tellRestarts(most int32) {
 			continue
 		}
 		told = append(told, role.restart)
-		if role.restart == restartExitCode && g.spec.Retry.OnExitCodes == nil {
-			g.change(at, "gang.maxRestarts", "the whole gang restarts after each code, because another role restarts after each; write "+
-				"ExitCode in all roles, "+
-				"or set retry.onExitCodes")
+		if role.restart == restartExitCode && (g.spec.Retry == nil || g.spec.Retry.OnExitCodes == nil) {
+			g.change(at, "gang.maxRestarts", "the whole gang restarts after each code, because another role or a trial restarts after each; "+
+				"write ExitCode in all roles, or set retry.onExitCodes")
 			continue
 		}
 		text := map[string]string{
@@ -168,8 +169,14 @@ func (g *gangJob) tellRestarts(most int32) {
 			restartExitCode:  "a process that ends with 128 or more restarts the whole gang, and not one pod; after a lower code the job fails",
 			restartNever:     "this role restarts with all others, as the whole gang restarts",
 		}[role.restart]
-		g.change(at, "gang.maxRestarts", fmt.Sprintf("%s: at most %d times, and as often after a lost node; save checkpoints, and load "+
-			"them at the start",
-			text, most))
+		ofLost := "as often"
+		if g.trial != nil {
+			ofLost = "up to 3 times"
+		}
+		if g.gang.Framework == v1beta1.FrameworkSpark {
+			text = "a driver that fails starts again with all executors, and an executor is replaced alone"
+		}
+		g.change(at, "gang.maxRestarts", fmt.Sprintf("%s: at most %d times, and %s after a lost node; save checkpoints, and load them at the start",
+			text, most, ofLost))
 	}
 }

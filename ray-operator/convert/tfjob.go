@@ -6,12 +6,16 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
-var tfRoles = []roleKind{{"Chief", "chief"}, {"Master", "master"}, {"Worker", "worker"}, {"PS", "ps"}, {"Evaluator", "evaluator"}}
+var tfKind = trainingKind{
+	field: "tfReplicaSpecs", container: "tensorflow",
+	roles:     []roleKind{{"Chief", "chief"}, {"Master", "master"}, {"Worker", "worker"}, {"PS", "ps"}, {"Evaluator", "evaluator"}},
+	framework: v1beta1.FrameworkTensorFlow, restart: restartNever,
+}
 
 // allWorkers is the success policy of a TFJob that waits for each worker.
 const allWorkers = "AllWorkers"
 
-var tfRules = append(replicaRules(kindTF, "tfReplicaSpecs", "Chief, Master, Worker, PS and Evaluator"), []Rule{
+var tfRules = append(replicaRules(kindTF, tfKind.field, "Chief, Master, Worker, PS and Evaluator"), []Rule{
 	{
 		Kind: kindTF, Path: "spec.successPolicy", To: "gang.roles[].successPolicy", Verdict: Kept,
 		Text: "AllWorkers becomes All of the workers. Beside a chief or master it is dropped, as that decides alone.",
@@ -25,16 +29,7 @@ var tfRules = append(replicaRules(kindTF, "tfReplicaSpecs", "Chief, Master, Work
 // tfJob converts a TFJob.
 func tfJob(c *conversion) runtime.Object {
 	var spec tfJobSpec
-	if refuseMisplaced(c, "tfReplicaSpecs", tfRoles) || !c.read(&spec) {
-		return nil
-	}
-	g := c.newGangJob(v1beta1.FrameworkTensorFlow)
-	sources := gather(c, "tfReplicaSpecs", "tensorflow", spec.Roles, tfRoles)
-	g.takeTFSuccess(spec.SuccessPolicy, sources)
-	g.takeRoles(sources)
-	limit, path := g.takePolicy(&spec.jobPolicy, managerTraining)
-	g.takeRestarts(limit, path, restartNever, restartsUnsaid)
-	return g.finished()
+	return trainingJob(c, &tfKind, &spec, func(g *gangJob, sources []roleSource) { g.takeTFSuccess(spec.SuccessPolicy, sources) })
 }
 
 // takeTFSuccess says who decides: a chief or master, or worker 0. An evaluator never does.

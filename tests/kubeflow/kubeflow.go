@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -25,7 +26,10 @@ var table string
 type Leaf struct{ Kind, APIVersion, Path, Type string }
 
 // Leaves are all fields of all kinds.
-func Leaves() []Leaf {
+func Leaves() []Leaf { return slices.Clone(leaves()) }
+
+// leaves reads the table once.
+var leaves = sync.OnceValue(func() []Leaf {
 	var all []Leaf
 	for line := range strings.Lines(table) {
 		cells := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
@@ -34,7 +38,7 @@ func Leaves() []Leaf {
 		}
 	}
 	return all
-}
+})
 
 // At is the path of a leaf in an object of Base: that of the role Worker, and of the first entries of lists.
 func (l *Leaf) At() string { return strings.ReplaceAll(l.Path, "{}", ".Worker") }
@@ -70,6 +74,8 @@ func Base(kind, apiVersion string) *unstructured.Unstructured {
 	case kind == "TrainJob":
 		set("spec.runtimeRef.name", "torch-distributed")
 		set("spec.trainer", map[string]any{"image": image, "command": []any{"torchrun", "/src/train.py"}})
+	case bases[kind] != nil:
+		set("spec", runtime.DeepCopyJSON(bases[kind]))
 	case kind == "MLTrainingJob":
 		set("spec", map[string]any{"framework": "pytorch", "replicas": int64(2), "image": image, "command": []any{"python", "/src/train.py"}})
 	}
@@ -123,13 +129,20 @@ func odd(container string) []any {
 
 // Generate returns a job of one of the kinds.
 func Generate(chance *rand.Rand) *unstructured.Unstructured {
-	leaves := Leaves()
-	leaves = slices.DeleteFunc(leaves, func(l Leaf) bool { return l.Kind == "TrainingRuntime" })
-	of := leaves[chance.IntN(len(leaves))]
+	all := slices.DeleteFunc(Leaves(), func(l Leaf) bool { return l.Kind == "TrainingRuntime" || l.Kind == "Job" })
+	kinds := slices.Compact(slices.Collect(func(yield func(string) bool) {
+		for i := range all {
+			if !yield(all[i].APIVersion + " " + all[i].Kind) {
+				return
+			}
+		}
+	}))
+	of := Leaf{}
+	of.APIVersion, of.Kind, _ = strings.Cut(kinds[chance.IntN(len(kinds))], " ")
 	object := Base(of.Kind, of.APIVersion)
 	object.SetName(fmt.Sprintf("sample-%d", chance.IntN(1000)))
 	share := chance.Float64() * chance.Float64() / 3 // most objects say little
-	for _, leaf := range leaves {
+	for _, leaf := range all {
 		if leaf.Kind != of.Kind || leaf.APIVersion != of.APIVersion || chance.Float64() > share {
 			continue
 		}
@@ -145,7 +158,7 @@ var named = map[string][]any{
 	"successPolicy": {"AllWorkers", ""}, "nprocPerNode": {"2", "auto", "cpu", "gpu"}, "gpus": {int64(8), int64(16), int64(3), int64(9)},
 	"GPUs": {int64(16), int64(8)}, "processingUnits": {int64(16), int64(8)}, "processingResourceType": {"cpu", "nvidia.com/gpu"},
 	"jobMode": {"MXTrain"}, "framework": {"tensorflow", "paddle", "mxnet", "jax", "mpi", "caffe"}, "gpu": {int64(2)}, "cpu": {int64(4)},
-	"memory": {"16Gi"}, "hyperparameters": {map[string]any{"learningRate": 0.01, "epochs": int64(3)}}, "autoTuning": {map[string]any{"enabled": true}},
+	"memory": {"16Gi"}, "hyperparameters": {map[string]any{"learningRate": 0.01, "epochs": int64(3)}},
 	"mainContainer": {"mpi"}, "limits": {map[string]any{"cpu": "4", "memory": "8Gi", "nvidia.com/gpu": "2"}}, "requests": {map[string]any{"cpu": "3"}},
 	"command": {[]any{"python", "/src/other.py"}}, "minReplicas": {int64(1)}, "maxReplicas": {int64(3)}, "replicas": {int64(2), int64(1), int64(3)},
 	"cleanPodPolicy": {"Running", "None", "All"}, "slotsPerWorker": {int64(2)}, "numNodes": {int64(2)}, "numProcPerNode": {int64(2)},
@@ -158,6 +171,12 @@ func Values(leaf *Leaf) []any {
 	name := leaf.Path[strings.LastIndexAny(leaf.Path, ".}")+1:]
 	if name == "name" && strings.HasSuffix(leaf.Path, "runtimeRef.name") {
 		return []any{"jax-distributed", "torch-distributed", "mpi-distributed"}
+	}
+	if known, has := ofKinds[leaf.Kind+" "+leaf.Path]; has {
+		return known
+	}
+	if known, has := ofTypes[leaf.Type]; has {
+		return known
 	}
 	if known, has := named[name]; has {
 		return known
@@ -186,6 +205,9 @@ func Values(leaf *Leaf) []any {
 	case "podTemplate":
 		if of, has := roles[leaf.Kind]; has {
 			return odd(of.container)
+		}
+		if leaf.Kind == "Job" {
+			return odd("main")
 		}
 		return []any{map[string]any{"spec": map[string]any{"nodeSelector": map[string]any{"pool": "gpu"}}}}
 	default:
