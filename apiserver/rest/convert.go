@@ -61,7 +61,15 @@ func (p *portal) ConvertManifests(
 			return nil, ctx.Err()
 		}
 	}
+	for _, unused := range options.Kubeflow.Unused(made.used) {
+		made.answer.Unused = append(made.answer.Unused, &heliostatv1.FieldError{Field: fieldOf(unused.Choice), Message: unused.Text, Remedy: unused.Remedy})
+	}
 	return &made.answer, nil
+}
+
+// fieldOf is the field of a request that has a choice.
+func fieldOf(choice string) string {
+	return cmp.Or(map[string]string{"image": "images", "label-selector": "labelSelectors"}[choice], choice)
 }
 
 // optionsOf reads what the caller chose.
@@ -69,8 +77,7 @@ func optionsOf(r *heliostatv1.ConvertManifestsRequest) (convert.Options, error) 
 	choices := convert.Choices{Onto: r.GetOnto(), Command: r.GetCommand(), Images: r.GetImages(), Selectors: r.GetLabelSelectors()}
 	made, err := choices.Read()
 	if wrong := (*convert.ChoiceError)(nil); errors.As(err, &wrong) {
-		field := map[string]string{"image": "images", "label-selector": "labelSelectors"}[wrong.Choice]
-		return convert.Options{}, problem.Bad(cmp.Or(field, wrong.Choice), wrong.Text, wrong.Remedy)
+		return convert.Options{}, problem.Bad(fieldOf(wrong.Choice), wrong.Text, wrong.Remedy)
 	}
 	return convert.Options{Aliases: r.GetAliases(), KeepOpen: r.GetKeepOpen(), Kubeflow: made}, err
 }
@@ -92,6 +99,8 @@ func (p *portal) takeTurn(ctx context.Context, remedy string) (over func(), err 
 type conversion struct {
 	options convert.Options
 	answer  heliostatv1.ConvertManifestsResponse
+	// used are choices that made a difference.
+	used []convert.Used
 	// values counts those of the objects that were read.
 	values int
 }
@@ -110,6 +119,7 @@ func (c *conversion) add(one *document.Document) error {
 		return c.addRow(one, one.Line, convert.Row{Verdict: unread, Text: why.Error()})
 	}
 	result := convert.Object(one.Object, c.options)
+	c.used = append(c.used, result.Used...)
 	if result.Refused() {
 		c.answer.Refused++
 	}

@@ -94,9 +94,32 @@ func TestConvertManifests_TakesChoicesForJobsOfKubeflow(t *testing.T) {
 			t.Errorf("%q is not in %s", want, text)
 		}
 	}
+	if len(answer.GetUnused()) > 0 {
+		t.Errorf("choices that were used are named as unused: %v", answer.GetUnused())
+	}
 	request.LabelSelectors = []string{"worker"}
 	if _, err := portal.ConvertManifests(ctx, request); err == nil || !strings.Contains(err.Error(), "labelSelectors") {
 		t.Errorf("a selector of nothing: %v", err)
+	}
+}
+
+// TestConvertManifests_NamesChoicesThatFitNothing: each by its field of the request.
+func TestConvertManifests_NamesChoicesThatFitNothing(t *testing.T) {
+	request := &heliostatv1.ConvertManifestsRequest{Manifests: aRayJob, Onto: "shared", Command: "a", Images: []string{"a=b", "c"},
+		LabelSelectors: []string{"worker=pool=gpu"}}
+	answer, err := newBed(t).api.portal.ConvertManifests(withCaller(t.Context(), &access.Caller{}), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fields []string
+	for _, one := range answer.GetUnused() {
+		fields = append(fields, one.GetField())
+		if one.GetMessage() == "" || one.GetRemedy() == "" {
+			t.Errorf("nothing says what to do about %v", one)
+		}
+	}
+	if diff := cmp.Diff([]string{"onto", "command", "images", "images", "labelSelectors"}, fields); diff != "" {
+		t.Errorf("other choices are named (- wanted):\n%s", diff)
 	}
 }
 
