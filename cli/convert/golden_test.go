@@ -2,6 +2,7 @@ package convert
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -117,4 +118,39 @@ func printedTexts(rows string) []string {
 		isWithin = is
 	}
 	return texts
+}
+
+// TestPage_ShowsWhatComesOut: each manifest of the page that has its result below it becomes that.
+func TestPage_ShowsWhatComesOut(t *testing.T) {
+	page, err := os.ReadFile("../../docs/from-kubeflow.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var blocks []string
+	for _, part := range strings.Split(string(page), "```yaml\n")[1:] {
+		block, _, _ := strings.Cut(part, "```")
+		blocks = append(blocks, block)
+	}
+	compared := 0
+	for i := 1; i < len(blocks); i++ {
+		if strings.Contains(blocks[i-1], "heliostat.dev/") || !strings.Contains(blocks[i], "heliostat.dev/") {
+			continue
+		}
+		compared++
+		var flags []string
+		if strings.Contains(blocks[i-1], "kind: MLTrainingJob") {
+			flags = []string{"--command", "python /src/train.py", "--image", "registry.example/digits-ray:3"}
+		}
+		out, rows, _ := runCommand(t, strings.NewReader(blocks[i-1]), append(flags, "-f", "-")...)
+		var want, got map[string]any
+		if err := errors.Join(yaml.Unmarshal([]byte(blocks[i]), &want), yaml.Unmarshal([]byte(out), &got)); err != nil {
+			t.Fatalf("read what the page shows: %v\n%s", err, rows)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("the manifest becomes something else than the page shows (- page):\n%s\n%s", diff, rows)
+		}
+	}
+	if compared < 5 {
+		t.Errorf("the page has %d manifests with their results, want at least 5", compared)
+	}
 }
