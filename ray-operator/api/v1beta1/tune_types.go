@@ -233,7 +233,7 @@ type TuneParameter struct {
 
 	// values are all that the parameter can have. A process finds them as they are written here.
 	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=256
 	// +listType=set

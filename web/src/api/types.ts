@@ -39,6 +39,7 @@ export interface ConvertManifestsResponse {
   objects?: Record<string, unknown>[];
   refused?: number;
   unread?: number;
+  unused?: FieldError[];
 }
 
 export interface ConvertedField {
@@ -72,6 +73,13 @@ export interface Event {
   reason?: string;
   time?: string;
   type?: string;
+}
+
+export interface FieldError {
+  field?: string;
+  message?: string;
+  remedy?: string;
+  rule?: string;
 }
 
 export interface GetMeResponse {

@@ -2337,9 +2337,11 @@ type ConvertManifestsResponse struct {
 	// fields has one row for each field that was not kept unchanged.
 	Fields []*ConvertedField `protobuf:"bytes,2,rep,name=fields,proto3" json:"fields,omitempty"`
 	// differing, refused and unread are how many documents will behave differently, were refused, or could not be read.
-	Differing     int32 `protobuf:"varint,3,opt,name=differing,proto3" json:"differing,omitempty"`
-	Refused       int32 `protobuf:"varint,4,opt,name=refused,proto3" json:"refused,omitempty"`
-	Unread        int32 `protobuf:"varint,5,opt,name=unread,proto3" json:"unread,omitempty"`
+	Differing int32 `protobuf:"varint,3,opt,name=differing,proto3" json:"differing,omitempty"`
+	Refused   int32 `protobuf:"varint,4,opt,name=refused,proto3" json:"refused,omitempty"`
+	Unread    int32 `protobuf:"varint,5,opt,name=unread,proto3" json:"unread,omitempty"`
+	// unused has each of onto, command, images and label_selectors that fits no object.
+	Unused        []*FieldError `protobuf:"bytes,6,rep,name=unused,proto3" json:"unused,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2407,6 +2409,13 @@ func (x *ConvertManifestsResponse) GetUnread() int32 {
 		return x.Unread
 	}
 	return 0
+}
+
+func (x *ConvertManifestsResponse) GetUnused() []*FieldError {
+	if x != nil {
+		return x.Unused
+	}
+	return nil
 }
 
 // ConvertedField says what became of a field, or why a document could not be read.
@@ -2876,13 +2885,14 @@ const file_heliostat_v1_portal_proto_rawDesc = "" +
 	"\x04onto\x18\x04 \x01(\tR\x04onto\x12\x18\n" +
 	"\acommand\x18\x05 \x01(\tR\acommand\x12\x16\n" +
 	"\x06images\x18\x06 \x03(\tR\x06images\x12'\n" +
-	"\x0flabel_selectors\x18\a \x03(\tR\x0elabelSelectors\"\xd3\x01\n" +
+	"\x0flabel_selectors\x18\a \x03(\tR\x0elabelSelectors\"\x85\x02\n" +
 	"\x18ConvertManifestsResponse\x121\n" +
 	"\aobjects\x18\x01 \x03(\v2\x17.google.protobuf.StructR\aobjects\x124\n" +
 	"\x06fields\x18\x02 \x03(\v2\x1c.heliostat.v1.ConvertedFieldR\x06fields\x12\x1c\n" +
 	"\tdiffering\x18\x03 \x01(\x05R\tdiffering\x12\x18\n" +
 	"\arefused\x18\x04 \x01(\x05R\arefused\x12\x16\n" +
-	"\x06unread\x18\x05 \x01(\x05R\x06unread\"\xf4\x01\n" +
+	"\x06unread\x18\x05 \x01(\x05R\x06unread\x120\n" +
+	"\x06unused\x18\x06 \x03(\v2\x18.heliostat.v1.FieldErrorR\x06unused\"\xf4\x01\n" +
 	"\x0eConvertedField\x12\x1a\n" +
 	"\bdocument\x18\x01 \x01(\x05R\bdocument\x12\x12\n" +
 	"\x04line\x18\x02 \x01(\x05R\x04line\x12\x12\n" +
@@ -3033,58 +3043,59 @@ var file_heliostat_v1_portal_proto_depIdxs = []int32{
 	37, // 27: heliostat.v1.Preset.schema:type_name -> google.protobuf.Struct
 	37, // 28: heliostat.v1.ConvertManifestsResponse.objects:type_name -> google.protobuf.Struct
 	32, // 29: heliostat.v1.ConvertManifestsResponse.fields:type_name -> heliostat.v1.ConvertedField
-	34, // 30: heliostat.v1.Problem.errors:type_name -> heliostat.v1.FieldError
-	0,  // 31: heliostat.v1.Portal.GetMe:input_type -> heliostat.v1.GetMeRequest
-	2,  // 32: heliostat.v1.Portal.ListNamespaces:input_type -> heliostat.v1.ListNamespacesRequest
-	6,  // 33: heliostat.v1.Portal.ListObjects:input_type -> heliostat.v1.ListObjectsRequest
-	10, // 34: heliostat.v1.Portal.WatchObjects:input_type -> heliostat.v1.WatchObjectsRequest
-	12, // 35: heliostat.v1.Portal.GetObject:input_type -> heliostat.v1.GetObjectRequest
-	18, // 36: heliostat.v1.Portal.CreateObject:input_type -> heliostat.v1.CreateObjectRequest
-	20, // 37: heliostat.v1.Portal.SuspendObject:input_type -> heliostat.v1.SuspendObjectRequest
-	21, // 38: heliostat.v1.Portal.ResumeObject:input_type -> heliostat.v1.ResumeObjectRequest
-	22, // 39: heliostat.v1.Portal.ScaleObject:input_type -> heliostat.v1.ScaleObjectRequest
-	23, // 40: heliostat.v1.Portal.StopObject:input_type -> heliostat.v1.StopObjectRequest
-	24, // 41: heliostat.v1.Portal.RetryObject:input_type -> heliostat.v1.RetryObjectRequest
-	25, // 42: heliostat.v1.Portal.UndoObject:input_type -> heliostat.v1.UndoObjectRequest
-	27, // 43: heliostat.v1.Portal.ListPresets:input_type -> heliostat.v1.ListPresetsRequest
-	38, // 44: heliostat.v1.Portal.ReadLog:input_type -> heliostat.v1.ReadLogRequest
-	39, // 45: heliostat.v1.Portal.ListRounds:input_type -> heliostat.v1.ListRoundsRequest
-	40, // 46: heliostat.v1.Portal.ListSubmissions:input_type -> heliostat.v1.ListSubmissionsRequest
-	41, // 47: heliostat.v1.Portal.GetSubmission:input_type -> heliostat.v1.GetSubmissionRequest
-	42, // 48: heliostat.v1.Portal.CreateSubmission:input_type -> heliostat.v1.CreateSubmissionRequest
-	43, // 49: heliostat.v1.Portal.StopSubmission:input_type -> heliostat.v1.StopSubmissionRequest
-	44, // 50: heliostat.v1.Portal.ReadSubmissionLog:input_type -> heliostat.v1.ReadSubmissionLogRequest
-	45, // 51: heliostat.v1.Portal.ListReplicas:input_type -> heliostat.v1.ListReplicasRequest
-	46, // 52: heliostat.v1.Portal.ReadReplicaLog:input_type -> heliostat.v1.ReadReplicaLogRequest
-	30, // 53: heliostat.v1.Portal.ConvertManifests:input_type -> heliostat.v1.ConvertManifestsRequest
-	1,  // 54: heliostat.v1.Portal.GetMe:output_type -> heliostat.v1.GetMeResponse
-	3,  // 55: heliostat.v1.Portal.ListNamespaces:output_type -> heliostat.v1.ListNamespacesResponse
-	7,  // 56: heliostat.v1.Portal.ListObjects:output_type -> heliostat.v1.ListObjectsResponse
-	11, // 57: heliostat.v1.Portal.WatchObjects:output_type -> heliostat.v1.Change
-	13, // 58: heliostat.v1.Portal.GetObject:output_type -> heliostat.v1.GetObjectResponse
-	19, // 59: heliostat.v1.Portal.CreateObject:output_type -> heliostat.v1.CreateObjectResponse
-	26, // 60: heliostat.v1.Portal.SuspendObject:output_type -> heliostat.v1.ActionResponse
-	26, // 61: heliostat.v1.Portal.ResumeObject:output_type -> heliostat.v1.ActionResponse
-	26, // 62: heliostat.v1.Portal.ScaleObject:output_type -> heliostat.v1.ActionResponse
-	26, // 63: heliostat.v1.Portal.StopObject:output_type -> heliostat.v1.ActionResponse
-	26, // 64: heliostat.v1.Portal.RetryObject:output_type -> heliostat.v1.ActionResponse
-	26, // 65: heliostat.v1.Portal.UndoObject:output_type -> heliostat.v1.ActionResponse
-	28, // 66: heliostat.v1.Portal.ListPresets:output_type -> heliostat.v1.ListPresetsResponse
-	47, // 67: heliostat.v1.Portal.ReadLog:output_type -> heliostat.v1.LogEvent
-	48, // 68: heliostat.v1.Portal.ListRounds:output_type -> heliostat.v1.ListRoundsResponse
-	49, // 69: heliostat.v1.Portal.ListSubmissions:output_type -> heliostat.v1.ListSubmissionsResponse
-	50, // 70: heliostat.v1.Portal.GetSubmission:output_type -> heliostat.v1.Submission
-	50, // 71: heliostat.v1.Portal.CreateSubmission:output_type -> heliostat.v1.Submission
-	50, // 72: heliostat.v1.Portal.StopSubmission:output_type -> heliostat.v1.Submission
-	47, // 73: heliostat.v1.Portal.ReadSubmissionLog:output_type -> heliostat.v1.LogEvent
-	51, // 74: heliostat.v1.Portal.ListReplicas:output_type -> heliostat.v1.ListReplicasResponse
-	47, // 75: heliostat.v1.Portal.ReadReplicaLog:output_type -> heliostat.v1.LogEvent
-	31, // 76: heliostat.v1.Portal.ConvertManifests:output_type -> heliostat.v1.ConvertManifestsResponse
-	54, // [54:77] is the sub-list for method output_type
-	31, // [31:54] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	34, // 30: heliostat.v1.ConvertManifestsResponse.unused:type_name -> heliostat.v1.FieldError
+	34, // 31: heliostat.v1.Problem.errors:type_name -> heliostat.v1.FieldError
+	0,  // 32: heliostat.v1.Portal.GetMe:input_type -> heliostat.v1.GetMeRequest
+	2,  // 33: heliostat.v1.Portal.ListNamespaces:input_type -> heliostat.v1.ListNamespacesRequest
+	6,  // 34: heliostat.v1.Portal.ListObjects:input_type -> heliostat.v1.ListObjectsRequest
+	10, // 35: heliostat.v1.Portal.WatchObjects:input_type -> heliostat.v1.WatchObjectsRequest
+	12, // 36: heliostat.v1.Portal.GetObject:input_type -> heliostat.v1.GetObjectRequest
+	18, // 37: heliostat.v1.Portal.CreateObject:input_type -> heliostat.v1.CreateObjectRequest
+	20, // 38: heliostat.v1.Portal.SuspendObject:input_type -> heliostat.v1.SuspendObjectRequest
+	21, // 39: heliostat.v1.Portal.ResumeObject:input_type -> heliostat.v1.ResumeObjectRequest
+	22, // 40: heliostat.v1.Portal.ScaleObject:input_type -> heliostat.v1.ScaleObjectRequest
+	23, // 41: heliostat.v1.Portal.StopObject:input_type -> heliostat.v1.StopObjectRequest
+	24, // 42: heliostat.v1.Portal.RetryObject:input_type -> heliostat.v1.RetryObjectRequest
+	25, // 43: heliostat.v1.Portal.UndoObject:input_type -> heliostat.v1.UndoObjectRequest
+	27, // 44: heliostat.v1.Portal.ListPresets:input_type -> heliostat.v1.ListPresetsRequest
+	38, // 45: heliostat.v1.Portal.ReadLog:input_type -> heliostat.v1.ReadLogRequest
+	39, // 46: heliostat.v1.Portal.ListRounds:input_type -> heliostat.v1.ListRoundsRequest
+	40, // 47: heliostat.v1.Portal.ListSubmissions:input_type -> heliostat.v1.ListSubmissionsRequest
+	41, // 48: heliostat.v1.Portal.GetSubmission:input_type -> heliostat.v1.GetSubmissionRequest
+	42, // 49: heliostat.v1.Portal.CreateSubmission:input_type -> heliostat.v1.CreateSubmissionRequest
+	43, // 50: heliostat.v1.Portal.StopSubmission:input_type -> heliostat.v1.StopSubmissionRequest
+	44, // 51: heliostat.v1.Portal.ReadSubmissionLog:input_type -> heliostat.v1.ReadSubmissionLogRequest
+	45, // 52: heliostat.v1.Portal.ListReplicas:input_type -> heliostat.v1.ListReplicasRequest
+	46, // 53: heliostat.v1.Portal.ReadReplicaLog:input_type -> heliostat.v1.ReadReplicaLogRequest
+	30, // 54: heliostat.v1.Portal.ConvertManifests:input_type -> heliostat.v1.ConvertManifestsRequest
+	1,  // 55: heliostat.v1.Portal.GetMe:output_type -> heliostat.v1.GetMeResponse
+	3,  // 56: heliostat.v1.Portal.ListNamespaces:output_type -> heliostat.v1.ListNamespacesResponse
+	7,  // 57: heliostat.v1.Portal.ListObjects:output_type -> heliostat.v1.ListObjectsResponse
+	11, // 58: heliostat.v1.Portal.WatchObjects:output_type -> heliostat.v1.Change
+	13, // 59: heliostat.v1.Portal.GetObject:output_type -> heliostat.v1.GetObjectResponse
+	19, // 60: heliostat.v1.Portal.CreateObject:output_type -> heliostat.v1.CreateObjectResponse
+	26, // 61: heliostat.v1.Portal.SuspendObject:output_type -> heliostat.v1.ActionResponse
+	26, // 62: heliostat.v1.Portal.ResumeObject:output_type -> heliostat.v1.ActionResponse
+	26, // 63: heliostat.v1.Portal.ScaleObject:output_type -> heliostat.v1.ActionResponse
+	26, // 64: heliostat.v1.Portal.StopObject:output_type -> heliostat.v1.ActionResponse
+	26, // 65: heliostat.v1.Portal.RetryObject:output_type -> heliostat.v1.ActionResponse
+	26, // 66: heliostat.v1.Portal.UndoObject:output_type -> heliostat.v1.ActionResponse
+	28, // 67: heliostat.v1.Portal.ListPresets:output_type -> heliostat.v1.ListPresetsResponse
+	47, // 68: heliostat.v1.Portal.ReadLog:output_type -> heliostat.v1.LogEvent
+	48, // 69: heliostat.v1.Portal.ListRounds:output_type -> heliostat.v1.ListRoundsResponse
+	49, // 70: heliostat.v1.Portal.ListSubmissions:output_type -> heliostat.v1.ListSubmissionsResponse
+	50, // 71: heliostat.v1.Portal.GetSubmission:output_type -> heliostat.v1.Submission
+	50, // 72: heliostat.v1.Portal.CreateSubmission:output_type -> heliostat.v1.Submission
+	50, // 73: heliostat.v1.Portal.StopSubmission:output_type -> heliostat.v1.Submission
+	47, // 74: heliostat.v1.Portal.ReadSubmissionLog:output_type -> heliostat.v1.LogEvent
+	51, // 75: heliostat.v1.Portal.ListReplicas:output_type -> heliostat.v1.ListReplicasResponse
+	47, // 76: heliostat.v1.Portal.ReadReplicaLog:output_type -> heliostat.v1.LogEvent
+	31, // 77: heliostat.v1.Portal.ConvertManifests:output_type -> heliostat.v1.ConvertManifestsResponse
+	55, // [55:78] is the sub-list for method output_type
+	32, // [32:55] is the sub-list for method input_type
+	32, // [32:32] is the sub-list for extension type_name
+	32, // [32:32] is the sub-list for extension extendee
+	0,  // [0:32] is the sub-list for field type_name
 }
 
 func init() { file_heliostat_v1_portal_proto_init() }
