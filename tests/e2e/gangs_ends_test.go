@@ -51,6 +51,7 @@ func gangEnds(given func() *gangs) {
 		random.Shuffle(len(drawn), func(i, j int) { drawn[i], drawn[j] = drawn[j], drawn[i] })
 		for i, way := range drawn[:endsOfARound**rounds] {
 			By(way.name)
+			g.renewWorkers(ctx)
 			g.cluster.staying(ctx, 2)
 			name := fmt.Sprintf("ends-%d", i)
 			job := g.submit(ctx, name, "jobs/gang.yaml", values{"Grace": grace, "Placement": "Spread",
@@ -70,6 +71,20 @@ func gangEnds(given func() *gangs) {
 }
 
 const endsOfARound = 5
+
+// renewWorkers deletes workers whose container was restarted twice: each time the kubelet waits longer for the next start, up to 5 minutes.
+func (g *gangs) renewWorkers(ctx context.Context) {
+	GinkgoHelper()
+	pods, err := kubernetes.PodsOf(ctx, g.cluster.NamespacedName, v1beta1.RoleWorker)
+	Expect(err).NotTo(HaveOccurred())
+	for i := range pods {
+		for _, container := range pods[i].Status.ContainerStatuses {
+			if container.RestartCount > 1 && pods[i].DeletionTimestamp == nil {
+				kill(ctx, &pods[i])
+			}
+		}
+	}
+}
 
 func deadlineOf(job *v1beta1.ClusterJob) time.Duration {
 	if job.Spec.ActiveDeadlineSeconds == nil {
