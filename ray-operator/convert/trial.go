@@ -131,7 +131,7 @@ func (t *trialTemplate) withTune(job *v1beta1.ClusterJob, tune *v1beta1.Tune) ru
 	spec := &job.Spec
 	job.ObjectMeta, spec.Tune = t.meta, tune
 	if spec.ActiveDeadlineSeconds != nil {
-		tune.TrialDeadlineSeconds, spec.ActiveDeadlineSeconds = spec.ActiveDeadlineSeconds, nil
+		tune.TrialDeadlineSeconds, spec.ActiveDeadlineSeconds = *spec.ActiveDeadlineSeconds, nil
 		t.adjust(t.at+".spec", "tune.trialDeadlineSeconds", "activeDeadlineSeconds bounds each trial")
 	}
 	if spec.TTLSecondsAfterFinished != nil {

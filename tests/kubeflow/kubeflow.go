@@ -189,7 +189,12 @@ func Values(leaf *Leaf) []any {
 		}
 		return words
 	}
-	switch kind {
+	return valuesOfType(kind, leaf.Kind)
+}
+
+// valuesOfType are values of a type that no name tells, in an object of a kind.
+func valuesOfType(name, kind string) []any {
+	switch name {
 	case "boolean":
 		return []any{true, false}
 	case "integer":
@@ -203,10 +208,10 @@ func Values(leaf *Leaf) []any {
 	case "intOrString":
 		return []any{int64(3), "3"}
 	case "podTemplate":
-		if of, has := roles[leaf.Kind]; has {
+		if of, has := roles[kind]; has {
 			return odd(of.container)
 		}
-		if leaf.Kind == "Job" {
+		if kind == "Job" {
 			return odd("main")
 		}
 		return []any{map[string]any{"spec": map[string]any{"nodeSelector": map[string]any{"pool": "gpu"}}}}

@@ -121,7 +121,7 @@ type Tune struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=31536000
 	// +optional
-	TrialDeadlineSeconds *int32 `json:"trialDeadlineSeconds,omitempty"`
+	TrialDeadlineSeconds int32 `json:"trialDeadlineSeconds,omitempty"`
 
 	// seed makes the values of trials repeatable, if one trial runs at a time. Default: a random one, which the storage keeps.
 	// +kubebuilder:validation:Minimum=0

@@ -2201,11 +2201,6 @@ func (in *Tune) DeepCopyInto(out *Tune) {
 		*out = new(int32)
 		**out = **in
 	}
-	if in.TrialDeadlineSeconds != nil {
-		in, out := &in.TrialDeadlineSeconds, &out.TrialDeadlineSeconds
-		*out = new(int32)
-		**out = **in
-	}
 	if in.Seed != nil {
 		in, out := &in.Seed, &out.Seed
 		*out = new(int32)

@@ -61,7 +61,7 @@ func describeTune(spec *v1beta1.ClusterJobSpec, cluster *v1beta1.ComputeCluster)
 		Metric: tune.Objective.Metric, Direction: string(directionOf(&tune.Objective)), Value: wordOr(tune.Objective.Value, v1beta1.TuneLast),
 		Goal: tune.Objective.Goal, Algorithm: wordOr(tune.Algorithm, v1beta1.TuneTPE), EarlyStopping: wordOr(tune.EarlyStopping, v1beta1.StopNone),
 		Seed: tune.Seed, Storage: tune.Storage, MaxTrials: tune.MaxTrials, ParallelTrials: numberOr(tune.ParallelTrials, 1),
-		MaxFailedTrials: ptr.Deref(tune.MaxFailedTrials, defaultFailedTrials), TrialDeadlineSeconds: ptr.Deref(tune.TrialDeadlineSeconds, 0),
+		MaxFailedTrials: ptr.Deref(tune.MaxFailedTrials, defaultFailedTrials), TrialDeadlineSeconds: tune.TrialDeadlineSeconds,
 	}
 	d.Fits = trialsAtATime(spec, cluster)
 	for i := range tune.Parameters {

@@ -67,7 +67,7 @@ func TestFits(t *testing.T) {
 	most := roomOf(cluster)
 	all := int32(0)
 	for _, g := range most.groups {
-		all += int32(g.nodes * g.count(&gangOf(&job.Spec).Roles[0])) //nolint:gosec // small
+		all += int32(g.nodes * g.count(&gangOf(&job.Spec).Roles[0]))
 	}
 	for wanted, want := range map[int32]int32{1: 1, all: all, all + 5: all} {
 		if got := most.fits(gangOf(&job.Spec), wanted); got != max(1, want) {
