@@ -111,7 +111,23 @@ func (r *gangRole) ownTemplate() corev1.PodTemplateSpec {
 			*one.probe = nil
 		}
 	}
+	r.tellUsers(r.templateAt+".spec.initContainers", pod.InitContainers, -1)
+	r.tellUsers(r.templateAt+".spec.containers", r.template.Spec.Containers, r.main)
 	return template
+}
+
+// tellUsers is about containers beside the program's, whose images may have root as their user, which no pod of a cluster runs as.
+func (r *gangRole) tellUsers(path string, containers []corev1.Container, program int) {
+	if of := r.template.Spec.SecurityContext; of != nil && of.RunAsUser != nil {
+		return
+	}
+	for i := range containers {
+		if of := containers[i].SecurityContext; i == program || of != nil && of.RunAsUser != nil {
+			continue
+		}
+		r.change(fmt.Sprintf("%s[%d].securityContext.runAsUser", path, i), "", "pods of a cluster do not run as root: "+
+			"set a user other than 0 where the image of container "+containers[i].Name+" names none")
+	}
 }
 
 // annotationsOfContainers are prefixes of annotations that end with the name of a container.

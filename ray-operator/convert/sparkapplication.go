@@ -40,6 +40,9 @@ func sparkApplication(c *conversion, spec *sparkSpec) runtime.Object {
 	of := containerOf(&driver)
 	of.Command = s.command()
 	s.takeRoles([]roleSource{driver, executor})
+	if executor.least > 0 {
+		s.gang.MinReplicasAfterSeconds = new(int32(0))
+	}
 	s.size(v1beta1.GangRoleDriver, &spec.Driver.sparkPod)
 	s.size(v1beta1.GangRoleExecutor, &spec.Executor.sparkPod)
 	s.takeRun()
@@ -102,8 +105,11 @@ func (s *sparkPart) executors() (replicas, least int32) {
 	if of.MinExecutors != nil {
 		least = max(*of.MinExecutors, 1)
 	}
+	if of.MaxExecutors == nil {
+		replicas = max(replicas, least)
+	}
 	s.change(s.allocationAt, "gang.roles[].minReplicas", fmt.Sprintf("executors do not follow demand: the application starts with %d, and "+
-		"more join as places appear, up to %d, until it ends", min(least, replicas), replicas))
+		"more join as places appear, up to %d, until it ends; a cluster of its own has pods for all of them", min(least, replicas), replicas))
 	if least >= replicas {
 		least = 0
 	}

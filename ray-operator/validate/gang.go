@@ -217,21 +217,30 @@ func (r *run) unknownReference(p *program) (string, bool) {
 }
 
 // sparkSetting matches an option of Spark's programs, before the application, that sets what the gang sets. The option stands last.
-var sparkSetting = regexp.MustCompile(`(spark-submit|spark-shell|spark-sql|pyspark)` +
-	`( +(--?[^ =]+=[^ ]*|-v|-[A-Z][^ ]*|--(verbose|supervise)|(-[a-uw-z]|--[^vs =-][^ =]*)( +[^- ][^ ]*)?))* +` +
-	`((--master|--properties-file|--executor-cores)[ =]|--deploy-mode[ =]+cluster|(--conf|-c)[ =]+[^a-z ]?spark[.](` +
-	`(master|authenticate[a-zA-Z.]*|kubernetes[.][^ =]+|executor[.]cores|driver[.](host|port)|submit[.]deployMode|ui[.](port|killEnabled))=|` +
-	`dynamicAllocation[.]enabled=true))`)
+// Words are apart by spaces, ends of lines and the backslashes before these. A value may be quoted.
+var sparkSetting = regexp.MustCompile(`(^|[\s/;&|(])(spark-submit|spark-shell|spark-sql|pyspark)` +
+	`([\s\\]+(--?[^\s=]+=("[^"]*"|\x27[^\x27]*\x27|[^\s]*)|-v|-[A-Z][^\s]*|--(verbose|supervise)|` +
+	`(-[a-uw-z]|--[^vs\s=-][^\s=]*)([\s\\]+("[^"]*"|\x27[^\x27]*\x27|[^\s\\-][^\s]*))?))*[\s\\]+` +
+	`((--master|--properties-file|--executor-cores)[\s=]|--deploy-mode[\s=]+cluster|(--conf|-c)[\s=]+[^a-z\s]?spark[.](` +
+	`(master|authenticate[a-zA-Z.]*|kubernetes[.][^\s=]+|executor[.]cores|driver[.](host|port)|submit[.]deployMode|ui[.](port|killEnabled))=|` +
+	`dynamicAllocation[.]enabled=(?i:true)))`)
 
 // settingAlone matches the option in what sparkSetting matches.
-var settingAlone = regexp.MustCompile(`(spark[.]|--)[^ =]+([ =]+[a-z]+)?[ =]?$`)
+var settingAlone = regexp.MustCompile(`(spark[.]|--)[^\s=]+([\s=]+[a-zA-Z]+)?[\s=]?$`)
 
 // submitArguments is the variable that has options of pyspark, where a Python program starts it.
 const submitArguments = "PYSPARK_SUBMIT_ARGS"
 
-// lines returns what a program runs as lines of a shell, also what it runs by a variable.
+// lines returns what a program runs as lines of a shell, also what it runs by a word or a variable. A space within a word is no end of it.
 func (p *program) lines() []string {
-	all := []string{strings.Join(p.command, " ") + " ", p.entrypoint + " "}
+	var words []string
+	for _, word := range p.command {
+		words = append(words, strings.ReplaceAll(word, " ", "_"))
+	}
+	all := []string{strings.Join(words, " ") + " ", p.entrypoint + " "}
+	for _, word := range p.command {
+		all = append(all, word+" ")
+	}
 	for i := range p.env {
 		if p.env[i].Name == submitArguments {
 			all = append(all, "pyspark "+p.env[i].Value+" ")
@@ -241,7 +250,8 @@ func (p *program) lines() []string {
 }
 
 // linesOf is an expression with the same result, for what o stands for.
-const linesOf = "[o.?command.orValue([]).join(' ') + ' ', o.?entrypoint.orValue('') + ' '] + " +
+const linesOf = "[o.?command.orValue([]).map(w, w.replace(' ', '_')).join(' ') + ' ', o.?entrypoint.orValue('') + ' '] + " +
+	"o.?command.orValue([]).map(w, w + ' ') + " +
 	"o.?env.orValue([]).filter(e, e.name == '" + submitArguments + "').map(e, 'pyspark ' + e.?value.orValue('') + ' ')"
 
 // gangPolicyVariables are those that expressions about gangs name: the roles, what the job and its roles run, which variables are
@@ -271,7 +281,7 @@ func gangPolicyVariables() []Variable {
 			"t.replace('$$(', ' ').findAll('%s').filter(m, !(%s))).filter(l, size(l) > 0))}).filter(p, size(p.names) > 0)",
 			mostReferences, reference, isKnownReference+" || "+isParameterReference)},
 		{Name: "sparkSettings", Expression: fmt.Sprintf("variables.job.?gang.?framework.orValue('') != '%s' ? [] : "+
-			"variables.programs.map(o, (%s).filter(t, t.matches('%s')).map(t, t.find('%s'))).filter(l, size(l) > 0)",
+			"variables.programs.map(o, (%s).filter(t, t.matches(r'%s')).map(t, t.find(r'%s'))).filter(l, size(l) > 0)",
 			v1beta1.FrameworkSpark, linesOf, sparkSetting, sparkSetting)},
 	}
 }
@@ -327,7 +337,7 @@ var gangRules = []Rule{
 		Refused: "the gang sets Spark's master, addresses, cores and authentication, and its executors do not scale",
 		Remedy:  "leave the setting out, and give CPU and replicas of the role executor",
 		Holds:   "size(variables.sparkSettings) == 0",
-		At:      "'spec'", Which: fmt.Sprintf("variables.sparkSettings[0][0].find('%s').trim()", settingAlone),
+		At:      "'spec'", Which: fmt.Sprintf("variables.sparkSettings[0][0].find(r'%s').trim()", settingAlone),
 		job: func(r *run, bad report) {
 			if r.spec.Gang == nil || r.spec.Gang.Framework != v1beta1.FrameworkSpark {
 				return
