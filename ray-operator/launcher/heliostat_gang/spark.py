@@ -22,6 +22,7 @@ MASTER_MIB, WORKER_MIB, OVERHEAD_MIB = 512, 256, 384
 OVERHEAD_FACTOR = 0.1
 # Spark refuses Java programs that find less than 450 MiB, and some collectors of garbage hide a part of what they have.
 LEAST_MIB = 512
+EMPTY: Mapping[str, str] = {}
 
 # What a Service named spark-master or spark-worker sets in each pod of its namespace, and what would move a daemon elsewhere.
 FOREIGN = re.compile(r"SPARK_(MASTER|WORKER)_(HOST|PORT.*|SERVICE_.*|WEBUI_PORT|CORES|MEMORY|DIR)")
@@ -68,8 +69,8 @@ def master_command(host: str, port: int, page: int) -> List[str]:
 
 def worker_command(host: str, port: int, page: int, resources: Mapping[str, float], master: str) -> List[str]:
     """Return what starts a Worker for one executor."""
-    memory = place_mib(resources)
-    sizes = ["--cores", str(cores(resources)), *(["--memory", f"{most_heap(memory)}M"] if memory else [])]
+    memory = place_mib(resources)  # a Worker counts no overhead: check_sizes does, where all settings are at hand
+    sizes = ["--cores", str(cores(resources)), *(["--memory", f"{memory}M"] if memory else [])]
     return [
         *("spark-class", "org.apache.spark.deploy.worker.Worker"),
         *("--host", bracketed(host), "--port", str(port), "--webui-port", str(page)),
@@ -103,8 +104,10 @@ def fixed(name: str, host: str, master: str, ports: Mapping[str, int], executor:
     }
 
 
-def weak(directory: str, driver: Mapping[str, float], executor: Mapping[str, float]) -> Dict[str, str]:
-    """Return settings that count where neither the image nor the user has others. directory is the process's own."""
+def weak(
+    directory: str, driver: Mapping[str, float], executor: Mapping[str, float], given: Mapping[str, str] = EMPTY
+) -> Dict[str, str]:
+    """Return settings that count where neither the image nor the user has others, whose are given. directory is the process's own."""
     found = {
         "spark.local.dir": os.path.join(directory, "local"),
         "spark.decommission.enabled": "true",
@@ -120,7 +123,8 @@ def weak(directory: str, driver: Mapping[str, float], executor: Mapping[str, flo
     for role, resources, daemon in ((DRIVER, driver, MASTER_MIB), (EXECUTOR, executor, WORKER_MIB)):
         memory = place_mib(resources)
         if memory:
-            found[f"spark.{role}.memory"] = f"{max(most_heap(memory - daemon), min(LEAST_MIB, most_heap(memory)))}m"
+            most = most_heap(role, memory, given)
+            found[f"spark.{role}.memory"] = f"{max(most_heap(role, memory - daemon, given), min(LEAST_MIB, most))}m"
     return found
 
 
@@ -132,27 +136,42 @@ def compose(image: str, secret: str, fixed_settings: Mapping[str, str], weak_set
     return "".join(f"{name} {value}\n" for name, value in sorted(found.items()))
 
 
-def check_sizes(image: str, command: Mapping[str, str], executor: Mapping[str, float]) -> None:
-    """Raise SizeError where an executor does not fit its place. command has the settings of the command."""
-    memory = place_mib(executor)
+def check_sizes(given: Mapping[str, str], executor: Mapping[str, float]) -> None:
+    """Raise SizeError where an executor does not fit its place. given has the settings of the image and of the command."""
+    _check_size(EXECUTOR, given, place_mib(executor))
+
+
+def _check_size(role: str, given: Mapping[str, str], memory: int) -> None:
     if not memory:
         return
-    if most_heap(memory) < LEAST_MIB:
-        least = LEAST_MIB + OVERHEAD_MIB
-        raise SizeError(f"a place of {memory} MiB holds no executor of Spark; raise memory of role executor to at least {least}Mi")
-    given = {**parse_properties(image), **command}
-    if "spark.executor.memory" not in given:
+    name = f"spark.{role}.memory"
+    if name not in given:  # it is what the place leaves
+        overhead = overhead_mib(role, LEAST_MIB, given)
+        if LEAST_MIB + overhead > memory:
+            raise SizeError(
+                f"a place of {memory} MiB holds no {role} of Spark beside an overhead of {overhead} MiB; "
+                f"raise memory of role {role} to at least {LEAST_MIB + overhead}Mi"
+            )
         return
-    heap = parse_mib("spark.executor.memory", given["spark.executor.memory"])
-    if "spark.executor.memoryOverhead" in given:
-        overhead = parse_mib("spark.executor.memoryOverhead", given["spark.executor.memoryOverhead"])
-    else:
-        overhead = max(OVERHEAD_MIB, math.floor(heap * float(given.get("spark.executor.memoryOverheadFactor", OVERHEAD_FACTOR))))
-    if heap + overhead > memory or heap > most_heap(memory):
+    heap = parse_mib(name, given[name])
+    overhead = overhead_mib(role, heap, given)
+    if heap + overhead > memory:
         raise SizeError(
-            f"spark.executor.memory of {heap} MiB with an overhead of {overhead} MiB does not fit the {memory} MiB of a place; "
-            f"lower it to at most {most_heap(memory)}m, leave it out, or raise memory of role executor"
+            f"{name} of {heap} MiB with an overhead of {overhead} MiB does not fit the {memory} MiB of a place; "
+            f"lower it to at most {most_heap(role, memory, given)}m, leave it out, or raise memory of role {role}"
         )
+
+
+def overhead_mib(role: str, heap: int, given: Mapping[str, str]) -> int:
+    """Return what a role needs beside its heap."""
+    name = f"spark.{role}.memoryOverhead"
+    if name in given:
+        return parse_mib(name, given[name])
+    return max(OVERHEAD_MIB, math.floor(heap * _factor(role, given)))
+
+
+def _factor(role: str, given: Mapping[str, str]) -> float:
+    return float(given.get(f"spark.{role}.memoryOverheadFactor", OVERHEAD_FACTOR))
 
 
 def settings_of(command: Sequence[str], entrypoint: str, arguments: str = "") -> Dict[str, str]:
@@ -218,9 +237,11 @@ def place_mib(resources: Mapping[str, float]) -> int:
     return math.floor(resources.get("memory", 0) / MIB)
 
 
-def most_heap(memory: int) -> int:
-    """Return how many MiB an executor may have so that it fits a memory beside its overhead."""
-    return max(0, min(memory - OVERHEAD_MIB, math.floor(memory / (1 + OVERHEAD_FACTOR))))
+def most_heap(role: str, memory: int, given: Mapping[str, str] = EMPTY) -> int:
+    """Return how many MiB a role may have so that it fits a memory beside its overhead."""
+    if f"spark.{role}.memoryOverhead" in given:
+        return max(0, memory - overhead_mib(role, 0, given))
+    return max(0, min(memory - OVERHEAD_MIB, math.floor(memory / (1 + _factor(role, given)))))
 
 
 def plan(

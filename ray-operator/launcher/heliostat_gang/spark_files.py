@@ -38,14 +38,15 @@ def prepare(program: Mapping[str, Any], env: Mapping[str, str], cwd: str) -> Pre
     spark_class = _find_spark(home, env, cwd)
     _find_java(image, env, cwd)
     settings = _read(os.path.join(image, DEFAULTS)) if image else ""
+    given = {**spark.parse_properties(settings), **plan["command"]}
     if program["name"].startswith(spark.DRIVER):
-        spark.check_sizes(settings, plan["command"], plan["executor"])
+        spark.check_sizes(given, plan["executor"])
     environment = _environment(program, env, home)
     if program["name"].startswith(spark.DRIVER):
         host.find_program(program["argv"][0], environment, cwd)
     directory = tempfile.mkdtemp(prefix="heliostat-spark-", dir="/tmp")
     try:
-        weak = spark.weak(directory, plan["driver"], plan["executor"])
+        weak = spark.weak(directory, plan["driver"], plan["executor"], given)
         text = spark.compose(settings, plan["secret"], plan["fixed"], weak)
         conf = _write(directory, image, text, plan["java"])
     except OSError as error:

@@ -110,8 +110,24 @@ class Sizes(unittest.TestCase):
         for mib in range(896, 70000, 997):
             heap = spark.parse_mib("", spark.weak("", {}, {"memory": mib << 20})["spark.executor.memory"])
             self.assertGreaterEqual(heap, spark.LEAST_MIB)
-            self.assertLessEqual(heap, spark.most_heap(mib))
-            spark.check_sizes("", {"spark.executor.memory": f"{heap}m"}, {"memory": mib << 20})
+            self.assertLessEqual(heap, spark.most_heap("executor", mib))
+            spark.check_sizes({"spark.executor.memory": f"{heap}m"}, {"memory": mib << 20})
+
+    def test_the_overhead_that_is_set_counts(self):
+        for mib, settings, expected in (
+            (4452, {"spark.executor.memoryOverhead": "100m"}, 4352),
+            (4452, {"spark.executor.memoryOverhead": "1g"}, 3428),
+            (8192, {"spark.executor.memoryOverheadFactor": "0.4"}, 5851),
+        ):
+            place = {"CPU": 1, "memory": mib << 20}
+            self.assertEqual(spark.most_heap("executor", mib, settings), expected)
+            spark.check_sizes({**settings, "spark.executor.memory": f"{expected}m"}, place)
+            with self.assertRaisesRegex(spark.SizeError, f"lower it to at most {expected}m"):
+                spark.check_sizes({**settings, "spark.executor.memory": f"{expected + 2}m"}, place)
+            offered = spark.parse_mib("", spark.worker_command("h", 1, 2, place, "m:3")[-2])
+            self.assertGreaterEqual(offered, expected)
+            heap = spark.parse_mib("", spark.weak("", {}, place, settings)["spark.executor.memory"])
+            spark.check_sizes({**settings, "spark.executor.memory": f"{heap + 150}m"}, place)
 
     def test_refuses_what_does_not_fit(self):
         for settings, says in (
@@ -121,19 +137,14 @@ class Sizes(unittest.TestCase):
             ({"spark.executor.memory": "much"}, "much is no amount"),
         ):
             with self.assertRaisesRegex(spark.SizeError, says):
-                spark.check_sizes("", settings, PLACE)
-
-    def test_the_command_s_size_counts_before_the_image_s(self):
-        spark.check_sizes("spark.executor.memory 9g", {"spark.executor.memory": "2g"}, PLACE)
-        with self.assertRaises(spark.SizeError):
-            spark.check_sizes("spark.executor.memory 9g", {}, PLACE)
+                spark.check_sizes(settings, PLACE)
 
     def test_refuses_a_place_that_holds_no_executor(self):
         with self.assertRaisesRegex(spark.SizeError, "raise memory of role executor to at least 896Mi"):
-            spark.check_sizes("", {}, {"memory": 895 << 20})
+            spark.check_sizes({}, {"memory": 895 << 20})
 
     def test_without_memory_spark_has_its_own_default(self):
-        spark.check_sizes("", {"spark.executor.memory": "900g"}, {"CPU": 1})
+        spark.check_sizes({"spark.executor.memory": "900g"}, {"CPU": 1})
         self.assertNotIn("--memory", spark.worker_command("h", 1, 2, {"CPU": 1}, "m:3"))
 
 
@@ -155,10 +166,10 @@ class Files(unittest.TestCase):
         path.chmod(0o755)
         return str(path)
 
-    def prepare(self, name="executor/3", argv=("spark-class", "Worker", "spark://m:1"), **env):
+    def prepare(self, name="executor/3", argv=("spark-class", "Worker", "spark://m:1"), command=("spark-submit", "main.py"), **env):
         """Prepare a process."""
         ports = {key: 20000 + at for at, key in enumerate(spark.port_keys(name))}
-        role = {"resources": PLACE, "command": ["spark-submit", "main.py"], "entrypoint": ""}
+        role = {"resources": PLACE, "command": command, "entrypoint": ""}
         plan = spark.plan(name, ("10.0.0.1", "10.0.0.1:20001"), ports, {"driver": role, "executor": role})
         program = {"name": name, "argv": list(argv), "spark": {**plan, "secret": "s3cret"}}
         found = spark_files.prepare(program, {**self.env, **env}, self.folder)
@@ -192,6 +203,14 @@ class Files(unittest.TestCase):
         os.chmod(f"{self.folder}/spark/conf/java-opts", 0o400)
         path = os.path.join(self.prepare().env["SPARK_CONF_DIR"], "java-opts")
         self.assertTrue(stat.S_IMODE(os.stat(path).st_mode) & stat.S_IWUSR)
+
+    def test_the_command_s_size_counts_before_the_image_s(self):
+        self.program("spark/bin/spark-class")
+        pathlib.Path(self.folder, "spark/conf").mkdir()
+        pathlib.Path(self.folder, "spark/conf/spark-defaults.conf").write_text("spark.executor.memory 9g\n", encoding="ascii")
+        self.prepare("driver/0", ["sh"], command=["spark-submit", "--executor-memory", "2g", "main.py"])
+        with self.assertRaises(spark.SizeError):
+            self.prepare("driver/0", ["sh"])
 
     def test_a_command_that_is_missing_leaves_no_directory(self):
         self.program("spark/bin/spark-class")
