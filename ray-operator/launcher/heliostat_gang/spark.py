@@ -19,7 +19,7 @@ CONF_DIR, SUBMIT_ARGUMENTS = "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS"
 MIB = 1 << 20
 # What Master and Worker have for themselves, and what Spark takes for overhead at least.
 MASTER_MIB, WORKER_MIB, OVERHEAD_MIB = 512, 256, 384
-OVERHEAD_FACTOR = 0.1
+OVERHEAD_FACTOR, MOST_FACTOR = 0.1, 100
 # Spark refuses Java programs that find less than 450 MiB, and some collectors of garbage hide a part of what they have.
 LEAST_MIB = 512
 EMPTY: Mapping[str, str] = {}
@@ -171,7 +171,14 @@ def overhead_mib(role: str, heap: int, given: Mapping[str, str]) -> int:
 
 
 def _factor(role: str, given: Mapping[str, str]) -> float:
-    return float(given.get(f"spark.{role}.memoryOverheadFactor", OVERHEAD_FACTOR))
+    name = f"spark.{role}.memoryOverheadFactor"
+    try:
+        factor = float(given.get(name, OVERHEAD_FACTOR))
+    except ValueError:
+        factor = -1
+    if not 0 <= factor <= MOST_FACTOR:  # nor what is no number
+        raise SizeError(f"{name} {given[name]} is no factor from 0 to {MOST_FACTOR}; write one such as 0.1")
+    return factor
 
 
 def settings_of(command: Sequence[str], entrypoint: str, arguments: str = "") -> Dict[str, str]:
@@ -216,7 +223,7 @@ def parse_properties(text: str) -> Dict[str, str]:
 
 def parse_mib(name: str, text: str) -> int:
     """Return an amount of memory as Spark reads it: a number with a unit, without one in MiB."""
-    match = re.fullmatch(r"([0-9]+)\s*(?:([bkmgtp])b?)?", text.strip().lower())
+    match = re.fullmatch(r"([0-9]{1,18})\s*(?:([bkmgtp])b?)?", text.strip().lower())
     if match is None:
         raise SizeError(f"{name} {text} is no amount of memory; write one such as 3g or 3072m")
     return int(match.group(1)) * _UNITS[match.group(2) or "m"] // MIB

@@ -139,6 +139,14 @@ class Sizes(unittest.TestCase):
             with self.assertRaisesRegex(spark.SizeError, says):
                 spark.check_sizes(settings, PLACE)
 
+    def test_refuses_a_factor_that_is_none(self):
+        for text in ("10%", "", "inf", "nan", "-0.1", "1e308"):
+            given = {"spark.executor.memory": "1g", "spark.executor.memoryOverheadFactor": text}
+            with self.assertRaisesRegex(spark.SizeError, "memoryOverheadFactor .* is no factor from 0 to 100; write one such as 0.1"):
+                spark.check_sizes(given, PLACE)
+        with self.assertRaisesRegex(spark.SizeError, "is no amount"):
+            spark.check_sizes({"spark.executor.memory": "9" * 5000}, PLACE)
+
     def test_refuses_a_place_that_holds_no_executor(self):
         with self.assertRaisesRegex(spark.SizeError, "raise memory of role executor to at least 896Mi"):
             spark.check_sizes({}, {"memory": 895 << 20})
