@@ -136,8 +136,9 @@ def compose(image: str, secret: str, fixed_settings: Mapping[str, str], weak_set
     return "".join(f"{name} {value}\n" for name, value in sorted(found.items()))
 
 
-def check_sizes(given: Mapping[str, str], executor: Mapping[str, float]) -> None:
-    """Raise SizeError where an executor does not fit its place. given has the settings of the image and of the command."""
+def check_sizes(given: Mapping[str, str], driver: Mapping[str, float], executor: Mapping[str, float]) -> None:
+    """Raise SizeError where a role does not fit its place. given has the settings of the image and of the command."""
+    _check_size(DRIVER, given, place_mib(driver))
     _check_size(EXECUTOR, given, place_mib(executor))
 
 

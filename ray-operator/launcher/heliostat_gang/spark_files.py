@@ -30,7 +30,7 @@ class Prepared(NamedTuple):
 def prepare(program: Mapping[str, Any], env: Mapping[str, str], cwd: str) -> Prepared:
     """Look for Spark and Java, and write the settings of a process.
 
-    It raises host.NotFoundError where one is missing, and spark.SizeError where an executor does not fit its place.
+    It raises host.NotFoundError where one is missing, and spark.SizeError where a role does not fit its place.
     """
     plan = program["spark"]
     home = env.get("SPARK_HOME", "")
@@ -38,9 +38,10 @@ def prepare(program: Mapping[str, Any], env: Mapping[str, str], cwd: str) -> Pre
     spark_class = _find_spark(home, env, cwd)
     _find_java(image, env, cwd)
     settings = _read(os.path.join(image, DEFAULTS)) if image else ""
-    given = {**spark.parse_properties(settings), **plan["command"]}
-    if program["name"].startswith(spark.DRIVER):
-        spark.check_sizes(given, plan["executor"])
+    given: Dict[str, str] = {}
+    if program["name"].startswith(spark.DRIVER):  # whose settings count for executors too
+        given = {**spark.parse_properties(settings), **plan["command"]}
+        spark.check_sizes(given, plan["driver"], plan["executor"])
     environment = _environment(program, env, home)
     if program["name"].startswith(spark.DRIVER):
         host.find_program(program["argv"][0], environment, cwd)

@@ -111,7 +111,7 @@ class Sizes(unittest.TestCase):
             heap = spark.parse_mib("", spark.weak("", {}, {"memory": mib << 20})["spark.executor.memory"])
             self.assertGreaterEqual(heap, spark.LEAST_MIB)
             self.assertLessEqual(heap, spark.most_heap("executor", mib))
-            spark.check_sizes({"spark.executor.memory": f"{heap}m"}, {"memory": mib << 20})
+            spark.check_sizes({"spark.executor.memory": f"{heap}m"}, {}, {"memory": mib << 20})
 
     def test_the_overhead_that_is_set_counts(self):
         for mib, settings, expected in (
@@ -121,13 +121,13 @@ class Sizes(unittest.TestCase):
         ):
             place = {"CPU": 1, "memory": mib << 20}
             self.assertEqual(spark.most_heap("executor", mib, settings), expected)
-            spark.check_sizes({**settings, "spark.executor.memory": f"{expected}m"}, place)
+            spark.check_sizes({**settings, "spark.executor.memory": f"{expected}m"}, {}, place)
             with self.assertRaisesRegex(spark.SizeError, f"lower it to at most {expected}m"):
-                spark.check_sizes({**settings, "spark.executor.memory": f"{expected + 2}m"}, place)
+                spark.check_sizes({**settings, "spark.executor.memory": f"{expected + 2}m"}, {}, place)
             offered = spark.parse_mib("", spark.worker_command("h", 1, 2, place, "m:3")[-2])
             self.assertGreaterEqual(offered, expected)
             heap = spark.parse_mib("", spark.weak("", {}, place, settings)["spark.executor.memory"])
-            spark.check_sizes({**settings, "spark.executor.memory": f"{heap + 150}m"}, place)
+            spark.check_sizes({**settings, "spark.executor.memory": f"{heap + 150}m"}, {}, place)
 
     def test_refuses_what_does_not_fit(self):
         for settings, says in (
@@ -137,22 +137,36 @@ class Sizes(unittest.TestCase):
             ({"spark.executor.memory": "much"}, "much is no amount"),
         ):
             with self.assertRaisesRegex(spark.SizeError, says):
-                spark.check_sizes(settings, PLACE)
+                spark.check_sizes(settings, {}, PLACE)
+
+    def test_refuses_an_overhead_that_leaves_no_executor(self):
+        says = "a place of 4096 MiB holds no executor of Spark beside an overhead of 10240 MiB; raise .* to at least 10752Mi"
+        with self.assertRaisesRegex(spark.SizeError, says):
+            spark.check_sizes({"spark.executor.memoryOverhead": "10g"}, {}, PLACE)
+
+    def test_refuses_a_driver_that_does_not_fit(self):
+        for given, says in (
+            ({"spark.driver.memory": "4g"}, "spark.driver.memory of 4096 MiB .* lower it to at most 3712m, .* memory of role driver"),
+            ({"spark.driver.memoryOverhead": "4g"}, "holds no driver of Spark beside an overhead of 4096 MiB"),
+        ):
+            spark.check_sizes(given, {"CPU": 1}, PLACE)
+            with self.assertRaisesRegex(spark.SizeError, says):
+                spark.check_sizes(given, PLACE, PLACE)
 
     def test_refuses_a_factor_that_is_none(self):
         for text in ("10%", "", "inf", "nan", "-0.1", "1e308"):
             given = {"spark.executor.memory": "1g", "spark.executor.memoryOverheadFactor": text}
             with self.assertRaisesRegex(spark.SizeError, "memoryOverheadFactor .* is no factor from 0 to 100; write one such as 0.1"):
-                spark.check_sizes(given, PLACE)
+                spark.check_sizes(given, {}, PLACE)
         with self.assertRaisesRegex(spark.SizeError, "is no amount"):
-            spark.check_sizes({"spark.executor.memory": "9" * 5000}, PLACE)
+            spark.check_sizes({"spark.executor.memory": "9" * 5000}, {}, PLACE)
 
     def test_refuses_a_place_that_holds_no_executor(self):
         with self.assertRaisesRegex(spark.SizeError, "raise memory of role executor to at least 896Mi"):
-            spark.check_sizes({}, {"memory": 895 << 20})
+            spark.check_sizes({}, {}, {"memory": 895 << 20})
 
     def test_without_memory_spark_has_its_own_default(self):
-        spark.check_sizes({"spark.executor.memory": "900g"}, {"CPU": 1})
+        spark.check_sizes({"spark.executor.memory": "900g"}, {}, {"CPU": 1})
         self.assertNotIn("--memory", spark.worker_command("h", 1, 2, {"CPU": 1}, "m:3"))
 
 
