@@ -30,6 +30,8 @@ FOREIGN = re.compile(r"SPARK_(MASTER|WORKER)_(HOST|PORT.*|SERVICE_.*|WEBUI_PORT|
 _SUBMITTERS = ("spark-submit", "spark-shell", "spark-sql", "spark-run-example", "pyspark")
 _WITHOUT_VALUE = ("--verbose", "-v", "--supervise", "--help", "-h", "--version", "--usage-error")
 _OF_OPTIONS = {"--executor-memory": "spark.executor.memory", "--driver-memory": "spark.driver.memory"}
+# What the image must not have, although the gang may have no value: it moves a process from its address or port.
+_DROPPED = ("spark.blockManager.port", "spark.driver.bindAddress", "spark.port.maxRetries")
 _UNITS = {"b": 1, "k": 1 << 10, "m": MIB, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50}
 
 
@@ -131,7 +133,7 @@ def weak(
 def compose(image: str, secret: str, fixed_settings: Mapping[str, str], weak_settings: Mapping[str, str]) -> str:
     """Return the text of spark-defaults.conf, where image is the text of the image's own."""
     own = parse_properties(image)
-    given = {name: value for name, value in own.items() if name not in fixed_settings and not name.startswith("spark.authenticate")}
+    given = {name: value for name, value in own.items() if name not in _DROPPED and not name.startswith("spark.authenticate")}
     found = {**weak_settings, **given, **fixed_settings, "spark.authenticate.secret": secret}
     return "".join(f"{name} {value}\n" for name, value in sorted(found.items()))
 

@@ -33,6 +33,11 @@ class Compose(unittest.TestCase):
         found = self.settings("spark.authenticate.secret theirs\nspark.authenticate.secret.file /etc/secret\n")
         self.assertEqual(found, {**FIXED, "spark.authenticate.secret": "s3cret"})
 
+    def test_no_setting_of_the_image_moves_a_process(self):
+        image = "spark.blockManager.port 7000\nspark.driver.bindAddress 127.0.0.1\nspark.port.maxRetries 3\n"
+        self.assertEqual(self.settings(image), {**FIXED, "spark.authenticate.secret": "s3cret"})
+        self.assertEqual(self.settings(image, {"spark.port.maxRetries": "0"})["spark.port.maxRetries"], "0")
+
     def test_what_is_weak_counts_where_the_image_has_nothing(self):
         weak = {"spark.executor.memory": "3200m", "spark.local.dir": "/tmp/x/local"}
         found = self.settings("spark.executor.memory=2g", weak=weak)
