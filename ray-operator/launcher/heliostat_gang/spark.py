@@ -93,6 +93,8 @@ def fixed(name: str, host: str, master: str, ports: Mapping[str, int], executor:
         "spark.ui.killEnabled": "false",
         "spark.master.ui.decommission.allow.mode": "DENY",
     }
+    if name == MASTER:  # a store of the image would have what a former round left, or a second Master
+        found["spark.deploy.recoveryMode"] = "NONE"
     if not name.startswith(DRIVER):  # one that moved to another port would not be found
         return {**found, "spark.port.maxRetries": "0"}
     return {

@@ -50,6 +50,10 @@ class Compose(unittest.TestCase):
             self.assertEqual((found["spark.authenticate"], found["spark.master.rest.enabled"]), ("true", "false"), name)
             self.assertEqual((found["spark.ui.killEnabled"], found["spark.master.ui.decommission.allow.mode"]), ("false", "DENY"), name)
 
+    def test_the_master_recovers_nothing(self):
+        fixed = spark.fixed(spark.MASTER, "10.0.0.1", "10.0.0.1:20001", {}, PLACE)
+        self.assertEqual(self.settings("spark.deploy.recoveryMode ZOOKEEPER\n", fixed)["spark.deploy.recoveryMode"], "NONE")
+
     def test_an_address_of_ipv6_stands_in_brackets(self):
         command = spark.worker_command("fd00::2", 20001, 20002, PLACE, "[fd00::1]:20003")
         self.assertEqual((command[3], command[-1]), ("[fd00::2]", "spark://[fd00::1]:20003"))
