@@ -93,7 +93,7 @@ def fixed(name: str, host: str, master: str, ports: Mapping[str, int], executor:
         "spark.ui.killEnabled": "false",
         "spark.master.ui.decommission.allow.mode": "DENY",
     }
-    if name == MASTER:  # a store of the image would have what a former round left, or a second Master
+    if name == MASTER:  # a store of the image would have what a former round left
         found["spark.deploy.recoveryMode"] = "NONE"
     if not name.startswith(DRIVER):  # one that moved to another port would not be found
         return {**found, "spark.port.maxRetries": "0"}
@@ -138,6 +138,16 @@ def compose(image: str, secret: str, fixed_settings: Mapping[str, str], weak_set
     given = {name: value for name, value in own.items() if name not in _DROPPED and not name.startswith("spark.authenticate")}
     found = {**weak_settings, **given, **fixed_settings, "spark.authenticate.secret": secret}
     return "".join(f"{name} {value}\n" for name, value in sorted(found.items()))
+
+
+def options_name(name: str) -> str:
+    """Return the variable with options of Java that Spark reads last for Master or Worker."""
+    return "SPARK_MASTER_OPTS" if name == MASTER else "SPARK_WORKER_OPTS"
+
+
+def options(fixed_settings: Mapping[str, str]) -> str:
+    """Return settings as options of Java, which are stronger than a file. The last one of a name counts."""
+    return " ".join(shlex.quote(f"-D{name}={value}") for name, value in sorted(fixed_settings.items()))
 
 
 def check_sizes(given: Mapping[str, str], driver: Mapping[str, float], executor: Mapping[str, float]) -> None:

@@ -8,6 +8,7 @@ It must never leave the secret in a file that another user can read.
 import contextlib
 import os
 import re
+import shlex
 import shutil
 import sys
 import tempfile
@@ -50,6 +51,7 @@ def prepare(program: Mapping[str, Any], env: Mapping[str, str], cwd: str) -> Pre
         weak = spark.weak(directory, plan["driver"], plan["executor"], given)
         text = spark.compose(settings, plan["secret"], plan["fixed"], weak)
         conf = _write(directory, image, text, plan["java"])
+        _close_shell(os.path.join(conf, SHELL), program)
     except OSError as error:
         host.remove(directory)
         if host.is_disk_full(error.errno):
@@ -97,6 +99,16 @@ def _write(directory: str, image: str, text: str, java: List[str]) -> str:
     return conf
 
 
+def _close_shell(path: str, program: Mapping[str, Any]) -> None:
+    """Put the options of Master or Worker behind those of the image's script, which runs after the environment is set."""
+    if program["name"].startswith(spark.DRIVER) or not os.path.exists(path):
+        return
+    name, options = spark.options_name(program["name"]), shlex.quote(" " + spark.options(program["spark"]["fixed"]))
+    os.chmod(path, 0o600)
+    with open(path, "a", encoding="utf-8") as file:
+        file.write(f'\n\nexport {name}="${{{name}:-}}"{options}\n')
+
+
 def _arguments(program: Mapping[str, Any], spark_class: str, directory: str) -> List[str]:
     name, argv = program["name"], list(program["argv"])
     if name == spark.MASTER:
@@ -113,6 +125,9 @@ def _environment(program: Mapping[str, Any], env: Mapping[str, str], home: str) 
     found = {name: value for name, value in env.items() if is_command or not re.fullmatch(spark.FOREIGN, name)}
     if home:
         found["PATH"] = ":".join(path for path in (env.get("PATH", os.defpath), os.path.join(home, "bin")) if path)
+    if not is_command:
+        name = spark.options_name(program["name"])
+        found[name] = f"{found.get(name, '')} {spark.options(program['spark']['fixed'])}".strip()
     return found
 
 

@@ -2,8 +2,10 @@
 
 import os
 import pathlib
+import shlex
 import shutil
 import stat
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -262,6 +264,21 @@ class Files(unittest.TestCase):
         self.assertEqual([name for name in self.prepare(**foreign).env if name in foreign], ["SPARK_MASTER_OPTS"])
         command = self.prepare("driver/0", ["sh", "main.sh"], **foreign)
         self.assertEqual((command.argv, set(foreign) - set(command.env)), (["sh", "main.sh"], set()))
+
+    def test_the_gang_s_settings_are_the_last_options_of_a_daemon(self):
+        self.program("spark/bin/spark-class")
+        shell = pathlib.Path(self.program("spark/conf/spark-env.sh"))
+        for name, variable in ((spark.MASTER, "SPARK_MASTER_OPTS"), ("executor/3", "SPARK_WORKER_OPTS")):
+            for text, first in (("", "-Dspark.authenticate=false"), (f"{variable}='-Dspark.authenticate=no -Dx=y' # last", "-Dspark.authenticate=no")):
+                shell.write_text(text, encoding="ascii")
+                env = self.prepare(name, **{variable: "-Dspark.authenticate=false"}).env
+                command = f'. "$SPARK_CONF_DIR/spark-env.sh"; printf %s "${variable}"'
+                for found in (env[variable], subprocess.run(["sh", "-c", command], env=env, capture_output=True, check=True, text=True).stdout):
+                    words = [word for word in shlex.split(found) if word.startswith("-Dspark.authenticate=")]
+                    self.assertEqual(words[-1], "-Dspark.authenticate=true")
+                self.assertEqual(words[0], first)
+                self.assertIn("-Dspark.master=spark://10.0.0.1:20001", shlex.split(found))
+                self.assertNotIn("s3cret", found)
 
     def test_programs_of_spark_are_in_the_path(self):
         self.program("spark/bin/spark-class")
