@@ -246,6 +246,8 @@ class Rounds:
             if code >= LOST_DAEMON and self._lost_daemon is None:
                 self._lost_daemon = cause
             self._succeed(now)
+        elif self._members[process].is_master:  # whatever its code is, all others would wait for it
+            self._end_round(cause._replace(code=code or 1), now)
         elif code != 0:
             self._end_round(self._lost_daemon or cause, now)
         else:

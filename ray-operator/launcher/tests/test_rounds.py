@@ -553,11 +553,12 @@ class Alone(unittest.TestCase):
         gang.others_end()
         self.assertEqual(gang.end, (0, 0))
 
-    def test_the_master_ends_the_round(self):
-        gang = self.start(maxRestarts=0)
-        gang.rounds.ended(gang.place_of("driver/0"), "master/0", 1, gang.now)
-        gang.step().others_end().step(4)
-        self.assertEqual((gang.end, gang.rounds.report()["last"].process), ((1, 0), "master/0"))
+    def test_the_master_ends_the_round_with_any_code(self):
+        for code, expected in ((1, 1), (0, 1), (143, 143)):
+            gang = self.start(maxRestarts=0)
+            gang.rounds.ended(gang.place_of("driver/0"), "master/0", code, gang.now)
+            gang.step().others_end().step(4)
+            self.assertEqual((gang.end, gang.rounds.report()["last"].process), ((expected, 0), "master/0"))
 
     def test_one_that_ends_starts_again_alone_with_any_code(self):
         for code in (0, 1, 137):
