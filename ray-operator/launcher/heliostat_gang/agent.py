@@ -277,24 +277,13 @@ class Agent:
     def _start(self, round: int, programs: Sequence[Dict[str, Any]]) -> List[Optional[Dict[str, str]]]:
         self._await_turn(round)
         self._end_listening()
-        orders, answers = [], []
-        for program in programs:
-            if program.get("mpi"):
-                program = self._serve_mpirun(round, program)
-            try:
-                orders.append(self._order(round, program))
-                answers.append(None)
-            except host.NotFoundError as error:
-                answers.append({"kind": "NotFound", "message": str(error)})
-            except spark.SizeError as error:
-                answers.append({"kind": "Exit", "message": str(error)})
-        if any(answers):
-            self._end_relay_of(programs)
-            for order in orders:
-                host.remove(order["directory"])
-            return answers
+        orders: List[Dict[str, Any]] = []
         started: List[Process] = []
         try:
+            answers = self._take_orders(round, programs, orders)
+            if any(answers):
+                self._drop_orders(programs, orders)
+                return answers
             for number, (program, order) in enumerate(zip(programs, orders)):
                 # Each guard holds some of the ports, for the case that the agent ends before it.
                 held = list(self.reserved.values())[number :: len(programs)][:MAX_HELD]
@@ -304,13 +293,30 @@ class Agent:
         except BaseException:
             for process in started:
                 process.send("kill")
-            self._end_relay_of(programs)
+            self._drop_orders(programs, orders[len(started) :])
             raise
         self.used.update(self.reserved)
         self.reserved.clear()
         self._take_over([process for process, answer in zip(started, answers) if answer is None])
         if any(answers):
             self._end_processes("kill", round)
+        return answers
+
+    def _take_orders(
+        self, round_number: int, programs: Sequence[Dict[str, Any]], orders: List[Dict[str, Any]]
+    ) -> List[Optional[Dict[str, str]]]:
+        """Append what guards need to orders. Return for each program None, or why it cannot run."""
+        answers: List[Optional[Dict[str, str]]] = []
+        for program in programs:
+            if program.get("mpi"):
+                program = self._serve_mpirun(round_number, program)
+            try:
+                orders.append(self._order(round_number, program))
+                answers.append(None)
+            except host.NotFoundError as error:
+                answers.append({"kind": "NotFound", "message": str(error)})
+            except spark.SizeError as error:
+                answers.append({"kind": "Exit", "message": str(error)})
         return answers
 
     def _order(self, round_number: int, program: Dict[str, Any]) -> Dict[str, Any]:
@@ -360,10 +366,12 @@ class Agent:
         if is_over:
             self.finish_daemon(round_number, daemon["number"], mpi.REFUSED, "the round has ended")
 
-    def _end_relay_of(self, programs: Sequence[Dict[str, Any]]) -> None:
-        """End the relay of a command that has not started."""
+    def _drop_orders(self, programs: Sequence[Dict[str, Any]], orders: Sequence[Dict[str, Any]]) -> None:
+        """Remove what was made for processes that have not started, and end the relay of a command."""
         if any(program.get("mpi") for program in programs):
             self._end_relay()
+        for order in orders:
+            host.remove(order["directory"])
 
     def _end_relay(self) -> None:
         if self.relay is not None:

@@ -98,6 +98,26 @@ class TestStart(Case):
             program = {**self.shell("w/0", "exit 0"), "defaults": {}, "mpi": {"slots": {}, "interface": ""}}
             self.assertEqual(self.agent().start(1, [program]), [expected])
 
+    def test_what_has_not_started_leaves_no_directory(self):
+        """Neither where a guard cannot be made, nor where a disk is full before."""
+        full = OSError(errno.ENOSPC, "No space left on device", "/x")
+        for failing, error, says in (("_begin", RuntimeError("no guard"), "no guard"), ("_order", full, "")):
+            made = self.agent()
+            folders = [os.path.join(self.folder, failing + number) for number in "01"]
+            orders = [made._order(1, {**self.shell("w/0", "exit 0"), "directory": folder}) for folder in folders]
+            for folder in folders:
+                os.mkdir(folder)
+            results = [orders[0], full] if failing == "_order" else orders
+            with mock.patch.object(made, "_order", side_effect=results), mock.patch.object(made, "_begin", side_effect=error):
+                programs = [self.shell("w/0", "exit 0"), self.shell("w/1", "exit 0")]
+                if says:
+                    with self.assertRaisesRegex(RuntimeError, says):
+                        made.start(1, programs)
+                else:
+                    self.assertEqual({answer["kind"] for answer in made.start(1, programs)}, {"DiskFull"})
+            left = [os.path.exists(folder) for folder in folders]
+            self.assertEqual(left, [False, failing == "_order"])  # the second order was not made
+
     def test_refuses_a_round_that_is_over(self):
         """A call that comes late starts nothing."""
         made = self.agent()
