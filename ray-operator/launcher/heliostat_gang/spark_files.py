@@ -6,6 +6,7 @@ It must never leave the secret in a file that another user can read.
 """
 
 import contextlib
+import errno
 import os
 import re
 import shlex
@@ -82,8 +83,8 @@ def _find_java(image: str, env: Mapping[str, str], cwd: str) -> None:
 def _write(directory: str, image: str, text: str, java: List[str]) -> str:
     """Copy the image's settings, and write those of the process."""
     conf = os.path.join(directory, "conf")
-    if image and os.path.isdir(image):  # where a ConfigMap is mounted, each file is a link into a directory "..data"
-        shutil.copytree(image, conf, ignore=lambda _, names: [name for name in names if name.startswith("..") or name == DEFAULTS])
+    if image and os.path.isdir(image):
+        _copy(image, conf)
         os.chmod(conf, 0o700)
     else:
         os.mkdir(conf, 0o700)
@@ -97,6 +98,23 @@ def _write(directory: str, image: str, text: str, java: List[str]) -> str:
         with open(path, "w", encoding="utf-8") as file:
             file.writelines(line + "\n" for line in lines)
     return conf
+
+
+def _copy(image: str, conf: str) -> None:
+    """Copy what of the image's settings can be read. It raises an OSError, which has the number of a disk that is full."""
+    try:
+        shutil.copytree(image, conf, ignore=_left_out)
+    except shutil.Error as error:  # it has a text for each file
+        for _, path, why in error.args[0]:
+            for number in (errno.ENOSPC, errno.EDQUOT):
+                if f"[Errno {number}]" in why:
+                    raise OSError(number, os.strerror(number), path) from error
+        raise OSError(errno.EIO, "; ".join(f"{path}: {why}" for path, _, why in error.args[0]), image) from error
+
+
+def _left_out(folder: str, names: List[str]) -> List[str]:
+    """Return what is not copied. Where a ConfigMap is mounted, each file is a link into a directory "..data"."""
+    return [name for name in names if name.startswith("..") or name == DEFAULTS or not os.access(os.path.join(folder, name), os.R_OK)]
 
 
 def _close_shell(path: str, program: Mapping[str, Any]) -> None:

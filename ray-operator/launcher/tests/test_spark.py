@@ -1,5 +1,6 @@
 """Tests of commands, settings and sizes of Spark."""
 
+import errno
 import os
 import pathlib
 import shlex
@@ -229,6 +230,28 @@ class Files(unittest.TestCase):
         self.assertEqual(sorted(os.listdir(conf)), ["java-opts", "log4j2.properties", "spark-defaults.conf"])
         self.assertIn("spark.eventLog.enabled true", (conf / "spark-defaults.conf").read_text(encoding="ascii"))
         self.assertEqual((conf / "java-opts").read_text(encoding="ascii"), "-Dx=y\n-Dspark.blockManager.port=20001\n")
+
+    def test_what_of_the_image_s_settings_cannot_be_read_is_left_out(self):
+        self.program("spark/bin/spark-class")
+        secret = self.program("spark/conf/sub/keytab")
+        self.program("spark/conf/sub/hive-site.xml")
+        os.symlink("/nowhere", f"{self.folder}/spark/conf/dangling")
+        access = os.access
+        with mock.patch("os.access", side_effect=lambda path, mode: path != secret and access(path, mode)):
+            conf = pathlib.Path(self.prepare().env["SPARK_CONF_DIR"])
+        self.assertEqual((sorted(os.listdir(conf)), os.listdir(conf / "sub")), (["java-opts", "spark-defaults.conf", "sub"], ["hive-site.xml"]))
+
+    def test_a_disk_that_is_full_is_no_file_that_is_missing(self):
+        self.program("spark/bin/spark-class")
+        self.program("spark/conf/log4j2.properties")
+        for number, kind, says in (
+            (errno.ENOSPC, OSError, "No space left on device: .*/conf/log4j2.properties"),
+            (errno.EIO, host.NotFoundError, "write Spark's settings to .*spark/conf/log4j2.properties: .*Input/output error"),
+        ):
+            failure = OSError(number, os.strerror(number))
+            with mock.patch("shutil.copyfile", side_effect=failure), self.assertRaisesRegex(kind, says) as raised:
+                self.prepare()
+            self.assertEqual(getattr(raised.exception, "errno", None), number if kind is OSError else None)
 
     def test_options_of_java_are_added_to_a_file_that_cannot_be_written(self):
         self.program("spark/bin/spark-class")
