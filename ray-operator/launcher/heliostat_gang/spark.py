@@ -156,6 +156,17 @@ def check_sizes(given: Mapping[str, str], driver: Mapping[str, float], executor:
     _check_size(EXECUTOR, given, place_mib(executor))
 
 
+def check_devices(given: Mapping[str, str], offered: str) -> None:
+    """Raise SizeError where executors ask for what no Worker offers. offered is all text that may give Workers a setting."""
+    for name, amount in sorted(given.items()):
+        match = re.fullmatch(r"spark\.executor\.resource\.([^.]+)\.amount", name)
+        if match and amount != "0" and f"spark.worker.resource.{match.group(1)}.amount" not in offered:
+            raise SizeError(
+                f"{name} makes the application wait for ever, as Workers offer no {match.group(1)}; leave out spark.executor.resource.* "
+                "and spark.task.resource.*: the program may use the devices in CUDA_VISIBLE_DEVICES of its executor"
+            )
+
+
 def _check_size(role: str, given: Mapping[str, str], memory: int) -> None:
     if not memory:
         return

@@ -32,7 +32,8 @@ class Prepared(NamedTuple):
 def prepare(program: Mapping[str, Any], env: Mapping[str, str], cwd: str) -> Prepared:
     """Look for Spark and Java, and write the settings of a process.
 
-    It raises host.NotFoundError where one is missing, and spark.SizeError where a role does not fit its place.
+    It raises host.NotFoundError where one is missing, and spark.SizeError where the places do not have what the
+    settings ask for.
     """
     plan = program["spark"]
     home = env.get("SPARK_HOME", "")
@@ -44,6 +45,8 @@ def prepare(program: Mapping[str, Any], env: Mapping[str, str], cwd: str) -> Pre
     if program["name"].startswith(spark.DRIVER):  # whose settings count for executors too
         given = {**spark.parse_properties(settings), **plan["command"]}
         spark.check_sizes(given, plan["driver"], plan["executor"])
+        offered = (env.get(name, "") for name in ("SPARK_DAEMON_JAVA_OPTS", "SPARK_WORKER_OPTS"))
+        spark.check_devices(given, "\n".join((settings, _read(os.path.join(image, SHELL)) if image else "", *offered)))
     environment = _environment(program, env, home)
     if program["name"].startswith(spark.DRIVER):
         host.find_program(program["argv"][0], environment, cwd)

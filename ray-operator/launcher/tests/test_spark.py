@@ -268,6 +268,19 @@ class Files(unittest.TestCase):
         with self.assertRaises(spark.SizeError):
             self.prepare("driver/0", ["sh"])
 
+    def test_refuses_devices_that_no_worker_offers(self):
+        self.program("spark/bin/spark-class")
+        command = ["spark-submit", "--conf", "spark.executor.resource.gpu.amount=1", "main.py"]
+        says = "spark.executor.resource.gpu.amount makes .* wait for ever, as Workers offer no gpu; leave out .*CUDA_VISIBLE_DEVICES"
+        with self.assertRaisesRegex(spark.SizeError, says):
+            self.prepare("driver/0", ["sh"], command=command)
+        with self.assertRaises(spark.SizeError):
+            self.prepare("driver/0", ["sh"], command=command, SPARK_WORKER_OPTS="-Dspark.worker.resource.fpga.amount=1")
+        self.prepare("driver/0", ["sh"], command=command, SPARK_WORKER_OPTS="-Dspark.worker.resource.gpu.amount=1")
+        self.prepare("driver/0", ["sh"], command=[word.replace("amount=1", "amount=0") for word in command])
+        pathlib.Path(self.program("spark/conf/spark-defaults.conf")).write_text("spark.worker.resource.gpu.amount 1", encoding="ascii")
+        self.prepare("driver/0", ["sh"], command=command)
+
     def test_a_command_that_is_missing_leaves_no_directory(self):
         self.program("spark/bin/spark-class")
         made = []
