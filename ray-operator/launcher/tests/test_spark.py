@@ -239,7 +239,8 @@ class Files(unittest.TestCase):
         access = os.access
         with mock.patch("os.access", side_effect=lambda path, mode: path != secret and access(path, mode)):
             conf = pathlib.Path(self.prepare().env["SPARK_CONF_DIR"])
-        self.assertEqual((sorted(os.listdir(conf)), os.listdir(conf / "sub")), (["java-opts", "spark-defaults.conf", "sub"], ["hive-site.xml"]))
+        found = sorted(os.listdir(conf)), os.listdir(conf / "sub")
+        self.assertEqual(found, (["java-opts", "spark-defaults.conf", "sub"], ["hive-site.xml"]))
 
     def test_a_disk_that_is_full_is_no_file_that_is_missing(self):
         self.program("spark/bin/spark-class")
@@ -305,14 +306,15 @@ class Files(unittest.TestCase):
         self.program("spark/bin/spark-class")
         shell = pathlib.Path(self.program("spark/conf/spark-env.sh"))
         for name, variable in ((spark.MASTER, "SPARK_MASTER_OPTS"), ("executor/3", "SPARK_WORKER_OPTS")):
-            for text, first in (("", "-Dspark.authenticate=false"), (f"{variable}='-Dspark.authenticate=no -Dx=y' # last", "-Dspark.authenticate=no")):
+            for text, first in (("", "false"), (f"{variable}='-Dspark.authenticate=no -Dx=y' # last", "no")):
                 shell.write_text(text, encoding="ascii")
                 env = self.prepare(name, **{variable: "-Dspark.authenticate=false"}).env
                 command = f'. "$SPARK_CONF_DIR/spark-env.sh"; printf %s "${variable}"'
-                for found in (env[variable], subprocess.run(["sh", "-c", command], env=env, capture_output=True, check=True, text=True).stdout):
+                sourced = subprocess.run(["sh", "-c", command], env=env, capture_output=True, check=True, text=True).stdout
+                for found in (env[variable], sourced):
                     words = [word for word in shlex.split(found) if word.startswith("-Dspark.authenticate=")]
                     self.assertEqual(words[-1], "-Dspark.authenticate=true")
-                self.assertEqual(words[0], first)
+                self.assertEqual(words[0], f"-Dspark.authenticate={first}")
                 self.assertIn("-Dspark.master=spark://10.0.0.1:20001", shlex.split(found))
                 self.assertNotIn("s3cret", found)
 
