@@ -13,7 +13,7 @@ import (
 )
 
 // mostValues bounds how many values a parameter can have.
-const mostValues = 256
+const mostValues = 128
 
 // tunePart is the search of a job on its way.
 type tunePart struct {

@@ -333,11 +333,11 @@ var gangRules = []Rule{
 		},
 	},
 	{
-		ID: "gang-spark-setting", Field: "spec", By: Policy,
+		ID: "gang-spark-setting", Field: "spec.gang", By: Policy,
 		Refused: "the gang sets Spark's master, addresses, cores and authentication, and its executors do not scale",
 		Remedy:  "leave the setting out, and give CPU and replicas of the role executor",
 		Holds:   "size(variables.sparkSettings) == 0",
-		At:      "'spec'", Which: fmt.Sprintf("variables.sparkSettings[0][0].find(r'%s').trim()", settingAlone),
+		At:      "'spec.gang'", Which: fmt.Sprintf("variables.sparkSettings[0][0].find(r'%s').trim()", settingAlone),
 		job: func(r *run, bad report) {
 			if r.spec.Gang == nil || r.spec.Gang.Framework != v1beta1.FrameworkSpark {
 				return
@@ -345,7 +345,7 @@ var gangRules = []Rule{
 			for _, p := range r.programs() {
 				for _, line := range p.lines() {
 					if found := sparkSetting.FindString(line); found != "" {
-						bad.which(specPath, strings.TrimSpace(settingAlone.FindString(found)))
+						bad.which(specPath.Child("gang"), strings.TrimSpace(settingAlone.FindString(found)))
 						return
 					}
 				}

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -64,6 +65,9 @@ func TestConvertedObjectsAreAdmitted(t *testing.T) {
 	}
 }
 
+// yamlLine matches lines of an object, and none of the rows about it.
+var yamlLine = regexp.MustCompile(`^( |-|[A-Za-z]+:[ \n])`)
+
 // TestConvert_TakesJobsOfKubeflowAsFilesOrLive: a job comes out of the API server as it comes out of its manifest.
 func TestConvert_TakesJobsOfKubeflowAsFilesOrLive(t *testing.T) {
 	t.Parallel()
@@ -89,7 +93,14 @@ func TestConvert_TakesJobsOfKubeflowAsFilesOrLive(t *testing.T) {
 		if from < 0 {
 			t.Fatalf("no object came out:\n%s", printed)
 		}
-		found, err := live.Decode([]byte(printed[from:]))
+		var lines []string
+		for line := range strings.Lines(printed[from:]) {
+			if !yamlLine.MatchString(line) { // rows follow
+				break
+			}
+			lines = append(lines, line)
+		}
+		found, err := live.Decode([]byte(strings.Join(lines, "")))
 		must(t, err)
 		spec, err := (&unstructured.Unstructured{Object: map[string]any{"spec": found[0].Object["spec"], "metadata": found[0].Object["metadata"]}}).MarshalJSON()
 		must(t, err)

@@ -109,8 +109,8 @@ class Child(Driver):
         tune = description["tune"]
         self.number = number
         self.tuner = tuner
-        # The tuner bounds the wait for places: this gang may wait for as long as others run. Losses use up nothing of the job's retry.
-        self.base = {**description, "child": number, "firstGatherSeconds": 0, "gatherSeconds": 0, "lossesLeft": trials.LOSSES}
+        # The tuner bounds the first wait for places: this gang may wait for as long as others run. Losses use up nothing of the job's retry.
+        self.base = {**description, "child": number, "firstGatherSeconds": 0, "lossesLeft": trials.LOSSES}
         self.reader = metric.Reader(tune["metric"], tune["direction"], tune["value"])
         self.last: Optional[float] = None  # the value of the last line that has one
         self.lines: Tuple[str, ...] = ()  # the last ones of the first process

@@ -20,7 +20,7 @@ MOST_COMBINATIONS = 10_000
 COMMON = ("metric", "direction", "value", "algorithm", "earlyStopping", "seed")
 
 _WORD = re.compile("[A-Z]+[a-z0-9]*|[a-z0-9]+")
-_REFERENCE = re.compile(r"\$\$\(|\$\(tune\.([^()]*)\)")
+_REFERENCE = re.compile(r"\$\$\(|\$\(tune\.([A-Za-z0-9_-]+)\)")
 
 
 class ParameterError(Exception):

@@ -65,7 +65,8 @@ class Lock:
         except FileExistsError:
             return holder
         if self._highest()[0] != number + 1:  # others were faster, and have removed lower ones
-            os.unlink(self._path(number + 1))
+            with contextlib.suppress(FileNotFoundError):  # one of them removed it
+                os.unlink(self._path(number + 1))
             return holder
         self._number = number + 1
         self._write(now, False)
@@ -83,10 +84,10 @@ class Lock:
 
     def check(self, now: float) -> None:
         """Raise LostError unless the lock is ours."""
-        if self._highest()[0] != self._number:
-            raise LostError("another driver has taken the storage")
         if now - self._written >= HELD_SECONDS:
             raise LostError(f"its lock could not be renewed for {HELD_SECONDS:.0f} s")
+        if self._highest()[0] != self._number:
+            raise LostError("another driver has taken the storage")
 
     def release(self, now: float) -> None:
         """Let others take the lock at once."""

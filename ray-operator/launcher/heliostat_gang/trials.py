@@ -274,7 +274,7 @@ class Trials:
             value = None
         self._put(self.trials[number]._replace(state=state, value=value, message=message, seconds=seconds))
         self._actions.append(Tell(number, state, value, message, seconds))
-        if state == FAILED:
+        if state == FAILED and self._result is None:
             is_missing = end.result == Finish(0, 0) and end.value is None
             cause = end.cause or Cause(now, TRIALS, message, end.first, lines=end.lines)
             self.last = cause._replace(kind=MISSING if is_missing else TRIALS, message=f"trial {number}: {message}")

@@ -77,10 +77,16 @@ class Tuner:
         """Take the storage and open the study, and return whether that is done."""
         try:
             self.library.find_optuna(self.tune)
+            if self.tune["algorithm"] == "Grid":
+                parameters.combinations(self.tune)  # before anything has that many values
             if not self.take_storage():
                 return False
             self.open_study()
-        except (study.StudyError, storage.StorageError, storage.LostError, parameters.ParameterError) as error:
+        except storage.LostError as error:
+            self.problem = rounds.Cause(now(), "Gather", str(error))
+            self.result = rounds.Finish(0, int(signal.SIGUSR2))
+            return False
+        except (study.StudyError, storage.StorageError, parameters.ParameterError) as error:
             self.refuse(str(error))
             return False
         except Exception as error:  # of the disk, or whatever a module raises that is broken

@@ -44,6 +44,10 @@ class Variables(unittest.TestCase):
         start = self.started({"a": "$(worker.count)"}, command=["$(tune.a)"])
         self.assertEqual((start.argv, start.env["A"]), (["$(worker.count)"], "$(worker.count)"))
 
+    def test_a_command_of_a_shell_is_no_reference(self):
+        start = self.started({"a": "1"}, command=["sh", "-c", "x=$(tune.sh --fast) $(tune.a)"])
+        self.assertEqual(start.argv[2], "x=$(tune.sh --fast) 1")
+
     def test_a_name_that_is_not_there_is_refused(self):
         with self.assertRaisesRegex(parameters.ParameterError, r"\$\(tune.lr\) names no parameter \(a, trial\)"):
             self.started({"a": "1"}, command=["$(tune.lr)"])

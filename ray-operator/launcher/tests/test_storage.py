@@ -1,6 +1,7 @@
 """Tests of the directory of a study: its lock, its journal and its table."""
 
 import csv
+import errno
 import io
 import json
 import os
@@ -92,6 +93,12 @@ class Locks(Case):
         with self.assertRaisesRegex(storage.LostError, "could not be renewed"):
             first.check(storage.HELD_SECONDS)
         self.assertLess(storage.HELD_SECONDS, storage.LEASE_SECONDS)
+
+    def test_one_whose_directory_is_gone_has_lost_it_too(self):
+        lock = self.lock()
+        lock.take(0)
+        with mock.patch("os.listdir", side_effect=OSError(errno.ESTALE, "stale")), self.assertRaisesRegex(storage.LostError, "could not be renewed"):
+            lock.beat(storage.HELD_SECONDS)
 
     def test_a_lock_that_a_crash_left_at_any_byte_expires(self):
         self.lock().take(0)

@@ -166,6 +166,10 @@ class Ends(unittest.TestCase):
                          "the last was trial 1: worker/0 on pod-1: ended with exit code 1")
         self.assertNotIn(2, job.told)
 
+    def test_a_trial_that_fails_later_does_not_hide_why_the_attempt_failed(self):
+        job = Job(tune(parallelTrials=3)).fails(0).fails(1).fails(2)
+        self.assertIn("2 trials failed, and maxFailedTrials is 1", job.last.message)
+
     def test_no_success_is_a_failure(self):
         job = Job(tune(maxTrials=1, parallelTrials=1)).fails(0)
         self.assertEqual((job.end, job.last.message[:28]), ((1, 0), "none of 1 trials succeeded; "))

@@ -137,6 +137,11 @@ class Calls(Answered):
         self.assertEqual(len([1 for place, _ in self.called("reach") if place == places[1]]), 1)
         self.assertEqual(self.report()["tune"]["best"]["value"], "0.5")
 
+    def test_a_trial_waits_for_a_lost_place_as_long_as_the_job_allows(self):
+        self.start(gatherSeconds=5, firstGatherSeconds=7)
+        found = self.tuner.children[1].rounds.description
+        self.assertEqual((found["firstGatherSeconds"], found["gatherSeconds"]), (0, 5))
+
     def test_output_has_the_trial_in_front_and_the_table_at_its_end(self):
         self.start(tuned={"maxTrials": 2})
         self.ends(1, output=b"hello\nloss=0.5").ends(2, output=b"loss=0.25\n")
@@ -317,6 +322,16 @@ class Waits(Case):
         report = json.loads(self.cluster.reports[0])
         self.assertEqual((report["state"], report["tune"]["holder"], report["waiting"]),
                          ("Gathering", "job other (attempt 3)", f"job other (attempt 3) has storage {self.directory}"))
+        self.assertEqual(self.report()["last"]["kind"], "Gather")
+
+    def test_a_grid_that_is_too_large_leaves_the_storage_alone(self):
+        tuned = {"algorithm": "Grid", "parameters": [studies.parameter("n", "Int", "0", "1000000000")]}
+        self.assertEqual(self.run_with(tuned), (2, 0))
+        self.assertEqual((os.listdir(self.directory), self.disk.trials), ([], {}))
+
+    def test_a_lock_that_is_lost_while_the_study_opens_is_a_loss(self):
+        with mock.patch.object(self.disk, "Study", side_effect=storage.LostError("another driver has taken the storage")):
+            self.assertEqual(self.run_with(), (0, int(signal.SIGUSR2)))
         self.assertEqual(self.report()["last"]["kind"], "Gather")
 
     def test_a_stop_ends_the_wait(self):
