@@ -102,7 +102,7 @@ func TestDefinitionsAreInstallable(t *testing.T) {
 	for _, file := range files {
 		file = filepath.Base(file)
 		k := load(t, file)
-		if stored, err := yaml.YAMLToJSON([]byte(k.text)); err != nil || len(stored) > maxSize {
+		if stored, err := yaml.YAMLToJSON(k.text); err != nil || len(stored) > maxSize {
 			t.Errorf("%s has %d bytes as JSON, at most %d are allowed: %v", file, len(stored), maxSize, err)
 		}
 		for _, err := range validation.ValidateCustomResourceDefinition(t.Context(), k.definition) {
