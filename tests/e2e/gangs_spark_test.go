@@ -13,6 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -59,9 +60,14 @@ var _ = Describe("gangs of Spark", Ordered, ContinueOnFailure, Label(live.Accept
 		page := g.page(ctx, job)
 		Expect(job.now(ctx).Status.Gang.Ready).To(BeEquivalentTo(2), "the driver and one executor")
 		driver := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: g.namespace, Name: page.PodName}}
-		answer := exec(ctx, driver, "python", "-c", fmt.Sprintf(
-			"import urllib.request; print(urllib.request.urlopen('http://127.0.0.1:%d/jobs/').read().decode())", page.Port))
-		Expect(answer).To(And(ContainSubstring("Spark Jobs"), Not(ContainSubstring("kill"))))
+		ask := fmt.Sprintf("import urllib.request; print(urllib.request.urlopen('http://127.0.0.1:%d/jobs/').read().decode())", page.Port)
+		eventually(ctx, "the application's page", func(ctx context.Context) error { // it is served a few seconds after the driver's start
+			answer, err := kubernetes.Exec(ctx, client.ObjectKeyFromObject(driver), v1beta1.ContainerRay, "python", "-c", ask)
+			if err == nil {
+				Expect(answer).To(And(ContainSubstring("Spark Jobs"), Not(ContainSubstring("kill"))))
+			}
+			return err
+		})
 		secret := strings.TrimSpace(exec(ctx, driver, "sh", "-c", "cat /tmp/heliostat-spark-*/conf/spark-defaults.conf | sed -n 's/^spark.authenticate.secret //p' | head -n 1"))
 		Expect(secret).To(HaveLen(64))
 		Expect(g.refusals(ctx, driver)).To(ConsistOf("without a secret: refused", "with another secret: refused"))
