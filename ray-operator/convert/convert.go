@@ -1,4 +1,4 @@
-// Package convert turns an object of ray.io, or a job of Kubeflow or Spark, into objects of ours, and says what became of each field.
+// Package convert turns an object of ray.io, or a job of Kubeflow or Spark, into objects of ours, and reports how each field was converted.
 //
 // In: one object of Kubernetes, and what the user chose. Out: the objects that replace it, and a row for each field
 // that was not kept unchanged. An object of which a field is refused is replaced by nothing. What is of another

@@ -245,7 +245,7 @@ func (e experimentPart) takeCollector() {
 	e.keep(at + "source.filter.metricsFormat")
 }
 
-// template is that of the trials, nil where there is none to read.
+// template returns the template of the trials. It refuses the experiment and returns nil if the manifest has no template.
 func (e experimentPart) template() *trialTemplate {
 	given := &e.spec.TrialTemplate
 	if given.TrialSpec == nil {

@@ -42,7 +42,7 @@ func ofPod(path string) map[string]any {
 	return map[string]any{"name": "POD", "valueFrom": map[string]any{"fieldRef": map[string]any{"fieldPath": path}}}
 }
 
-// judgedJob is a job with values, and the row that says what becomes of one.
+// judgedJob is a job with values, and the expected row about one of them.
 type judgedJob struct {
 	of      string
 	set     fields

@@ -38,8 +38,8 @@ type Description struct {
 	Tune *Tune `json:"tune,omitempty"`
 }
 
-// Tune describes trials of a gang with different values of parameters. Numbers of the user are texts, as JSON would lose digits; an
-// empty one is none.
+// Tune describes trials of a gang with different values of parameters. Numbers of the user are texts, as JSON would lose digits. An
+// empty text means that the number is not set.
 type Tune struct {
 	// Metric is what the first process prints, Direction is Maximize or Minimize, and Value is Last or Best.
 	Metric    string `json:"metric"`

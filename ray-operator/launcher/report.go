@@ -92,7 +92,7 @@ type Report struct {
 	Last *End
 	// Lost are the names of the pods of places that were lost, at most the last eight.
 	Lost []string
-	// Tune is what became of trials, nil for a gang that runs once.
+	// Tune has the counts of trials and the best one, nil for a gang that runs once.
 	Tune *TuneReport
 	// Page is where the program serves a page of its own, nil where it serves none.
 	Page *Page

@@ -15,7 +15,7 @@ const (
 	maxNumber        = 32
 )
 
-// TuneReport is what became of the trials of a study.
+// TuneReport has the counts of the trials of a study, and the best one.
 type TuneReport struct {
 	// Trials counts all of the study. Running, Succeeded, Failed and Pruned count those in that state; the rest were interrupted.
 	Trials, Running, Succeeded, Failed, Pruned int32

@@ -31,7 +31,7 @@ func TestParseReport_OfTrials(t *testing.T) {
 	}
 }
 
-// TestParseReport_RefusesTrialsThatCannotBe: such a report is none.
+// TestParseReport_RefusesTrialsThatCannotBe: a report with such trials is not read.
 func TestParseReport_RefusesTrialsThatCannotBe(t *testing.T) {
 	best := `{"trials":1,"succeeded":1,"best":%s}`
 	for name, tune := range map[string]string{

@@ -17,8 +17,8 @@ import (
 // defaultFailedTrials is how many trials may fail, as the schema has it.
 const defaultFailedTrials = 3
 
-// gangOf returns the gang of a job: its own, or for a job with trials and no gang that of one process. Nil is none: the command is the
-// driver.
+// gangOf returns the gang of a job: its own, or for a job with trials and no gang that of one process. It returns nil for a
+// job whose command is the driver.
 func gangOf(spec *v1beta1.ClusterJobSpec) *v1beta1.Gang {
 	if !isOneProcess(spec) {
 		return spec.Gang
