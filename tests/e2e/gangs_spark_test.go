@@ -104,7 +104,7 @@ var _ = Describe("gangs of Spark", Ordered, ContinueOnFailure, Label(live.Accept
 		g.counted(ctx, ended)
 		Expect(ended.Status.Gang.Restarts).To(BeZero())
 		Expect(g.log(ctx, "drains/drivers")).To(HaveLen(1), "runs of the driver")
-		Expect(g.printed(ctx, ended, regexp.MustCompile(`Migrated (migrate_shuffle_0_\d+) to`))).NotTo(BeEmpty(), "blocks that were moved")
+		Expect(g.printed(ctx, ended, regexp.MustCompile(`Migrated (migrate_shuffle_0_\d+) .*to BlockManagerId`))).NotTo(BeEmpty(), "blocks that were moved")
 		Expect(g.log(ctx, "drains/tasks")).To(HaveLen(wordParts), "tasks, none of which runs twice where no block is lost")
 		g.leavesNothing(ctx, ended, time.Second)
 	}, SpecTimeout(3*limit))
