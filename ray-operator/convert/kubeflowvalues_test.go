@@ -75,6 +75,8 @@ var judgedJobs = map[string]judgedJob{
 		"spec.runPolicy.suspend", convert.Dropped, "Kueue"},
 	"a queue beside Kueue's is dropped": {torch, fields{"spec.runPolicy.schedulingPolicy.queue": "q", "metadata.labels": map[string]any{"kueue.x-k8s.io/queue-name": "q"}},
 		"spec.runPolicy.schedulingPolicy.queue", convert.Dropped, "Kueue's label"},
+	"an init container has the user of its image": {torch, fields{torchWorker + ".template.spec.initContainers": []any{map[string]any{"name": "fetch", "image": "busybox"}}},
+		torchWorker + ".template.spec.initContainers[0].securityContext.runAsUser", convert.Changed, "container fetch"},
 	"an unknown success policy is refused": {tf, fields{"spec.successPolicy": "Some"},
 		"spec.successPolicy", convert.Refused, "AllWorkers"},
 	"processes of a plain program": {torch, fields{"spec.nprocPerNode": "auto"}, "spec.nprocPerNode", convert.Dropped, "does not start it"},

@@ -30,6 +30,8 @@ var judgedSearches = map[string]judgedJob{
 	"what the image needs":        {search, fields{"spec.algorithm.algorithmName": "bayesianoptimization"}, "spec.algorithm.algorithmName", convert.Changed, "optuna, scipy and torch"},
 	"a grid without a step is refused": {search, fields{"spec.algorithm.algorithmName": "grid"},
 		firstParameter + ".feasibleSpace", convert.Refused, "list the values"},
+	"a grid with more values than a job may have is refused": {search, fields{"spec.algorithm.algorithmName": "grid", firstParameter + ".feasibleSpace.step": "0.0002"},
+		firstParameter + ".feasibleSpace", convert.Refused, "at most 128"},
 	"a grid with a step": {search, fields{"spec.algorithm.algorithmName": "grid", firstParameter + ".feasibleSpace.step": "0.01"},
 		firstParameter + ".feasibleSpace", convert.Changed, "one by one"},
 	"another early stop is refused": {search, fields{"spec.earlyStopping.algorithmName": "other"}, "spec.earlyStopping.algorithmName", convert.Refused, "medianstop"},

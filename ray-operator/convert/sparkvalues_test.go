@@ -100,6 +100,7 @@ func TestObject_SizesExecutors(t *testing.T) {
 		"overhead":          {fields{"spec.executor.memoryOverhead": "1g"}, "", "2", "", "2", "4352Mi", "2 0"},
 		"a larger limit":    {fields{"spec.executor.memoryLimit": "8Gi"}, "", "2", "", "2", "8Gi", "2 0"},
 		"more with time":    {fields{"spec.dynamicAllocation": map[string]any{"enabled": true, "minExecutors": int64(1), "maxExecutors": int64(4)}}, "", "2", "", "2", "3712Mi", "4 1"},
+		"no maximum":        {fields{"spec.dynamicAllocation": map[string]any{"enabled": true, "minExecutors": int64(5)}}, "", "2", "", "2", "3712Mi", "5 0"},
 		"a cluster's place": {nil, "shared", "2", "", "", "2688Mi", "2 0"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -23,45 +23,21 @@ const (
 )
 
 // gangFrameworks shows programs of each framework on real Ray.
-var gangFrameworks = scenario{
-	name: live.GangFrameworksLabel,
-	promise: "programs that know neither Ray nor the operator run as gangs: DistributedDataParallel with four ranks on two nodes, one of which is killed, " +
-		"the same by torchrun, mpi4py with eight ranks on Open MPI 5, XGBoost, and a scheduler, servers and workers; " +
-		"PyTorch and XGBoost read the golden environments as they are meant",
-	play: func(ctx context.Context, state string) (Outcome, error) {
-		return onFrameworks(ctx, "frameworks", showSpecs(ctx, state, live.GangFrameworksLabel, 1, countPlayed))
-	},
-}
+var gangFrameworks = gangsPlayed(live.GangFrameworksLabel, "frameworks", "programs that know neither Ray nor the operator run as gangs: DistributedDataParallel with four ranks on two nodes, one of which is killed, "+
+	"the same by torchrun, mpi4py with eight ranks on Open MPI 5, XGBoost, and a scheduler, servers and workers; "+
+	"PyTorch and XGBoost read the golden environments as they are meant")
 
 // gangsOfDebian12 shows them with former generations of two frameworks.
-var gangsOfDebian12 = scenario{
-	name:    live.GangMPILabel,
-	promise: "mpi4py with eight ranks on Open MPI 4.1 without an sshd, the benchmark that mpi4py ships, and PyTorch 1.13, which reads the golden environments too",
-	play: func(ctx context.Context, state string) (Outcome, error) {
-		return onFrameworks(ctx, "frameworks-bookworm", showSpecs(ctx, state, live.GangMPILabel, 1, countPlayed))
-	},
-}
+var gangsOfDebian12 = gangsPlayed(live.GangMPILabel, "frameworks-bookworm", "mpi4py with eight ranks on Open MPI 4.1 without an sshd, the benchmark that mpi4py ships, and PyTorch 1.13, which reads the golden environments too")
 
 // gangsOfTensorFlow shows programs of TensorFlow and JAX.
-var gangsOfTensorFlow = scenario{
-	name: live.GangTensorFlowLabel,
-	promise: "MultiWorkerMirroredStrategy, one of whose workers is killed, ParameterServerStrategy with a chief and an evaluator that reads checkpoints, " +
-		"and jax.distributed with a sum over four processes; TensorFlow and JAX read the golden environments as they are meant",
-	play: func(ctx context.Context, state string) (Outcome, error) {
-		return onFrameworks(ctx, "frameworks-tensorflow", showSpecs(ctx, state, live.GangTensorFlowLabel, 1, countPlayed))
-	},
-}
+var gangsOfTensorFlow = gangsPlayed(live.GangTensorFlowLabel, "frameworks-tensorflow", "MultiWorkerMirroredStrategy, one of whose workers is killed, ParameterServerStrategy with a chief and an evaluator that reads checkpoints, "+
+	"and jax.distributed with a sum over four processes; TensorFlow and JAX read the golden environments as they are meant")
 
 // gangOfSpark shows applications of Spark on executors that come and go.
-var gangOfSpark = scenario{
-	name: live.GangSparkLabel,
-	promise: "a word count and a shuffle join of Spark give the right result in one run of the driver, though an executor's pod is deleted in mid-stage; " +
-		"one executor becomes three as places appear; one on a draining node moves its blocks, so that no task runs twice; " +
-		"the Master refuses an application without the secret; no page ends anything",
-	play: func(ctx context.Context, state string) (Outcome, error) {
-		return onFrameworks(ctx, "frameworks-spark", showSpecs(ctx, state, live.GangSparkLabel, 1, countPlayed))
-	},
-}
+var gangOfSpark = gangsPlayed(live.GangSparkLabel, "frameworks-spark", "a word count and a shuffle join of Spark give the right result in one run of the driver, though an executor's pod is deleted in mid-stage; "+
+	"one executor becomes three as places appear; one on a draining node moves its blocks, so that no task runs twice; "+
+	"the Master refuses an application without the secret; no page ends anything")
 
 // gangTuning shows trials with values that Optuna draws.
 var gangTuning = scenario{
@@ -124,15 +100,9 @@ var gangPlaces = scenario{
 }
 
 // gangClusters shows what gangs do on clusters that change.
-var gangClusters = scenario{
-	name: live.GangClustersLabel,
-	promise: "two gangs that each lost a place end both; a gang of eight starts among gangs of two in the order of creation; a head with a control store is replaced " +
-		"and no process ends; a gang is one demand of the autoscaler; a preempted one goes on from its checkpoint on another cluster; " +
-		"one that saves for 40 s saves on each of seven ways to end",
-	play: func(ctx context.Context, state string) (Outcome, error) {
-		return onFrameworks(ctx, "frameworks", showSpecs(ctx, state, live.GangClustersLabel, 1, countPlayed))
-	},
-}
+var gangClusters = gangsPlayed(live.GangClustersLabel, "frameworks", "two gangs that each lost a place end both; a gang of eight starts among gangs of two in the order of creation; a head with a control store is replaced "+
+	"and no process ends; a gang is one demand of the autoscaler; a preempted one goes on from its checkpoint on another cluster; "+
+	"one that saves for 40 s saves on each of seven ways to end")
 
 // fuzzedReports looks for reports of gangs that break what reads them.
 var fuzzedReports = fuzzed("gang-report-fuzz", "the reader of a gang's report", "ray-operator/launcher")
@@ -148,6 +118,13 @@ var gangHistories = scenario{
 		err := command(ctx, variables, "python3", "-B", "-m", "unittest", "discover", "-s", "ray-operator/launcher/tests", "-p", "test_[rd]*.py")
 		return Outcome{Measured: fmt.Sprintf("all of it in %.0f s", time.Since(begin).Seconds()), Kept: err == nil}, err
 	},
+}
+
+// gangsPlayed is a scenario whose specs with a label all pass on nodes that hold an image.
+func gangsPlayed(label, image, promise string) scenario {
+	return scenario{name: label, promise: promise, play: func(ctx context.Context, state string) (Outcome, error) {
+		return onFrameworks(ctx, image, showSpecs(ctx, state, label, 1, countPlayed))
+	}}
 }
 
 // onFrameworks shows something on a local Kubernetes whose nodes hold an image with frameworks.

@@ -167,8 +167,12 @@ class Ends(unittest.TestCase):
         self.assertNotIn(2, job.told)
 
     def test_a_trial_that_fails_later_does_not_hide_why_the_attempt_failed(self):
-        job = Job(tune(parallelTrials=3)).fails(0).fails(1).fails(2)
-        self.assertIn("2 trials failed, and maxFailedTrials is 1", job.last.message)
+        job = Job(tune(parallelTrials=3)).fails(0)
+        for child, code in [(2, 3), (3, 7)]:  # in one step
+            job.running.pop(child)
+            job.trials.ended(child, End(Finish(code, 0), Cause(0.0, "Exit", f"code {code}", code=code), None, None, "worker/0"), job.now)
+        self.assertEqual((job.step().all_end().end, job.last.code), ((1, 0), 1))
+        self.assertIn("2 trials failed, and maxFailedTrials is 1; the last was trial 1: code 3", job.last.message)
 
     def test_no_success_is_a_failure(self):
         job = Job(tune(maxTrials=1, parallelTrials=1)).fails(0)

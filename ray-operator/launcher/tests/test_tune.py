@@ -138,9 +138,18 @@ class Calls(Answered):
         self.assertEqual(self.report()["tune"]["best"]["value"], "0.5")
 
     def test_a_trial_waits_for_a_lost_place_as_long_as_the_job_allows(self):
-        self.start(gatherSeconds=5, firstGatherSeconds=7)
-        found = self.tuner.children[1].rounds.description
-        self.assertEqual((found["firstGatherSeconds"], found["gatherSeconds"]), (0, 5))
+        self.start(tuned={"parallelTrials": 1}, gatherSeconds=600)
+        place, clock = self.place(1), mock.Mock(return_value=driver.now())
+        self.cluster.open = self.cluster.ask = lambda *_: None  # no place comes
+        with mock.patch.object(driver, "now", clock), mock.patch.object(tune, "now", clock):
+            self.tuner.children[1].lose(place % SPAN, driver.Failure("its node was lost"))
+            for seconds in (60, 500):
+                clock.return_value += seconds
+                self.assertIsNone(self.turn().tuner.result)
+            clock.return_value += 200
+            self.turn()
+        self.assertEqual(self.tuner.result, (0, int(signal.SIGUSR2)))
+        self.assertEqual(self.report()["last"]["kind"], "Gather")
 
     def test_output_has_the_trial_in_front_and_the_table_at_its_end(self):
         self.start(tuned={"maxTrials": 2})
