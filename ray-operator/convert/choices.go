@@ -48,16 +48,16 @@ type Used struct{ Choice, About string }
 func (k *Kubeflow) Unused(used []Used) []ChoiceError {
 	var found []ChoiceError
 	if k.Onto != "" && !slices.Contains(used, Used{choiceOnto, ""}) {
-		found = append(found, ChoiceError{choiceOnto, "is for jobs of Kubeflow, and there is none", "leave it out"})
+		found = append(found, ChoiceError{choiceOnto, "is for jobs of Kubeflow, and the input has no such job", "leave it out"})
 	}
 	if len(k.Command) > 0 && !slices.Contains(used, Used{choiceCommand, ""}) {
-		found = append(found, ChoiceError{choiceCommand, "is for containers without a command, and there is none", "leave it out"})
+		found = append(found, ChoiceError{choiceCommand, "is for containers without a command, and the input has no such container", "leave it out"})
 	}
 	for _, from := range slices.Sorted(maps.Keys(k.Images)) {
 		switch {
 		case slices.Contains(used, Used{choiceImage, from}):
 		case from == "":
-			found = append(found, ChoiceError{choiceImage, "without FROM= is for containers without an image, and there is none", "write FROM=TO, or leave it out"})
+			found = append(found, ChoiceError{choiceImage, "without FROM= is for containers without an image, and the input has no such container", "write FROM=TO, or leave it out"})
 		default:
 			found = append(found, ChoiceError{choiceImage, fmt.Sprintf("%.100q is of no container of Kubeflow's jobs", from), "correct it, or leave it out"})
 		}
