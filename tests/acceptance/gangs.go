@@ -27,6 +27,15 @@ var gangFrameworks = gangsPlayed(live.GangFrameworksLabel, "frameworks", "progra
 	"the same by torchrun, mpi4py with eight ranks on Open MPI 5, XGBoost, and a scheduler, servers and workers; "+
 	"PyTorch and XGBoost read the golden environments as they are meant")
 
+// gangsOfIPv6 shows the same programs where pods have no other address.
+var gangsOfIPv6 = scenario{
+	name:    "gang-ipv6",
+	promise: "on a Kubernetes with IPv6 alone the same programs run as gangs, and find each other",
+	play: func(ctx context.Context, state string) (Outcome, error) {
+		return onNodesWith(ctx, []string{"operator", "frameworks"}, []string{"--ip-families", "ipv6"}, showSpecs(ctx, state, live.GangFrameworksLabel, 1, countPlayed))
+	},
+}
+
 // gangsOfDebian12 shows them with former generations of two frameworks.
 var gangsOfDebian12 = gangsPlayed(live.GangMPILabel, "frameworks-bookworm", "mpi4py with eight ranks on Open MPI 4.1 without an sshd, the benchmark that mpi4py ships, and PyTorch 1.13, which reads the golden environments too")
 
@@ -101,7 +110,7 @@ var gangPlaces = scenario{
 
 // gangClusters shows what gangs do on clusters that change.
 var gangClusters = gangsPlayed(live.GangClustersLabel, "frameworks", "two gangs that each lost a place end both; a gang of eight starts among gangs of two in the order of creation; a head with a control store is replaced "+
-	"and no process ends; a gang is one demand of the autoscaler; a preempted one goes on from its checkpoint on another cluster; "+
+	"and no process ends, nor by an upgrade of the operator; a gang is one demand of the autoscaler; a preempted one goes on from its checkpoint on another cluster; "+
 	"one that saves for 40 s saves on each of seven ways to end")
 
 // fuzzedReports looks for reports of gangs that break what reads them.

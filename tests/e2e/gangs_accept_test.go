@@ -90,6 +90,23 @@ var _ = Describe("gangs whose cluster changes", Label(live.AcceptLabel, live.Gan
 		g.leavesNothing(ctx, job.is(ctx, v1beta1.PhaseStopped), time.Second)
 	}, SpecTimeout(2*limit))
 
+	It("go on while the operator is upgraded, and the new one counts their restarts", func(ctx SpecContext) {
+		g := withGangs(ctx, nil)
+		job := g.submit(ctx, "upgraded", "jobs/gang.yaml", values{"MaxRestarts": 1, "Command": steps("1000000"), "Roles": spread})
+		begun := g.round(ctx, "upgraded", 0, 4)
+		before := job.reported(ctx)
+		upgradeOperator(ctx)
+		Expect(g.round(ctx, "upgraded", 0, 4)).To(Equal(begun), "no process ended")
+		g.signal(ctx, begun.process("worker/2"), "KILL")
+		Expect(job.restarted(ctx, 1).Replica).To(Equal("worker/2"))
+		g.round(ctx, "upgraded", begun.number, 4)
+		after := job.now(ctx)
+		Expect(last(after).SubmissionID).To(Equal(last(before).SubmissionID), "the attempt goes on")
+		Expect(after.Status.Attempts).To(HaveLen(1))
+		job.stop(ctx)
+		g.leavesNothing(ctx, job.is(ctx, v1beta1.PhaseStopped), time.Second)
+	}, SpecTimeout(2*limit))
+
 	It("are one demand of the autoscaler", func(ctx SpecContext) {
 		g := withGangs(ctx, values{"Scaled": true})
 		watch, err := kubernetes.Watch(ctx, &v1beta1.ComputeClusterList{}, client.InNamespace(g.namespace))

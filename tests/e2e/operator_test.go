@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -84,6 +86,21 @@ func killOperator(ctx context.Context) (led int) {
 		}
 	}
 	return led
+}
+
+// upgradeOperator changes the pods of the operator's Deployment, as an upgrade of the chart does, and waits until a new one leads
+// and no former one is there.
+func upgradeOperator(ctx context.Context) {
+	GinkgoHelper()
+	former, err := operatorPods(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	operator := appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: deployment.Namespace, Name: deployment.Name}}
+	patch := fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{"upgraded-at":%q}}}}}`, time.Now().Format(time.RFC3339Nano))
+	Expect(kubernetes.Patch(ctx, &operator, client.RawPatch(types.MergePatchType, []byte(patch)))).To(Succeed())
+	for i := range former {
+		gone(ctx, &former[i])
+	}
+	Expect(leads(ctx)).To(Succeed())
 }
 
 // leader is who has the operators' Lease, empty where nobody does.
