@@ -57,10 +57,13 @@ var _ = Describe("an example", func() {
 	It("trains on in four processes when one of them is killed", Label(live.GangFrameworksLabel, live.AcceptLabel, localkubeLabel), func(ctx SpecContext) {
 		o := example(ctx, "gang", map[string]func(*unstructured.Unstructured){
 			"ClusterJob": func(object *unstructured.Unstructured) {
-				Expect(unstructured.SetNestedField(object.Object, "localhost/heliostat/frameworks:dev", "spec", "clusterTemplate", "spec", "image")).To(Succeed())
-			},
-			"PersistentVolumeClaim": func(object *unstructured.Unstructured) {
-				Expect(unstructured.SetNestedField(object.Object, "shared", "spec", "storageClassName")).To(Succeed())
+				spec, _, err := unstructured.NestedMap(object.Object, "spec", "clusterTemplate", "spec")
+				Expect(err).NotTo(HaveOccurred())
+				spec["image"] = "localhost/heliostat/frameworks:dev"
+				volumes, isList := spec["sharedVolumes"].([]any)
+				Expect(isList).To(BeTrue())
+				Expect(unstructured.SetNestedField(volumes[0].(map[string]any), "shared", "claim", "storageClassName")).To(Succeed())
+				Expect(unstructured.SetNestedMap(object.Object, spec, "spec", "clusterTemplate", "spec")).To(Succeed())
 			},
 		})
 		job := o.job("gang")
