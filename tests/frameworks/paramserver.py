@@ -6,6 +6,7 @@ and push gradients. Workers end by themselves; the others serve until they are e
 
 import argparse
 import random
+import socket
 import time
 from xmlrpc.client import ServerProxy
 from xmlrpc.server import SimpleXMLRPCServer
@@ -13,7 +14,7 @@ from xmlrpc.server import SimpleXMLRPCServer
 
 def address(text):
     host, _, port = text.rpartition(":")
-    return host, int(port)
+    return host.strip("[]"), int(port)
 
 
 class Scheduler:
@@ -40,8 +41,13 @@ class Parameter:
         return self.value
 
 
+class IPv6Server(SimpleXMLRPCServer):
+    address_family = socket.AF_INET6
+
+
 def serve(where, instance):
-    server = SimpleXMLRPCServer(address(where), logRequests=False)
+    host, port = address(where)
+    server = (IPv6Server if ":" in host else SimpleXMLRPCServer)((host, port), logRequests=False)
     server.register_instance(instance)
     print(f"serves at {where}", flush=True)
     server.serve_forever()
@@ -49,9 +55,10 @@ def serve(where, instance):
 
 def connect(where, method):
     """Connects to a server that may still be starting, and calls a method of it."""
+    host, port = address(where)
     for attempt in range(100):
         try:
-            proxy = ServerProxy("http://" + where)
+            proxy = ServerProxy(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
             return proxy, getattr(proxy, method)()
         except ConnectionError:
             time.sleep(0.1)
