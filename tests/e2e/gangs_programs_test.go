@@ -51,7 +51,7 @@ func gangFrameworks(given func() *gangs) {
 		models := g.printed(ctx, job.is(ctx, v1beta1.PhaseSucceeded), regexp.MustCompile(`rank \d of 2: model (\w+)`))
 		Expect(models).To(HaveLen(2))
 		Expect(models[0]).To(Equal(models[1]), "the model of both ranks")
-	}, Label(live.GangFrameworksLabel), SpecTimeout(limit))
+	}, Label(live.GangFrameworksLabel, live.GangIPv6Label), SpecTimeout(limit))
 
 	It("have environments that PyTorch and XGBoost read as they are meant", func(ctx SpecContext) {
 		given().reads(ctx, "PyTorch", "XGBoost")
@@ -76,7 +76,7 @@ func gangFrameworks(given func() *gangs) {
 		ended := job.is(ctx, v1beta1.PhaseSucceeded)
 		Expect(g.printed(ctx, ended, regexp.MustCompile(`(worker \d): slope 3\.\d, offset 1\.\d`))).To(ConsistOf("worker 0", "worker 1"))
 		g.leavesNothing(ctx, ended, time.Second)
-	}, Label(live.GangFrameworksLabel), SpecTimeout(limit))
+	}, Label(live.GangFrameworksLabel, live.GangIPv6Label), SpecTimeout(limit))
 }
 
 // sums has ranks on two nodes sum their numbers by MPI: four, or eight in full, as ranks that wait use up the CPUs.

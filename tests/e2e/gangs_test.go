@@ -55,7 +55,7 @@ var _ = Describe("gangs", Ordered, ContinueOnFailure, Label(localkubeLabel), fun
 			"Command": inRounds("torchrun", "/programs/ddp.py"),
 			"Roles":   `[{name: worker, replicas: 2, processesPerReplica: 2, start: PerReplica, resources: {CPU: "2", GPU: "2"}}]`})
 		Expect(g.loss(ctx, torchrun.is(ctx, v1beta1.PhaseSucceeded))).To(Equal(loss), "a restart from the checkpoint changes nothing, nor does torchrun")
-	}, Label(live.GangFrameworksLabel), SpecTimeout(2*limit))
+	}, Label(live.GangFrameworksLabel, live.GangIPv6Label), SpecTimeout(2*limit))
 
 	It("give places on one node devices of their own, and have phases that kubectl shows", func(ctx SpecContext) {
 		job := g.submit(ctx, "devices", "jobs/gang.yaml", values{"Framework": "PyTorch", "Placement": "StrictPack",

@@ -18,6 +18,7 @@ const (
 	GangEndsLabel, GangEndsEntry     = "gang-ends", "ways in which gangs end"
 	GangPlacesLabel                  = "gang-places"
 	GangFrameworksLabel              = "gang-frameworks"
+	GangIPv6Label                    = "gang-ipv6"
 	GangMPILabel                     = "gang-mpi"
 	GangTensorFlowLabel              = "gang-tensorflow"
 	GangTimesLabel, GangTimesEntry   = "gang-times", "times of gangs"
