@@ -21,6 +21,10 @@ const (
 	promisedGangPods     = 5.0 // times as soon as pods
 	promisedSparkFirst   = 1.3 // times as long as by a Master and Workers made by hand
 	promisedSparkWork    = 1.15
+	promisedGangMemory   = 10.0 // MiB more than of a driver made by hand
+	promisedGuardMemory  = 6.0  // MiB
+	promisedGangCPU      = 0.01 // cores more
+	promisedGangOutput   = 0.5  // of the rate of a file
 	gangRounds           = 1000
 	promisedGangZombies  = 10
 	processesOfGangRound = 4
@@ -94,6 +98,32 @@ func judgeGangPods(ran []types.SpecReport) (Outcome, error) {
 		Measured: fmt.Sprintf("a start takes %.2f s, %s %.2f s: %.1f times as soon; a restart %.2f s, and %.2f s: %.1f times as soon; medians of %d",
 			gang.Start, measured.Of, pods.Start, pods.Start/gang.Start, gang.Restart, pods.Restart, pods.Restart/gang.Restart, len(measured.Gangs)),
 		Kept: min(len(measured.Gangs), len(measured.Pods)) >= live.GangStartsMeasured && pods.Start >= promisedGangPods*gang.Start, Samples: samples,
+	}, nil
+}
+
+// gangCost measures what the launcher takes, and how fast output arrives.
+var gangCost = scenario{
+	name: live.GangCostLabel,
+	promise: fmt.Sprintf("driver and agent hold at most %.0f MiB more than those of a driver made by hand, and a guard at most %.0f MiB; for 16 calm processes they take "+
+		"less than %.0f %% of a core more; 100 MB of lines that a program writes one by one arrive whole, at %.1f × of a file or faster",
+		promisedGangMemory, promisedGuardMemory, 100*promisedGangCPU, promisedGangOutput),
+	play: func(ctx context.Context, state string) (Outcome, error) {
+		return onFrameworks(ctx, "frameworks", showSpecs(ctx, state, live.GangCostLabel, 1, judgeGangCost))
+	},
+}
+
+func judgeGangCost(ran []types.SpecReport) (Outcome, error) {
+	samples, m, err := entry[live.GangCosts](ran, live.GangCostEntry)
+	if err != nil {
+		return Outcome{}, err
+	}
+	flushed, buffered := percentile(m.Flushed, 50), percentile(m.Buffered, 50)
+	isSmall := m.Driver-m.DriverByHand <= promisedGangMemory && m.Agent-m.AgentByHand <= promisedGangMemory && m.Guard <= promisedGuardMemory
+	return Outcome{
+		Measured: fmt.Sprintf("driver %.1f MiB, by hand %.1f; agent %.1f MiB, by hand %.1f; guard %.1f MiB; CPU %.2f %% of a core, by hand %.2f %%; "+
+			"lines one by one arrive at %.2f × of a file, as Python divides them at %.2f ×; medians of %d",
+			m.Driver, m.DriverByHand, m.Agent, m.AgentByHand, m.Guard, 100*m.CPU, 100*m.CPUByHand, flushed, buffered, len(m.Flushed)),
+		Kept: isSmall && m.CPU-m.CPUByHand < promisedGangCPU && len(m.Flushed) >= live.GangStartsMeasured && flushed >= promisedGangOutput, Samples: samples,
 	}, nil
 }
 

@@ -62,7 +62,7 @@ var areas = map[string][]scenario{
 	},
 	"families": {ipv6Alone},
 	"gangs": {
-		gangFrameworks, gangsOfIPv6, mpiOfIPv6, gangsOfDebian12, gangsOfTensorFlow, gangOfSpark, gangTuning, gangFaults, gangEnds, gangPlaces, gangClusters, gangTimes, gangPods, sparkTimes,
+		gangFrameworks, gangsOfIPv6, mpiOfIPv6, gangsOfDebian12, gangsOfTensorFlow, gangOfSpark, gangTuning, gangFaults, gangEnds, gangPlaces, gangClusters, gangTimes, gangCost, gangPods, sparkTimes,
 		gangZombies, fuzzedReports, gangHistories, tuningStudies,
 	},
 	"jobs": {jobTime, jobCost, headLost, freed, jobStop, jobExamples, submissions, manySubmissions},

@@ -130,7 +130,7 @@ func withPrograms(ctx context.Context) *gangs {
 	o := opened(ctx)
 	programs, err := frameworks.Programs()
 	Expect(err).NotTo(HaveOccurred())
-	for _, name := range []string{"round.sh", "times.sh", "handmade.py", "handspark.py", "localspark.sh"} {
+	for _, name := range []string{"round.sh", "times.sh", "handmade.py", "handspark.py", "localspark.sh", "lines.py"} {
 		programs[name] = rendered("programs/"+name, nil)
 	}
 	golden, err := os.ReadFile("../../ray-operator/launcher/tests/environments.golden")

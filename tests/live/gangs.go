@@ -23,6 +23,7 @@ const (
 	GangTensorFlowLabel              = "gang-tensorflow"
 	GangTimesLabel, GangTimesEntry   = "gang-times", "times of gangs"
 	GangPodsLabel, GangPodsEntry     = "gang-pods", "times of gangs beside pods"
+	GangCostLabel, GangCostEntry     = "gang-cost", "what gangs take"
 	GangSparkLabel                   = "gang-spark"
 	GangTuningLabel, GangTrialsEntry = "gang-tuning", "times of trials"
 	SparkTimesLabel, SparkTimesEntry = "gang-spark-times", "times of Spark"
@@ -58,6 +59,23 @@ type GangTimes struct {
 	// Starts are from when a gang was applied, and ByHand from when a job was whose program places the same processes itself.
 	Starts []float64 `json:"starts"`
 	ByHand []float64 `json:"byHand"`
+}
+
+// GangCosts are what the launcher takes for 16 processes that sleep, in four places, beside a driver made by hand that has four.
+type GangCosts struct {
+	// Driver, Agent and Guard are the memory of one in MiB, where each page that processes share counts in parts.
+	Driver       float64 `json:"driver"`
+	DriverByHand float64 `json:"driverByHand"`
+	Agent        float64 `json:"agent"`
+	AgentByHand  float64 `json:"agentByHand"`
+	Guard        float64 `json:"guard"`
+	// CPU is that of all of them, in cores.
+	CPU       float64 `json:"cpu"`
+	CPUByHand float64 `json:"cpuByHand"`
+	// Flushed and Buffered are how fast 100 MB arrive in the job's output, as a part of how fast they go to a file: lines that are written
+	// one by one, and as Python divides them.
+	Flushed  []float64 `json:"flushed"`
+	Buffered []float64 `json:"buffered"`
 }
 
 // SparkTimes are seconds of applications of Spark with two executors on one node: as gangs, by a Master and Workers in Ray's actors, and

@@ -58,3 +58,22 @@ func MemoryOf(process int) (m ProcessMemory, err error) {
 	}
 	return m, nil
 }
+
+// ProportionalMemory returns how many MiB a process holds, where what several processes share counts in equal parts. It works as
+// root, or for one's own processes.
+func ProportionalMemory(process int) (float64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", process))
+	if err != nil {
+		return 0, fmt.Errorf("read the memory of %d: %w", process, err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == "Pss:" {
+			kib, err := strconv.ParseFloat(fields[1], 64)
+			if err != nil {
+				return 0, fmt.Errorf("read the memory of %d: %w", process, err)
+			}
+			return kib / 1024, nil
+		}
+	}
+	return 0, fmt.Errorf("read the memory of %d: it has no Pss", process)
+}
