@@ -18,7 +18,7 @@ import (
 // Full counts of the command line and the converter.
 const (
 	leastManifests     = 30
-	leastOfKubeflow    = 20
+	leastOfKubeflow    = 26
 	convertedObjects   = 100_000
 	admittedConversion = 10_000
 	fuzzedFor          = "10m"
@@ -37,9 +37,10 @@ var kuberayManifests = scenario{
 // kubeflowManifests runs what was converted of Kubeflow, in pods whose images hold the frameworks.
 var kubeflowManifests = scenario{
 	name:    live.KubeflowLabel,
-	promise: fmt.Sprintf("at least %d manifests of the shapes that Kubeflow's samples have are converted, applied, and run to the end that is promised", leastOfKubeflow),
+	promise: fmt.Sprintf("at least %d manifests of the shapes that samples of Kubeflow, Spark's operator and Katib have are converted, applied, and run to the end that is promised", leastOfKubeflow),
 	play: func(ctx context.Context, state string) (Outcome, error) {
-		return onNodesWith(ctx, []string{"operator", "frameworks", "frameworks-tensorflow"}, nil, showSpecs(ctx, state, live.KubeflowLabel, 1, judgeManifests(leastOfKubeflow)))
+		images := []string{"operator", "frameworks", "frameworks-tensorflow", "frameworks-spark", "frameworks-bookworm"}
+		return onNodesWith(ctx, images, nil, showSpecs(ctx, state, live.KubeflowLabel, 1, judgeManifests(leastOfKubeflow)))
 	},
 }
 

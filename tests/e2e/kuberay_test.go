@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -23,12 +24,14 @@ import (
 //	# convert: anything, where exit code 0 is expected. Without that line it is 3, as always where a cluster was open
 //	# ends: [then] KIND/NAME OUTCOME; "then" is after NAME.next.yaml was applied
 //	# prints: words among the last lines of the last job above
+//	# trials: how many trials each job above has, all of which have succeeded
 type migrated struct {
 	directory, name string
 	flags           []string
 	code            int
 	ends            []string
 	prints          string
+	trials          int32
 }
 
 // lastly are the exit codes of heliostat wait by outcome.
@@ -67,6 +70,12 @@ func migrations(directory string) (all []migrated) {
 				one.ends = append(one.ends, value)
 			case "prints":
 				one.prints = value
+			case "trials":
+				trials, err := strconv.ParseInt(value, 10, 32)
+				if err != nil {
+					panic(err) // the file is ours
+				}
+				one.trials = int32(trials)
 			}
 		}
 		all = append(all, one)
@@ -79,7 +88,7 @@ func (m migrated) apply(ctx context.Context, namespace, name string) {
 	GinkgoHelper()
 	code, ours := commandLine(ctx, namespace, append([]string{"convert", "-f", "testdata/" + m.directory + "/" + name + ".yaml"}, m.flags...)...)
 	Expect(code).To(Equal(m.code))
-	Expect(ours).NotTo(Or(ContainSubstring("ray.io/v1\n"), ContainSubstring("kubeflow.org/")))
+	Expect(ours).NotTo(Or(ContainSubstring("ray.io/v1\n"), ContainSubstring("kubeflow.org/"), ContainSubstring("sparkoperator.k8s.io/")))
 	Expect(kubernetes.Apply(ctx, namespace, []byte(ours))).To(Succeed())
 }
 
@@ -130,6 +139,9 @@ func (m migrated) end(ctx context.Context, namespace string, words []string) {
 		}
 		Expect(code).To(Equal(want), "%s, whose last lines are %q", words[0], lines)
 		Expect(strings.Join(lines, "\n")).To(ContainSubstring(m.prints))
+		if m.trials > 0 {
+			Expect(job.Status.Tune).To(HaveValue(And(HaveField("Trials", m.trials), HaveField("Succeeded", m.trials), HaveField("Best", Not(BeNil())))))
+		}
 	}
 }
 
