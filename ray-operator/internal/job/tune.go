@@ -122,14 +122,17 @@ func (v view) trials() *launcher.TuneReport {
 	return nil
 }
 
-// explainTrials returns that fewer trials run at a time than may, and why; empty where that is not so.
+// explainTrials returns that fewer trials run at a time than may, or that one waits for a lost place, and why; empty where neither is so.
 func explainTrials(v view) string {
 	trials := v.trials()
 	if trials == nil {
 		return ""
 	}
-	if trials.Waiting > 0 && v.report().Waiting != "" {
-		return fmt.Sprintf(" (runs %d of %d trials at a time: %s)", trials.Running, trials.Running+trials.Waiting, v.report().Waiting)
+	switch waiting := v.report().Waiting; {
+	case waiting != "" && trials.Waiting > 0:
+		return fmt.Sprintf(" (runs %d of %d trials at a time: %s)", trials.Running, trials.Running+trials.Waiting, waiting)
+	case waiting != "":
+		return fmt.Sprintf(" (%s)", waiting)
 	}
 	if fits, parallel := trialsAtATime(&v.job.Spec, v.seen.Cluster), numberOr(v.job.Spec.Tune.ParallelTrials, 1); fits > 0 && fits < parallel {
 		return fmt.Sprintf(" (runs at most %d of %d trials at a time, as the cluster has no room for more)", fits, parallel)

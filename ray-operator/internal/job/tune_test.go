@@ -130,12 +130,16 @@ func TestTrials_ThatWaitForPlacesAreNamed(t *testing.T) {
 	few := func(r *launcher.Report) {
 		r.Waiting, r.Tune = "1 of 1 × {CPU: 4} missing", &launcher.TuneReport{Trials: 2, Running: 2, Waiting: 2}
 	}
+	lost := func(r *launcher.Report) {
+		r.Waiting, r.Tune = "trial 1: 1 of 1 × {CPU: 4} missing", &launcher.TuneReport{Trials: 2, Running: 2}
+	}
 	for name, c := range map[string]struct {
 		report func(*launcher.Report)
 		want   string
 	}{
 		"all run":      {ofTrials(launcher.TuneReport{Trials: 4, Running: 4}), ""},
 		"some wait":    {few, " (runs 2 of 4 trials at a time: 1 of 1 × {CPU: 4} missing)"},
+		"one waits":    {lost, " (trial 1: 1 of 1 × {CPU: 4} missing)"},
 		"a plain gang": {func(*launcher.Report) {}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

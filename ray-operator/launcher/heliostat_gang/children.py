@@ -177,6 +177,10 @@ class Child(Driver):
         self.console.trial = None
         self.rounds = self.rounds.begin_again(now())
 
+    def is_waiting(self) -> bool:
+        """Report whether the gang waits for places: for its next trial, or for one that has lost some."""
+        return not self.has_begun or self.rounds.phase in (rounds.GATHERING, rounds.PREPARING)
+
     def end(self) -> trials.End:
         """Return how the trial that has ended did."""
         result = self.result or rounds.Finish(0, 0)

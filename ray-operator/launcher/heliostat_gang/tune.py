@@ -373,8 +373,8 @@ class Tuner:
         """Return what the job waits for."""
         if self.holder is not None:
             return f"{describe_holder(self.holder)} has storage {self.tune['storage']}"
-        waiting = [text for text in (child.waiting_text() for child in self.children.values() if not child.has_begun) if text]
-        return waiting[0] if waiting else ""
+        waiting = [(child.console.trial, child.waiting_text()) for child in self.children.values() if child.is_waiting()]
+        return next((text if trial is None else f"trial {trial}: {text}" for trial, text in waiting if text), "")
 
     def leave(self) -> None:
         """Write the table, give the storage back, and write the last report and all output that waits."""

@@ -151,6 +151,15 @@ class Calls(Answered):
         self.assertEqual(self.tuner.result, (0, int(signal.SIGUSR2)))
         self.assertEqual(self.report()["last"]["kind"], "Gather")
 
+    def test_what_a_trial_waits_for_that_has_lost_its_place_is_named(self):
+        self.start(tuned={"parallelTrials": 1}, graceSeconds=0)
+        self.cluster.open = self.cluster.ask = lambda *_: None  # no place comes
+        with mock.patch.object(rounds, "LEASE_SECONDS", 0.0), mock.patch.object(rounds, "SLACK_SECONDS", 0.0):
+            self.tuner.children[1].lose(self.place(1) % SPAN, driver.Failure("its node was lost"))
+        self.turn()
+        self.tuner.take_group(SPAN + 1, "waiting")
+        self.assertEqual(self.report()["waiting"], "trial 0: 1 of 1 × {CPU: 1} missing")
+
     def test_output_has_the_trial_in_front_and_the_table_at_its_end(self):
         self.start(tuned={"maxTrials": 2})
         self.ends(1, output=b"hello\nloss=0.5").ends(2, output=b"loss=0.25\n")
