@@ -6,7 +6,6 @@ the combinations of a grid, and the first difference between two studies.
 Everything here follows from arguments.
 """
 
-import itertools
 import json
 import re
 from typing import Any, Dict, List, Mapping, Sequence, Tuple
@@ -57,11 +56,12 @@ def numbers(parameter: Mapping[str, Any]) -> List[str]:
 
 def combination(tune: Tune, trial: int) -> Dict[str, str]:
     """Return the values of a trial of a grid, or nothing behind its end. The last parameter changes first."""
-    sizes = [numbers(parameter) for parameter in tune["parameters"]]
-    found = next(itertools.islice(itertools.product(*sizes), trial, None), None)
-    if found is None:
-        return {}
-    return {parameter["name"]: text for parameter, text in zip(tune["parameters"], found)}
+    found = []
+    for parameter in reversed(tune["parameters"]):
+        texts_of = numbers(parameter)
+        trial, at = divmod(trial, len(texts_of))
+        found.append((parameter["name"], texts_of[at]))
+    return {} if trial else dict(reversed(found))
 
 
 def combinations(tune: Tune) -> int:

@@ -168,12 +168,17 @@ class Study:
 
     def _distribution(self, one: Mapping[str, Any]) -> Any:
         make = self._optuna.distributions
-        if one["values"] or self._tune["algorithm"] == "Grid":
-            return make.CategoricalDistribution(parameters.numbers(one))
-        is_log = one["scale"] == "Log"
+        if one["values"]:
+            return make.CategoricalDistribution(list(one["values"]))
+        # Each trial has the distribution in the journal: a list of all numbers of a grid would make it grow with their square.
+        is_log = one["scale"] == "Log" and self._tune["algorithm"] != "Grid"
         if one["type"] == "Int":
             return make.IntDistribution(int(one["min"]), int(one["max"]), log=is_log, step=int(one["step"] or 1))
         return make.FloatDistribution(float(one["min"]), float(one["max"]), log=is_log, step=float(one["step"]) if one["step"] else None)
+
+    def _value(self, name: str, text: str) -> Any:
+        """Return a value of a grid as Optuna has it."""
+        return int(text) if isinstance(self._distributions[name], self._optuna.distributions.IntDistribution) else text
 
     def _sampler(self, number: int) -> Any:
         """Return what draws the values of a trial: they follow from the seed, its number, and the results before it."""
@@ -181,7 +186,8 @@ class Study:
         digest = hashlib.sha256(f"{self._seed}/{number}".encode()).digest()
         seed = int.from_bytes(digest[:4], "big") >> 1
         if algorithm == "Grid":
-            return make.PartialFixedSampler(parameters.combination(self._tune, number), make.RandomSampler(seed=seed))
+            fixed = {name: self._value(name, text) for name, text in parameters.combination(self._tune, number).items()}
+            return make.PartialFixedSampler(fixed, make.RandomSampler(seed=seed))
         if algorithm == "TPE":
             return make.TPESampler(seed=seed, constant_liar=True)
         if algorithm == "CMAES":

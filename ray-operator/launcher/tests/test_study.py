@@ -104,6 +104,15 @@ class Contract:
         values = [tuple(found.draw(1.0, 1).values.values()) for _ in range(4)]
         self.assertEqual(values, [("1", "a"), ("1", "b"), ("2", "a"), ("2", "b")])
 
+    def test_a_grid_has_the_numbers_of_a_range(self):
+        found = self.open(algorithm="Grid", parameters=[parameter("n", "Int", "1", "64", step="9", scale="Log")])
+        values = []
+        for number in range(8):
+            trial = found.draw(1.0, 1)
+            found.tell(trial.number, SUCCEEDED, 1.0, "", 1.0)
+            values.append(trial.values["n"])
+        self.assertEqual(values, ["1", "10", "19", "28", "37", "46", "55", "64"])
+
     def test_a_bad_step_ends_a_trial_early(self):
         found = self.open(earlyStopping="Median")
         for _ in range(6):
@@ -257,6 +266,16 @@ class Optuna(Contract, Case):
         with mock.patch("os.fsync") as written:
             found.tell(found.draw(1.0, 1).number, SUCCEEDED, 0.5, "", 1.0)
         self.assertEqual(written.call_count, 2)
+
+    def test_a_trial_of_a_large_grid_needs_no_more_of_the_journal(self):
+        sizes = []
+        for most in ("10", "10000"):
+            path = f"{self.path}{most}"
+            found = self.open(path=path, algorithm="Grid", parameters=[parameter("n", "Int", "1", most)])
+            before = os.path.getsize(path)
+            found.tell(found.draw(1.0, 1).number, SUCCEEDED, 0.5, "", 1.0)
+            sizes.append(os.path.getsize(path) - before)
+        self.assertLess(sizes[1], sizes[0] + 50)
 
     def test_hyperband_ends_trials(self):
         found = self.open(earlyStopping="Hyperband")
