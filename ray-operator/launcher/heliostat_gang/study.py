@@ -206,7 +206,10 @@ class Study:
 
 
 def _make_journal(library: Any, path: str, check: Callable[[], None]) -> Any:
-    """Return a journal at a path. It writes when it is flushed, and calls check before that, which may raise."""
+    """Return a journal at a path. It writes when it is flushed, and calls check before that, which may raise.
+
+    After a write that failed it writes nothing more: a part may be there, and no line must stand twice or behind a broken one.
+    """
 
     class Journal(library.JournalFileBackend):  # type: ignore[misc]  # the library is imported late
         """Has one writer, which the lock of the storage ensures: so it reads the file once, and later what it was given itself."""
@@ -217,6 +220,7 @@ def _make_journal(library: Any, path: str, check: Callable[[], None]) -> Any:
             self._lines: List[bytes] = []  # that wait for the disk
             self._fresh: List[Dict[str, Any]] = []  # that Optuna has not read back
             self._is_read = False
+            self._failure: Optional[Exception] = None
 
         def read_logs(self, log_number_from: int) -> Any:
             if not self._is_read:
@@ -233,13 +237,19 @@ def _make_journal(library: Any, path: str, check: Callable[[], None]) -> Any:
 
         def flush(self) -> None:
             """Write what waits, and return when the disk has it."""
+            if self._failure is not None:
+                raise self._failure
             if not self._lines:
                 return
-            check()
-            with open(path, "ab") as file:
-                file.write(b"".join(self._lines))
-                file.flush()
-                os.fsync(file.fileno())
+            try:
+                check()
+                with open(path, "ab") as file:
+                    file.write(b"".join(self._lines))
+                    file.flush()
+                    os.fsync(file.fileno())
+            except Exception as error:  # of the disk, or of the lock
+                self._failure = error
+                raise
             self._lines, self.written = [], time.monotonic()
 
     return Journal()

@@ -261,6 +261,19 @@ class Optuna(Contract, Case):
             self.assertLessEqual(written.call_count, 2)
         self.assertEqual(len(self.open(earlyStopping="Median")._study.trials[0].intermediate_values), 200)
 
+    def test_after_a_write_that_failed_nothing_is_written_again(self):
+        found = self.open()
+        first, second = found.draw(1.0, 1), found.draw(1.0, 1)
+        with mock.patch("os.fsync", side_effect=OSError(28, "No space left on device")):
+            self.assertRaises(OSError, found.tell, first.number, SUCCEEDED, 0.5, "", 1.0)
+        written = pathlib.Path(self.path).read_bytes()
+        self.assertRaises(OSError, found.tell, second.number, SUCCEEDED, 0.25, "", 1.0)  # the disk takes it now
+        self.assertEqual(pathlib.Path(self.path).read_bytes(), written)
+        lines = written.splitlines()
+        self.assertEqual(len(set(lines)), len(lines))
+        storage.mend_journal(self.path)
+        self.assertEqual([trial.state for trial in self.open().trials()], [SUCCEEDED, RUNNING])
+
     def test_a_trial_is_drawn_and_ended_by_one_write_each(self):
         found = self.open(parameters=PARAMETERS)
         with mock.patch("os.fsync") as written:
