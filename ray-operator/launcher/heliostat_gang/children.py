@@ -57,7 +57,7 @@ class Tuner(Protocol):
     """What a child gang wants of the tuner. Each of these is called in the deciding thread."""
 
     def begin(self, number: int) -> Optional[Tuple[int, Mapping[str, str]]]:
-        """Return a trial with its values for a child gang that has its places, or nothing."""
+        """Return a trial with its values for a child gang that has its places, or nothing where there is none now."""
 
     def take_step(self, number: int, step: int, value: float) -> None:
         """Take a value of the metric."""
@@ -115,6 +115,7 @@ class Child(Driver):
         self.last: Optional[float] = None  # the value of the last line that has one
         self.lines: Tuple[str, ...] = ()  # the last ones of the first process
         self.has_begun = False  # a trial has its values
+        self.asked: Optional[Tuple[int, int, Tuple[rounds.Seat, ...]]] = None  # the preparation that waits for values
         self.began_at = 0.0
         self.is_started = False  # the tuner knows that its first process runs
         is_all = description["output"] == "All"
@@ -123,10 +124,11 @@ class Child(Driver):
     def prepare(self, serial: int, number: int, seats: Tuple[rounds.Seat, ...]) -> None:
         """Prepare a round. The first one of a trial needs values."""
         if not self.has_begun:
+            self.serial, self.seats, self.asked = serial, seats, (serial, number, seats)
             begun = self.tuner.begin(self.number)
-            if begun is None:  # there is none left, and this gang will be closed
+            if begun is None:  # there is none left, and this gang will be closed; or its values are being drawn
                 return
-            self.has_begun = True
+            self.has_begun, self.asked = True, None
             trial, values = begun
             self.console.trial, self.last, self.lines = trial, None, ()
             self.console.note(parameters.show(values))
@@ -136,6 +138,11 @@ class Child(Driver):
                 self.rounds.fail(None, "Exit", str(error), now())
                 return
         super().prepare(serial, number, seats)
+
+    def begin_drawn(self) -> None:
+        """Prepare the round that waits for values, unless its places have changed since."""
+        if self.asked is not None and self.asked[0] == self.serial and self.rounds.phase == rounds.PREPARING:
+            self.prepare(*self.asked)
 
     def launch(self, number: int) -> None:
         """Start the processes of a round. The metric is read from its beginning."""
@@ -172,7 +179,7 @@ class Child(Driver):
 
     def follow(self) -> None:
         """Begin the next trial, in the places of the one that has ended."""
-        self.result, self.has_begun, self.is_started, self.noted = None, False, False, None
+        self.result, self.has_begun, self.is_started, self.noted, self.asked = None, False, False, None, None
         self.description = self.base
         self.console.trial = None
         self.rounds = self.rounds.begin_again(now())

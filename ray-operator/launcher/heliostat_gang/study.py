@@ -13,7 +13,7 @@ import os
 import random
 import time
 import warnings
-from typing import Any, Callable, Dict, List, Mapping, Optional
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional
 
 from . import parameters
 from .trials import FAILED, PRUNED, RUNNING, SUCCEEDED, Trial
@@ -21,6 +21,8 @@ from .trials import FAILED, PRUNED, RUNNING, SUCCEEDED, Trial
 NAME = ATTRIBUTE = "heliostat"
 # What algorithms need beside Optuna.
 MODULES = {"CMAES": ("cmaes",), "QMC": ("scipy",), "GaussianProcess": ("scipy", "torch")}
+# Algorithms that draw the values of one trial for seconds, and longer with each trial before it.
+SLOW = ("GaussianProcess",)
 FIRST_MAJOR = 4
 # Steps of a trial that enter the journal, and for how long they may wait for the disk: a program may print hundreds a second.
 STEPS, STEP_SECONDS = 1000, 1.0
@@ -47,6 +49,13 @@ def find_optuna(tune: Mapping[str, Any]) -> Any:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
     return optuna
+
+
+class Proposal(NamedTuple):
+    """Values that were drawn for a trial."""
+
+    values: Mapping[str, Any]  # as Optuna has them
+    attributes: Mapping[str, Any]  # what the algorithm keeps with the trial
 
 
 class Study:
@@ -87,17 +96,36 @@ class Study:
         """Return all trials, in the order of their numbers."""
         return [self._convert(trial) for trial in self._study.get_trials(deepcopy=False)]
 
-    def draw(self, started: float, attempt: int) -> Trial:
-        """Begin a trial with new values."""
-        number = len(self._study.get_trials(deepcopy=False))
-        self._study.sampler = self._sampler(number)
-        return self._begin(self._study.ask(), started, attempt)
+    def propose(self, number: int) -> Optional[Callable[[], Proposal]]:
+        """Return what draws the values of a trial in any thread, or None where draw and resume need no time for that.
 
-    def resume(self, number: int, started: float, attempt: int) -> Trial:
-        """Begin again a trial that another driver has begun, with its values."""
-        self._study.sampler = self._sampler(number)
+        A negative number is a new trial. What is returned works on a copy of the trials that are there now.
+        """
+        known = self._study.get_trials(deepcopy=False)
+        if self._tune["algorithm"] not in SLOW or 0 <= number and len(known[number].params) == len(self._distributions):
+            return None
+        before = known if number < 0 else known[:number]
+        make = {"study_name": NAME, "direction": self._study.direction, "sampler": self._sampler(len(before)), "pruner": self._pruner()}
+
+        def draw() -> Proposal:
+            copy = self._optuna.create_study(**make)
+            copy.add_trials(before)
+            self._values(copy.ask())
+            drawn = copy.get_trials(deepcopy=False)[-1]
+            return Proposal(drawn.params, drawn.system_attrs)
+
+        return draw
+
+    def draw(self, started: float, attempt: int, proposal: Optional[Proposal] = None) -> Trial:
+        """Begin a trial with new values: those of a proposal, if there is one."""
+        self._study.sampler = self._sampler(len(self._study.get_trials(deepcopy=False)), proposal)
+        return self._begin(self._study.ask(), started, attempt, proposal)
+
+    def resume(self, number: int, started: float, attempt: int, proposal: Optional[Proposal] = None) -> Trial:
+        """Begin again a trial that another driver has begun, with its values. Those that it has not are of a proposal, or are drawn."""
+        self._study.sampler = self._sampler(number, proposal)
         frozen = self._study.get_trials(deepcopy=False)[number]
-        return self._begin(self._optuna.trial.Trial(self._study, frozen._trial_id), started, attempt)
+        return self._begin(self._optuna.trial.Trial(self._study, frozen._trial_id), started, attempt, proposal)
 
     def report(self, number: int, step: int, value: float) -> bool:
         """Take the value of a step, and return whether the trial has to end early. Values of former drivers stay."""
@@ -136,8 +164,10 @@ class Study:
                 f"Optuna {version} cannot read {path}: {error!r}; take the version that wrote it, or give another storage"
             ) from None
 
-    def _begin(self, trial: Any, started: float, attempt: int) -> Trial:
+    def _begin(self, trial: Any, started: float, attempt: int, proposal: Optional[Proposal]) -> Trial:
         trial.set_user_attr("start", {"started": started, "attempt": attempt})
+        for key, value in proposal.attributes.items() if proposal else ():  # with which an algorithm finds trials that run
+            self._study._storage.set_trial_system_attr(trial._trial_id, key, value)
         values = self._values(trial)
         self._flush()
         self._running[trial.number] = trial
@@ -180,11 +210,13 @@ class Study:
         """Return a value of a grid as Optuna has it."""
         return int(text) if isinstance(self._distributions[name], self._optuna.distributions.IntDistribution) else text
 
-    def _sampler(self, number: int) -> Any:
+    def _sampler(self, number: int, proposal: Optional[Proposal] = None) -> Any:
         """Return what draws the values of a trial: they follow from the seed, its number, and the results before it."""
         make, algorithm = self._optuna.samplers, self._tune["algorithm"]
         digest = hashlib.sha256(f"{self._seed}/{number}".encode()).digest()
         seed = int.from_bytes(digest[:4], "big") >> 1
+        if proposal is not None:
+            return make.PartialFixedSampler(dict(proposal.values), make.RandomSampler(seed=seed))
         if algorithm == "Grid":
             fixed = {name: self._value(name, text) for name, text in parameters.combination(self._tune, number).items()}
             return make.PartialFixedSampler(fixed, make.RandomSampler(seed=seed))

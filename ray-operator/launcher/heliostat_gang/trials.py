@@ -137,6 +137,11 @@ class Trials:
         self.children[child].trial = trial.number
         self._idle, self._has_begun = None, True
 
+    def drawing(self, now: float) -> None:
+        """Take that the values of a trial are being drawn: its places are there, so that no time without any passes."""
+        if self._idle is not None:
+            self._idle = now
+
     def started(self, child: int, now: float) -> None:
         """Take that the first process of a trial runs."""
         if self.children[child].started is None:

@@ -3,7 +3,7 @@
 In: the description, a cluster, and a study. Out: the job's output with the table of trials at its end, files of the storage, the report,
 and how the driver ends.
 
-One thread decides, calls and writes, as for a gang.
+One thread decides, calls and writes, as for a gang. Values that take long to draw are drawn in another one.
 """
 
 import contextlib
@@ -16,6 +16,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from . import capacity, parameters, report, rounds, storage, study, trials
 from .children import Child, Share
+from .drawer import DrawError, Drawer
 from .driver import Posted, describe, do_posted, now
 from .groups import SPAN
 
@@ -45,6 +46,7 @@ class Tuner:
         self.lock: Optional[storage.Lock] = None
         self.holder: Optional[Dict[str, Any]] = None  # who has the storage, where it is not ours
         self.study: Any = None
+        self.drawer = Drawer(self.post, self.take_draw)
         self.trials: Optional[trials.Trials] = None
         self.children: Dict[int, Child] = {}
         self.shares: Dict[int, Share] = {}
@@ -186,6 +188,8 @@ class Tuner:
             if child.result is not None:
                 self.end(number, child)
         self.keep_storage()
+        if self.drawer.is_drawing():
+            self.trials.drawing(now())
         for action in self.trials.step(now()):
             getattr(self, type(action).__name__.lower())(*action)
         self.cluster.gather(any(share.is_gathering for share in self.shares.values()))
@@ -206,18 +210,27 @@ class Tuner:
     # What child gangs want.
 
     def begin(self, number: int) -> Optional[Tuple[int, Mapping[str, str]]]:
-        """Return a trial with its values for a child gang that has its places, or nothing."""
+        """Return a trial with its values for a child gang that has its places, or nothing: there is none, or its values are being drawn."""
         wanted = self.trials.begin(number)
         if wanted is None:
             return None
-        started, attempt = round(time.time(), 1), self.description["attempt"]
         with self.writing():
-            trial = self.study.draw(started, attempt) if wanted < 0 else self.study.resume(wanted, started, attempt)
+            draw = self.study.propose(wanted)
+            proposal = None if draw is None else self.drawer.take(wanted, draw)
+            if draw is not None and proposal is None:
+                return None
+            given = round(time.time(), 1), self.description["attempt"], proposal
+            trial = self.study.draw(*given) if wanted < 0 else self.study.resume(wanted, *given)
             self.trials.began(number, trial, now())
             self.children[number].began_at = now()
             self.is_stale = True
             return trial.number, trial.values
         return None
+
+    def take_draw(self) -> None:
+        """Take that the values of a trial are there, for the first child gang that waits for some."""
+        for child in list(self.children.values()):
+            child.begin_drawn()
 
     def take_step(self, number: int, step: int, value: float) -> None:
         """Take a value of the metric."""
@@ -309,6 +322,8 @@ class Tuner:
             yield
         except storage.LostError as error:
             self.trials.fail(str(error), now(), signal.SIGUSR2)
+        except DrawError as error:
+            self.trials.fail(str(error), now())
         except Exception as error:  # of the disk, or whatever Optuna raises for what it reads
             text = error.strerror if isinstance(error, OSError) else repr(error)
             self.trials.fail(f"write to the journal of {self.tune['storage'] or 'the study'}: {text}", now())
@@ -374,7 +389,8 @@ class Tuner:
         if self.holder is not None:
             return f"{describe_holder(self.holder)} has storage {self.tune['storage']}"
         waiting = [(child.console.trial, child.waiting_text()) for child in self.children.values() if child.is_waiting()]
-        return next((text if trial is None else f"trial {trial}: {text}" for trial, text in waiting if text), "")
+        drawn = f"{self.tune['algorithm']} draws the values of a trial" if self.drawer.is_drawing() else ""
+        return next((text if trial is None else f"trial {trial}: {text}" for trial, text in waiting if text), drawn)
 
     def leave(self) -> None:
         """Write the table, give the storage back, and write the last report and all output that waits."""

@@ -35,6 +35,7 @@ class Disk:
         """Have nothing."""
         self.trials = {}
         self.has_failed = False  # nothing can be written
+        self.wait = None  # what a draw waits for in a thread of its own
 
     def find_optuna(self, tuned):
         """Do nothing: nothing is needed."""
@@ -57,7 +58,11 @@ class Study:
         """Return all trials."""
         return [self.kept[number] for number in sorted(self.kept)]
 
-    def draw(self, started, attempt):
+    def propose(self, number):
+        """Return what draws values, where that takes long."""
+        return None if self.disk.wait is None else lambda: self.disk.wait() or {"x": f"0.{len(self.kept)}"}
+
+    def draw(self, started, attempt, proposal=None):
         """Begin a trial with new values."""
         number = len(self.kept)
         chance = random.Random(f"{self.tuned['seed']}/{number}")
@@ -66,9 +71,10 @@ class Study:
         else:
             given = {one["name"]: one["values"] for one in self.tuned["parameters"]}
             values = {name: chance.choice(texts) if texts else repr(chance.random()) for name, texts in given.items()}
+            values.update(proposal or {})
         return self.write(Trial(number, RUNNING, values, started=started, attempt=attempt))
 
-    def resume(self, number, started, attempt):
+    def resume(self, number, started, attempt, proposal=None):
         """Begin a trial again."""
         assert self.kept[number].state == RUNNING
         return self.write(self.kept[number]._replace(started=started, attempt=attempt))

@@ -184,6 +184,32 @@ class Optuna(Contract, Case):
                 once = self.search(trials, algorithm=algorithm)
                 self.assertEqual(once, self.search(trials, algorithm=algorithm, is_new=lambda number: number % 4 == 3), algorithm)
 
+    def test_what_a_thread_draws_is_what_a_draw_has(self):
+        def run(path, slow):
+            found, values = self.open(path=path, algorithm="TPE", parameters=PARAMETERS), []
+            with mock.patch.object(study, "SLOW", slow):
+                for _ in range(20):
+                    draw = found.propose(-1)
+                    self.assertEqual(draw is None, not slow)
+                    trial = found.draw(1.0, 1, draw() if draw else None)
+                    values.append(trial.values)
+                    found.tell(trial.number, SUCCEEDED, self.loss(trial.values), "", 1.0)
+            return values
+
+        self.assertEqual(run(f"{self.path}1", ()), run(f"{self.path}2", ("TPE",)))
+
+    def test_a_trial_that_runs_again_needs_no_draw(self):
+        found = self.open(algorithm="TPE", parameters=PARAMETERS)
+        with mock.patch.object(study, "SLOW", ("TPE",)):
+            found.draw(1.0, 1)
+            self.assertIsNone(found.propose(0))
+
+    def test_what_an_algorithm_keeps_with_a_trial_is_kept(self):
+        found = self.open()
+        found.draw(1.0, 1, study.Proposal({"x": 0.25}, {"gp:0": "{}"}))
+        frozen = self.open()._study.trials[0]
+        self.assertEqual((frozen.params, frozen.system_attrs), ({"x": 0.25}, {"gp:0": "{}"}))
+
     def test_tpe_beats_random(self):
         best = {
             algorithm: statistics.median(

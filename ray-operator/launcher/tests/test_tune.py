@@ -273,6 +273,65 @@ class Calls(Answered):
         self.assertEqual((report["state"], report["waiting"], report["tune"]["waiting"]), ("Gathering", "1 of 1 × {CPU: 1} missing", 2))
 
 
+class Slow(Answered):
+    """Trials whose values take long to draw."""
+
+    def setUp(self):
+        super().setUp()
+        self.drawn = threading.Semaphore(0)
+        self.addCleanup(self.drawn.release, 9)
+        self.disk.wait = lambda: self.drawn.acquire(timeout=30) and None
+
+    def draw(self):
+        """Let the values of a trial be drawn."""
+        self.drawn.release()
+        do, arguments = self.tuner.posted.get(timeout=30)
+        do(*arguments)
+        return self.turn()
+
+    def values(self):
+        """Return the trials that have started, with x."""
+        return [(program["env"]["HELIOSTAT_TRIAL"], program["env"]["X"]) for _, program in self.programs()]
+
+    def test_beats_are_answered_while_values_are_drawn(self):
+        self.start().draw()
+        self.assertEqual(self.values(), [("0", "0.0")])
+        beats = len(self.called("exchange"))
+        self.cluster.reply(self.place(1))
+        self.turn()
+        self.assertEqual(len(self.called("exchange")), beats + 1)
+        self.assertEqual(self.report()["waiting"], "Random draws the values of a trial")
+        self.assertEqual(self.draw().values(), [("0", "0.0"), ("1", "0.1")])
+
+    def test_a_place_that_is_lost_meanwhile_loses_no_values(self):
+        self.start(tuned={"parallelTrials": 1}, graceSeconds=0)
+        self.tuner.children[1].lose(self.tuner.children[1].seats[0].place, driver.Failure("its node was lost"))
+        self.turn()
+        self.assertEqual(self.draw().values(), [("0", "0.0")])
+
+    def test_values_may_take_longer_than_a_wait_for_places(self):
+        self.start(tuned={"parallelTrials": 1}, firstGatherSeconds=60)
+        clock = mock.Mock(return_value=driver.now())
+        with mock.patch.object(driver, "now", clock), mock.patch.object(tune, "now", clock):
+            for _ in range(20):
+                clock.return_value += 10
+                self.cluster.open_calls.clear()
+                for place in list(self.tuner.children[1].places):
+                    self.tuner.children[1].rounds.beat(place, 0, clock.return_value)
+                self.turn()
+            self.assertIsNone(self.tuner.result)
+            self.assertEqual(self.draw().values(), [("0", "0.0")])
+
+    def test_what_cannot_be_drawn_ends_the_attempt(self):
+        self.disk.wait = lambda: 1 / 0
+        self.start(tuned={"parallelTrials": 1})
+        deadline = time.monotonic() + 10
+        while self.tuner.result is None and time.monotonic() < deadline:
+            self.turn()
+        self.assertEqual(self.tuner.result, (2, 0))
+        self.assertIn("draw the values of a trial: ZeroDivisionError", self.report()["last"]["message"])
+
+
 class Storage(Answered):
     """Attempts that have a storage."""
 
