@@ -61,6 +61,8 @@ type ClusterJobList struct {
 // +heliostat:rule=retry-scope
 // +kubebuilder:validation:XValidation:rule="!has(self.tune) || !has(self.retry) || has(self.tune.storage)",message="with retry, trials must have a storage, because another attempt would run all of them again; set storage, or leave retry out",fieldPath=".tune.storage"
 // +heliostat:rule=tune-retry
+// +kubebuilder:validation:XValidation:rule="!has(self.tune) || !has(self.gang) || self.gang.roles.all(r, r.name != 'tune')",message="with trials, no role may have the name tune, because $(tune.NAME) is a parameter; rename the role",fieldPath=".gang.roles"
+// +heliostat:rule=tune-role
 type ClusterJobSpec struct {
 	// clusterRef names the ComputeCluster to run on, in the same namespace.
 	// +optional

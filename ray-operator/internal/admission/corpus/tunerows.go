@@ -67,6 +67,8 @@ func manyParameters(n int) []parameter {
 var tuneRows = []jobRow{
 	{Name: "trials", Edit: tuned()},
 	{Name: "trials of a gang", Edit: both(inRole(times(2)), tuned())},
+	{Name: "trials of a gang whose role has the name of their references", Rule: "tune-role", Edit: both(gangOf(v1beta1.FrameworkGeneric, roleOf("tune")), tuned())},
+	{Name: "a gang whose role has that name", Edit: gangOf(v1beta1.FrameworkGeneric, roleOf("tune"))},
 	{Name: "trials of each type", Edit: tuned(stores("/results/x"), parameters(
 		inRange("learningRate", "1e-4", ".1"), among("batchSize", v1beta1.ParameterInt, "16", "32"), among("optimizer", v1beta1.ParameterCategorical, "sgd", "adam"),
 		parameter{Name: "layers", Type: v1beta1.ParameterInt, Min: "-1", Max: "8", Step: "3"},
