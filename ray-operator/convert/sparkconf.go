@@ -3,37 +3,24 @@ package convert
 import (
 	"strconv"
 	"strings"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
-// sparkSettings are settings that a gang has of its own, by what they begin with, with what is said of them.
-var sparkSettings = []struct {
-	prefix  string
-	differs bool
-	text    string
-}{
-	{"spark.kubernetes.", true, "no pod is made by Spark; set what pods need in the template of a worker group"},
-	{"spark.dynamicAllocation.", true, "executors do not follow demand; minReplicas and replicas of the role executor bound their number"},
-	{"spark.master", false, "the gang has a Master of its own"},
-	{"spark.submit.deployMode", false, "the driver runs in the gang's place of that role"},
-	{"spark.executor.instances", false, "executor.instances says it too, which counts"},
-	{"spark.executor.cores", false, "executor.cores says it too, which counts"},
-	{"spark.executor.memory", false, "executor.memory says it too, which counts"},
-	{"spark.executor.memoryOverhead", false, "executor.memoryOverhead says it too, which counts"},
-	{"spark.driver.memory", false, "driver.memory says it too, which counts"},
-	{"spark.driver.memoryOverhead", false, "driver.memoryOverhead says it too, which counts"},
-	{"spark.driver.cores", false, "driver.cores says it too, which counts"},
-	{"spark.driver.extraJavaOptions", false, "driver.javaOptions says it too, which counts"},
-	{"spark.executor.extraJavaOptions", false, "executor.javaOptions says it too, which counts"},
-	{"spark.authenticate", false, "the gang has a secret of its own for each round"},
-	{"spark.driver.host", false, "the gang gives the driver its address"},
-	{"spark.driver.bindAddress", false, "the gang gives the driver its address"},
-	{"spark.driver.port", false, "the gang gives the driver its ports"},
-	{"spark.driver.blockManager.port", false, "the gang gives the driver its ports"},
-	{"spark.blockManager.port", false, "the gang gives executors their ports"},
-	{"spark.port.maxRetries", false, "a port that is taken starts the round again with others"},
-	{"spark.ui.port", false, "the gang gives the page a port: heliostat open job/NAME --port 4040"},
-	{"spark.ui.killEnabled", false, "no page of a gang ends anything"},
-	{"spark.master.rest.enabled", false, "the gang's Master takes no applications by REST"},
+// What settings of Spark on Kubernetes begin with, and those of an allocation that follows demand.
+const ofKubernetes, ofAllocation = "spark.kubernetes.", "spark.dynamicAllocation."
+
+// sparkFields are settings that fields of the application say too.
+var sparkFields = map[string]string{
+	"spark.executor.instances":        "executor.instances",
+	"spark.executor.cores":            "executor.cores",
+	"spark.executor.memory":           "executor.memory",
+	"spark.executor.memoryOverhead":   "executor.memoryOverhead",
+	"spark.driver.memory":             "driver.memory",
+	"spark.driver.memoryOverhead":     "driver.memoryOverhead",
+	"spark.driver.cores":              "driver.cores",
+	"spark.driver.extraJavaOptions":   "driver.javaOptions",
+	"spark.executor.extraJavaOptions": "executor.javaOptions",
 }
 
 // takeConf divides the settings: those that fields say too, those that the gang has of its own, and those that stay.
@@ -44,17 +31,11 @@ func (s *sparkPart) takeConf() {
 			s.keep(at)
 			continue
 		}
-		is := false
-		for _, setting := range sparkSettings {
-			if key == setting.prefix || strings.HasSuffix(setting.prefix, ".") && strings.HasPrefix(key, setting.prefix) ||
-				setting.prefix == "spark.authenticate" && strings.HasPrefix(key, setting.prefix) {
-				s.note(Row{Path: at, Verdict: Dropped, Differs: setting.differs, Text: setting.text})
-				is = true
-				break
-			}
-		}
-		if !is {
+		switch text, differs := unusedSetting(key); text {
+		case "":
 			s.conf[key] = value
+		default:
+			s.note(Row{Path: at, Verdict: Dropped, Differs: differs, Text: text})
 		}
 	}
 	s.addConf("spark.executor.extraJavaOptions", s.app.Executor.JavaOptions)
@@ -62,6 +43,19 @@ func (s *sparkPart) takeConf() {
 	s.addConf("spark.executor.memoryOverhead", s.app.Executor.MemoryOverhead)
 	s.addConf("spark.driver.memoryOverheadFactor", s.app.MemoryOverheadFactor)
 	s.addConf("spark.executor.memoryOverheadFactor", s.app.MemoryOverheadFactor)
+}
+
+// unusedSetting returns why a setting has no effect on a gang, empty where it has, and whether the application behaves differently then.
+func unusedSetting(key string) (text string, differs bool) {
+	if of, is := sparkFields[key]; is {
+		return of + " says it too, which counts", false
+	}
+	name := key
+	if strings.HasPrefix(key, ofAllocation) { // bounds and times of what the gang does not do
+		name = ofAllocation + "enabled"
+	}
+	own, _ := validate.OwnSparkSetting(name)
+	return own.Why, strings.HasPrefix(key, ofKubernetes) || strings.HasPrefix(key, ofAllocation)
 }
 
 func (s *sparkPart) addConf(key, value string) {

@@ -22,6 +22,8 @@ var judgedApplications = map[string]judgedJob{
 	"a setting of Kubernetes is dropped": {spark, fields{"spec.sparkConf": settings("spark.kubernetes.namespace", "a")},
 		"spec.sparkConf[spark.kubernetes.namespace]", convert.Dropped, "no pod is made by Spark"},
 	"a master is dropped": {spark, fields{"spec.sparkConf": settings("spark.master", "k8s://a")}, "spec.sparkConf[spark.master]", convert.Dropped, "of its own"},
+	"the store of a Master is dropped": {spark, fields{"spec.sparkConf": settings("spark.deploy.recoveryMode", "FILESYSTEM")},
+		"spec.sparkConf[spark.deploy.recoveryMode]", convert.Dropped, "a Master of its own"},
 	"a secret is dropped": {spark, fields{"spec.sparkConf": settings("spark.authenticate.secret", "a")},
 		"spec.sparkConf[spark.authenticate.secret]", convert.Dropped, "each round"},
 	"a port of the page is dropped": {spark, fields{"spec.sparkConf": settings("spark.ui.port", "4045")}, "spec.sparkConf[spark.ui.port]", convert.Dropped, "heliostat open"},

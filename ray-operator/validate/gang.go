@@ -216,44 +216,6 @@ func (r *run) unknownReference(p *program) (string, bool) {
 	return "", false
 }
 
-// sparkSetting matches an option of Spark's programs, before the application, that sets what the gang sets. The option stands last.
-// Words are apart by spaces, ends of lines and the backslashes before these. A value may be quoted.
-var sparkSetting = regexp.MustCompile(`(^|[\s/;&|(])(spark-submit|spark-shell|spark-sql|pyspark)` +
-	`([\s\\]+(--?[^\s=]+=("[^"]*"|\x27[^\x27]*\x27|[^\s]*)|-v|-[A-Z][^\s]*|--(verbose|supervise)|` +
-	`(-[a-uw-z]|--[^vs\s=-][^\s=]*)([\s\\]+("[^"]*"|\x27[^\x27]*\x27|[^\s\\-][^\s]*))?))*[\s\\]+` +
-	`((--master|--properties-file|--executor-cores)[\s=]|--deploy-mode[\s=]+cluster|(--conf|-c)[\s=]+[^a-z\s]?spark[.](` +
-	`(master|authenticate[a-zA-Z.]*|kubernetes[.][^\s=]+|executor[.]cores|driver[.](host|port)|submit[.]deployMode|ui[.](port|killEnabled))=|` +
-	`dynamicAllocation[.]enabled=(?i:true)))`)
-
-// settingAlone matches the option in what sparkSetting matches.
-var settingAlone = regexp.MustCompile(`(spark[.]|--)[^\s=]+([\s=]+[a-zA-Z]+)?[\s=]?$`)
-
-// submitArguments is the variable that has options of pyspark, where a Python program starts it.
-const submitArguments = "PYSPARK_SUBMIT_ARGS"
-
-// lines returns what a program runs as lines of a shell, also what it runs by a word or a variable. A space within a word is no end of it.
-func (p *program) lines() []string {
-	var words []string
-	for _, word := range p.command {
-		words = append(words, strings.ReplaceAll(word, " ", "_"))
-	}
-	all := []string{strings.Join(words, " ") + " ", p.entrypoint + " "}
-	for _, word := range p.command {
-		all = append(all, word+" ")
-	}
-	for i := range p.env {
-		if p.env[i].Name == submitArguments {
-			all = append(all, "pyspark "+p.env[i].Value+" ")
-		}
-	}
-	return all
-}
-
-// linesOf is an expression with the same result, for what o stands for.
-const linesOf = "[o.?command.orValue([]).map(w, w.replace(' ', '_')).join(' ') + ' ', o.?entrypoint.orValue('') + ' '] + " +
-	"o.?command.orValue([]).map(w, w + ' ') + " +
-	"o.?env.orValue([]).filter(e, e.name == '" + submitArguments + "').map(e, 'pyspark ' + e.?value.orValue('') + ' ')"
-
 // gangPolicyVariables are those that expressions about gangs name: the roles, what the job and its roles run, which variables are
 // the launcher's, which of these the user sets where, which texts may have references, how many they have, and which of them
 // are unknown where.
@@ -280,9 +242,7 @@ func gangPolicyVariables() []Variable {
 		{Name: "unknown", Expression: fmt.Sprintf("variables.references > %d ? [] : variables.texts.map(p, {'at': p.at, 'names': dyn(p.texts.map(t, "+
 			"t.replace('$$(', ' ').findAll('%s').filter(m, !(%s))).filter(l, size(l) > 0))}).filter(p, size(p.names) > 0)",
 			mostReferences, reference, isKnownReference+" || "+isParameterReference)},
-		{Name: "sparkSettings", Expression: fmt.Sprintf("variables.job.?gang.?framework.orValue('') != '%s' ? [] : "+
-			"variables.programs.map(o, (%s).filter(t, t.matches(r'%s')).map(t, t.find(r'%s'))).filter(l, size(l) > 0)",
-			v1beta1.FrameworkSpark, linesOf, sparkSetting, sparkSetting)},
+		sparkVariable(),
 	}
 }
 
@@ -332,26 +292,7 @@ var gangRules = []Rule{
 			}
 		},
 	},
-	{
-		ID: "gang-spark-setting", Field: "spec.gang", By: Policy,
-		Refused: "the gang sets Spark's master, addresses, cores and authentication, and its executors do not scale",
-		Remedy:  "leave the setting out, and give CPU and replicas of the role executor",
-		Holds:   "size(variables.sparkSettings) == 0",
-		At:      "'spec.gang'", Which: fmt.Sprintf("variables.sparkSettings[0][0].find(r'%s').trim()", settingAlone),
-		job: func(r *run, bad report) {
-			if r.spec.Gang == nil || r.spec.Gang.Framework != v1beta1.FrameworkSpark {
-				return
-			}
-			for _, p := range r.programs() {
-				for _, line := range p.lines() {
-					if found := sparkSetting.FindString(line); found != "" {
-						bad.which(specPath.Child("gang"), strings.TrimSpace(settingAlone.FindString(found)))
-						return
-					}
-				}
-			}
-		},
-	},
+	sparkRule,
 	{
 		ID: "gang-size", Field: "spec.gang.roles", By: Policy,
 		Refused: "programs, variables and selectors of all roles together must have at most 256 KiB, where the job's count once for each role without a program of its own",
