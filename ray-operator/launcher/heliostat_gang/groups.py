@@ -269,6 +269,7 @@ class Hand:
         free = [number for number in self._groups if number not in busy]
         self._release_draining(free, actions)
         self._release_unreachable(free, actions, now)
+        self._release_lost(free, actions, now)
         self._release_stuck(free, actions, now)
         self._ask(actions, now)
         self._open(actions, now, self.draining)
@@ -352,6 +353,12 @@ class Hand:
                 self._release(number, actions)
         for number, group in self._some(groups):
             if any(bundle.place is None and bundle.node in self._avoided for bundle in group.bundles):
+                self._release(number, actions)
+
+    def _release_lost(self, groups: Sequence[int], actions: List[Any], now: float) -> None:
+        """Ask again for groups that have lost a place, once its node was looked at: Ray may keep what was there until it ends itself."""
+        for number, group in self._some(groups):
+            if any(bundle.place is None and bundle.node and now >= bundle.not_before for bundle in group.bundles):
                 self._release(number, actions)
 
     def _release_stuck(self, groups: Sequence[int], actions: List[Any], now: float) -> None:

@@ -599,13 +599,13 @@ class Alone(unittest.TestCase):
     def test_a_lost_place_is_replaced_and_counts_as_no_loss(self):
         gang = self.start(3, 1, lossesLeft=0)
         before = gang.place_of("executor/1")
-        gang.step(100).loses("executor/1")
+        gang.step(100).loses("executor/1").place_all()
         self.assertEqual((gang.stopped, self.seats(gang)), ([], [0, 2, 3]))
         self.assertNotEqual(gang.joined[0][1], before)
         self.assertEqual((gang.rounds.losses, gang.rounds.report()["ready"]), (0, 4))
 
     def test_a_number_is_free_again_when_its_processes_must_have_ended(self):
-        gang = self.start(3, 1).step(100).loses("executor/1")
+        gang = self.start(3, 1).step(100).loses("executor/1").place_all()
         self.assertEqual(self.seats(gang), [0, 2, 3])
         gang.step(100).loses("executor/0")
         self.assertEqual(self.seats(gang), [1, 2, 3])
@@ -619,6 +619,22 @@ class Alone(unittest.TestCase):
         gang.rounds.ready(waiting, groups.Facts("n9", "pod-9", "10.0.0.9"), gang.now)
         gang.step()
         self.assertEqual([place for _, place in gang.joined], [waiting])
+
+    def test_the_group_of_a_further_place_that_is_lost_is_released_and_another_one_asked_for(self):
+        gang = self.start(3, 1)
+        gang.step(100).loses("executor/2")
+        self.assertEqual((gang.released, gang.asked[-1], len(gang.groups)), ([("executor",)], (("executor",), ()), 3))
+
+    def test_it_is_released_only_after_its_node_was_looked_at(self):
+        gang = self.start(3, 1).step(100)
+        place = gang.place_of("executor/2")
+        node = gang.rounds.hand.places[place].facts.node
+        gang.silent.add(place)
+        gang.step(21)
+        self.assertEqual((gang.probed, gang.released), ([node], []))
+        gang.rounds.unreachable(node, gang.now)
+        gang.step(1)
+        self.assertEqual((gang.released, gang.asked[-1]), ([("executor",)], (("executor",), (node,))))
 
     def test_it_starts_with_the_minimum_and_grows(self):
         gang = self.start(3, 1, placed=False)
