@@ -36,7 +36,7 @@ type experimentPart struct {
 
 // experiment converts an Experiment of Katib.
 func experiment(c *conversion, spec *experimentSpec) runtime.Object {
-	e := experimentPart{&tunePart{conversion: c}, spec}
+	e := experimentPart{&tunePart{conversion: c, parametersAt: "spec.parameters"}, spec}
 	e.takeObjective()
 	e.takeParameters()
 	e.takeAlgorithm()
@@ -113,7 +113,7 @@ func (e experimentPart) takeParameters() {
 			p.Min, p.Max, p.Step = space.Min, space.Max, space.Step
 			e.takeDistribution(at+".feasibleSpace.", space, &p)
 		}
-		e.add(p)
+		e.add(at+".feasibleSpace.list", p)
 	}
 }
 
@@ -208,7 +208,7 @@ func (e experimentPart) takeCounts() {
 		e.refuse("spec.maxTrialCount", "a search ends after a number of trials; give it")
 		return
 	}
-	e.made.MaxTrials = *e.spec.MaxTrialCount
+	e.made.MaxTrials = e.within("spec.maxTrialCount", *e.spec.MaxTrialCount, mostTrials)
 	parallel := int32(parallelUnsaid)
 	if e.spec.ParallelTrialCount != nil {
 		parallel = *e.spec.ParallelTrialCount
@@ -216,7 +216,7 @@ func (e experimentPart) takeCounts() {
 	e.limitParallel("spec.parallelTrialCount", parallel)
 	failed := e.made.MaxTrials
 	if given := e.spec.MaxFailedTrialCount; given != nil {
-		failed = max(*given-1, 0)
+		failed = min(max(*given-1, 0), failed) // no more can fail than there are
 		e.adjust("spec.maxFailedTrialCount", "tune.maxFailedTrials", fmt.Sprintf("it becomes %d: Katib gives up at its number, and maxFailedTrials may fail",
 			failed))
 	}

@@ -121,7 +121,7 @@ var tunedAlgorithms = map[string]v1beta1.TuneAlgorithm{
 // autoTuned returns the search of a job, nil where it has none.
 func autoTuned(c *conversion, spec *mlTrainingJobSpec) *tunePart {
 	const at = "spec.autoTuning."
-	given, t := &spec.AutoTuning, &tunePart{conversion: c}
+	given, t := &spec.AutoTuning, &tunePart{conversion: c, parametersAt: at + "parameters"}
 	if !given.Enabled {
 		c.drop("spec.autoTuning", "it is off")
 		for _, field := range []string{"algorithm", "objective", "parameters"} {
@@ -146,7 +146,7 @@ func autoTuned(c *conversion, spec *mlTrainingJobSpec) *tunePart {
 	if given.MaxTrials == nil {
 		c.refuse(at+"maxTrials", "a search ends after a number of trials; give it")
 	} else {
-		t.made.MaxTrials = *given.MaxTrials
+		t.made.MaxTrials = t.within(at+"maxTrials", *given.MaxTrials, mostTrials)
 	}
 	parallel := int32(1)
 	if given.ParallelTrials != nil {
@@ -185,7 +185,7 @@ func takeTuned(t *tunePart, spec *mlTrainingJobSpec) {
 		for _, value := range given.Values {
 			p.Values = append(p.Values, plainText(value))
 		}
-		t.add(p)
+		t.add(at, p)
 		for _, other := range slices.Sorted(maps.Keys(spec.Hyperparameters)) {
 			if variableOf(other) == variableOf(name) {
 				t.drop(join("spec.hyperparameters", other), "autoTuning sets it in each trial")

@@ -49,7 +49,7 @@ var optimizationRules = []Rule{
 
 // optimizationJob converts an OptimizationJob of Trainer.
 func optimizationJob(c *conversion, spec *optimizationJobSpec) runtime.Object {
-	t := &tunePart{conversion: c}
+	t := &tunePart{conversion: c, parametersAt: "spec.parameters"}
 	t.made.Algorithm, t.made.MaxTrials = v1beta1.TuneRandom, 1
 	if spec.SearchAlgorithm.Grid != nil {
 		t.made.Algorithm = v1beta1.TuneGrid
@@ -62,7 +62,7 @@ func optimizationJob(c *conversion, spec *optimizationJobSpec) runtime.Object {
 	takeSearchSpaces(t, spec)
 	t.listGrid(func(number int) string { return fmt.Sprintf("spec.parameters[%d].searchSpace", number) })
 	if spec.NumTrials != nil {
-		t.made.MaxTrials = *spec.NumTrials
+		t.made.MaxTrials = t.within("spec.numTrials", *spec.NumTrials, mostTrials)
 	}
 	parallel := int32(1)
 	if spec.ParallelTrials != nil {
@@ -122,6 +122,6 @@ func takeSearchSpaces(t *tunePart, spec *optimizationJobSpec) {
 				p.Type = v1beta1.ParameterType(numbers.Type)
 			}
 		}
-		t.add(p)
+		t.add(at+".searchSpace.categorical.choices", p)
 	}
 }

@@ -39,12 +39,28 @@ var judgedSearches = map[string]judgedJob{
 		"spec.earlyStopping.algorithmName", convert.Refused, "by itself"},
 	"a seed below 0 is dropped": {search, fields{"spec.algorithm.algorithmSettings": []any{map[string]any{"name": "random_state", "value": "-1"}}},
 		"spec.algorithm.algorithmSettings[0].value", convert.Dropped, "from 0"},
-	"no number of trials is refused": {search, fields{"spec.maxTrialCount": nil}, "spec.maxTrialCount", convert.Refused, "give it"},
-	"more at a time than there are":  {search, fields{"spec.maxTrialCount": int64(2)}, "spec.parallelTrialCount", convert.Changed, "becomes 2"},
-	"failures are one less":          {search, fields{"spec.maxFailedTrialCount": int64(3)}, "spec.maxFailedTrialCount", convert.Changed, "becomes 2"},
-	"a name of an option":            {search, fields{firstParameter + ".name": "--lr"}, firstParameter + ".name", convert.Changed, `"lr"`},
-	"an unknown type is refused":     {search, fields{firstParameter + ".parameterType": "bool"}, firstParameter + ".parameterType", convert.Refused, "double, int"},
-	"a normal distribution":          {search, fields{firstParameter + ".feasibleSpace.distribution": "normal"}, firstParameter + ".feasibleSpace.distribution", convert.Changed, "evenly"},
+	"no number of trials is refused":              {search, fields{"spec.maxTrialCount": nil}, "spec.maxTrialCount", convert.Refused, "give it"},
+	"more at a time than there are":               {search, fields{"spec.maxTrialCount": int64(2)}, "spec.parallelTrialCount", convert.Changed, "becomes 2"},
+	"more trials than a job may have are refused": {search, fields{"spec.maxTrialCount": int64(20000)}, "spec.maxTrialCount", convert.Refused, "from 1 to 10000"},
+	"no trial is refused":                         {search, fields{"spec.maxTrialCount": int64(0)}, "spec.maxTrialCount", convert.Refused, "from 1 to 10000"},
+	"more at a time than a job may have are refused": {search, fields{"spec.maxTrialCount": int64(900), "spec.parallelTrialCount": int64(500)},
+		"spec.parallelTrialCount", convert.Refused, "from 1 to 256"},
+	"none at a time is refused": {search, fields{"spec.parallelTrialCount": int64(0)}, "spec.parallelTrialCount", convert.Refused, "from 1 to 256"},
+	"more failures than trials": {search, fields{"spec.maxFailedTrialCount": int64(30000)}, "spec.maxFailedTrialCount", convert.Changed, "becomes 12"},
+	"a list of more values than a parameter may have is refused": {search, fields{firstParameter + ".parameterType": "categorical",
+		firstParameter + ".feasibleSpace": map[string]any{"list": words(129)}}, firstParameter + ".feasibleSpace.list", convert.Refused, "it has 129 values, and a parameter has at most 128"},
+	"more parameters than a search may have are refused":     {search, fields{"spec.parameters": manyParameters(33)}, "spec.parameters", convert.Refused, "at most 32 parameters"},
+	"more trials of Trainer than a job may have are refused": {optimization, fields{"spec.numTrials": int64(10001)}, "spec.numTrials", convert.Refused, "from 1 to 10000"},
+	"more choices of Trainer than a parameter may have are refused": {optimization, fields{firstParameter + ".searchSpace": map[string]any{
+		"categorical": map[string]any{"choices": words(129)}}}, firstParameter + ".searchSpace.categorical.choices", convert.Refused, "at most 128"},
+	"more trials of an article's than a job may have are refused": {ml, fields{"spec.autoTuning": tuningWith("maxTrials", int64(10001))},
+		"spec.autoTuning.maxTrials", convert.Refused, "from 1 to 10000"},
+	"more values of an article's than a parameter may have are refused": {ml, fields{"spec.autoTuning": tuningWith("parameters", map[string]any{
+		"a": map[string]any{"type": "categorical", "values": words(129)}})}, "spec.autoTuning.parameters.a", convert.Refused, "at most 128"},
+	"failures are one less":      {search, fields{"spec.maxFailedTrialCount": int64(3)}, "spec.maxFailedTrialCount", convert.Changed, "becomes 2"},
+	"a name of an option":        {search, fields{firstParameter + ".name": "--lr"}, firstParameter + ".name", convert.Changed, `"lr"`},
+	"an unknown type is refused": {search, fields{firstParameter + ".parameterType": "bool"}, firstParameter + ".parameterType", convert.Refused, "double, int"},
+	"a normal distribution":      {search, fields{firstParameter + ".feasibleSpace.distribution": "normal"}, firstParameter + ".feasibleSpace.distribution", convert.Changed, "evenly"},
 	"an unknown distribution is refused": {search, fields{firstParameter + ".feasibleSpace.distribution": "other"},
 		firstParameter + ".feasibleSpace.distribution", convert.Refused, "uniform"},
 	"a step of a logarithmic range": {search, fields{firstParameter + ".feasibleSpace.distribution": "logUniform", firstParameter + ".feasibleSpace.step": "0.01"},
@@ -94,6 +110,26 @@ var judgedSearches = map[string]judgedJob{
 		"spec.hyperparameters.dropout", convert.Dropped, "in each trial"},
 	"a path of checkpoints has the trial": {ml, fields{"spec.autoTuning": tuningWith("", nil), "spec.checkpointPath": "/runs"},
 		"spec.checkpointPath", convert.Changed, "directory of its own"},
+}
+
+// words are so many different texts.
+func words(many int) (all []any) {
+	for i := range many {
+		all = append(all, fmt.Sprint("v", i))
+	}
+	return all
+}
+
+// manyParameters are so many of Katib's, of which the template of trials refers to the first two.
+func manyParameters(many int) (all []any) {
+	for i := range many {
+		name := fmt.Sprint("p", i)
+		if i < 2 {
+			name = []string{"lr", "layers"}[i]
+		}
+		all = append(all, map[string]any{"name": name, "parameterType": "int", "feasibleSpace": map[string]any{"min": "1", "max": "5"}})
+	}
+	return all
 }
 
 func strategies(value string) []any { return []any{map[string]any{"name": "accuracy", "value": value}} }

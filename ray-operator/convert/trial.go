@@ -130,6 +130,7 @@ func (t *trialTemplate) written(at string, value any) any {
 func (t *trialTemplate) withTune(job *v1beta1.ClusterJob, tune *v1beta1.Tune) runtime.Object {
 	spec := &job.Spec
 	job.ObjectMeta, spec.Tune = t.meta, tune
+	tune.Parameters = tune.Parameters[:min(len(tune.Parameters), mostParameters)] // more are refused
 	if spec.ActiveDeadlineSeconds != nil {
 		tune.TrialDeadlineSeconds, spec.ActiveDeadlineSeconds = *spec.ActiveDeadlineSeconds, nil
 		t.adjust(t.at+".spec", "tune.trialDeadlineSeconds", "activeDeadlineSeconds bounds each trial")

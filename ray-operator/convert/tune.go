@@ -12,13 +12,20 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
-// mostValues bounds how many values a parameter can have.
-const mostValues = 128
+// Bounds of tune, as its kind has them: of parameters, of the values of one, of trials, and of those that run at a time.
+const (
+	mostParameters = 32
+	mostValues     = 128
+	mostTrials     = 10000
+	mostParallel   = 256
+)
 
 // tunePart is the search of a job on its way.
 type tunePart struct {
 	*conversion
-	made v1beta1.Tune
+	// parametersAt is where the parameters stand.
+	parametersAt string
+	made         v1beta1.Tune
 }
 
 // tellOptuna says what the image of a job with trials needs, once.
@@ -61,8 +68,15 @@ func (t *tunePart) nameOf(path, name string) string {
 	return made
 }
 
-// add adds a parameter. One that has a single number becomes that value.
-func (t *tunePart) add(p v1beta1.TuneParameter) {
+// add adds a parameter, whose list of values stands at a path. One that has a single number becomes that value.
+func (t *tunePart) add(path string, p v1beta1.TuneParameter) {
+	if many := len(p.Values); many > mostValues {
+		t.refuse(path, fmt.Sprintf("it has %d values, and a parameter has at most %d; list fewer, or give min and max", many, mostValues))
+		p.Values = p.Values[:mostValues]
+	}
+	if len(t.made.Parameters) == mostParameters {
+		t.refuse(t.parametersAt, fmt.Sprintf("a search has at most %d parameters; take some out", mostParameters))
+	}
 	if p.Min == p.Max && p.Min != "" {
 		p = v1beta1.TuneParameter{Name: p.Name, Type: p.Type, Values: []string{p.Min}}
 	}
@@ -78,8 +92,17 @@ func (t *tunePart) names() []string {
 	return all
 }
 
+// within returns a number, and refuses one that is not between 1 and a bound.
+func (t *tunePart) within(path string, given, most int32) int32 {
+	if given < 1 || given > most {
+		t.refuse(path, fmt.Sprintf("it is %d; give a number from 1 to %d", given, most))
+	}
+	return min(max(given, 1), most)
+}
+
 // limitParallel has no more trials run at a time than there are.
 func (t *tunePart) limitParallel(path string, given int32) {
+	given = t.within(path, given, mostParallel)
 	if t.made.MaxTrials > 0 && given > t.made.MaxTrials {
 		t.adjust(path, "tune.parallelTrials", fmt.Sprintf("it becomes %d, as there are no more trials", t.made.MaxTrials))
 		given = t.made.MaxTrials
