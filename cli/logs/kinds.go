@@ -22,7 +22,7 @@ func Commands(c *console.Console) []*cobra.Command { return []*cobra.Command{ofA
 
 // flagsOf are the flags that a kind alone has.
 var flagsOf = map[string][]string{
-	kube.Job.Word: {"attempt", "process", "round"}, kube.Cluster.Word: {"group", "pod"}, kube.Service.Word: {"deployment"},
+	kube.Job.Word: {"attempt", "process", "round", "trial"}, kube.Cluster.Word: {"group", "pod"}, kube.Service.Word: {"deployment"},
 }
 
 // throughServer are the flags of the server, which reads no logs of pods.
@@ -75,6 +75,7 @@ port-forward of the head's pod with the cluster's token, which the role "edit" p
 --server jobs and services are read through the server, for which "view" is enough too.`,
 		Example: `  heliostat logs job/train -f
   heliostat logs job/train --process worker/3 --round 2
+  heliostat logs job/search --trial 12
   heliostat logs cluster/dev --group gpu -f
   heliostat logs service/translate --deployment Model`,
 		Args: console.Arguments(1, 1, "KIND/NAME"), ValidArgsFunction: object.Complete(c),

@@ -70,6 +70,7 @@ type Output struct {
 	// Attempt is the number of the only one that is wanted; 0 is the current one and those that follow.
 	Attempt int32
 
+	trial string // whose lines alone are printed; empty for all
 	line  *progress.Line
 	heads away.Heads
 }
@@ -96,10 +97,18 @@ func (o *Output) Print(ctx context.Context, object verbs.Object) error {
 	})
 	if ctx.Err() != nil {
 		return outcome.Errorf(outcome.Detached, "detached; %s goes on\n  follow again:  %s\n  stop it:       %s", target,
-			console.Again(object.GetNamespace(), "logs %s -f", target),
+			console.Again(object.GetNamespace(), "logs %s -f%s", target, o.flags()),
 			console.Again(object.GetNamespace(), "job stop %s", target.Name))
 	}
 	return err
+}
+
+// flags returns the flags of what is printed, for a command that goes on.
+func (o *Output) flags() string {
+	if o.trial == "" {
+		return ""
+	}
+	return " --trial " + o.trial
 }
 
 // showWait shows what a job without output waits for, and reports whether none will come.
@@ -181,6 +190,9 @@ func (o *Output) read(ctx context.Context, object verbs.Object) (*v1beta1.Cluste
 // reads the attempt again: a job's own cluster goes as soon as the job has ended.
 func (o *Output) printAttempt(ctx context.Context, job *v1beta1.ClusterJob, attempt v1beta1.JobAttempt) error {
 	out := &counter{out: o.Clusters.Console.Out}
+	if o.trial != "" {
+		out.out = linesOfTrial(out.out, o.trial)
+	}
 	head := patience{console: o.Clusters.Console, who: "the head", what: "job/" + job.Name,
 		again: console.Again(job.Namespace, "logs job/%s -f", job.Name)}
 	for {

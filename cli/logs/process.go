@@ -20,15 +20,17 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 )
 
-// process is the process of a gang whose log a user wants. Its zero value means the output of the job.
+// process is the process of a gang whose log a user wants, or the trial whose lines. Its zero value means the output of the job.
 type process struct {
 	name  string
 	round int32
+	trial string
 }
 
 func (p *process) add(flags *pflag.FlagSet, of string) {
 	flags.StringVar(&p.name, "process", "", of+"the log of this process, as ROLE/NUMBER such as worker/3")
 	flags.Int32Var(&p.round, "round", 0, of+"number of the round; default: the newest one of the attempt, and with -f those that follow")
+	flags.StringVar(&p.trial, "trial", "", "of a job that tunes: only the lines of the trial of this number")
 }
 
 // print prints the log of the process, or where none is asked for, the output of the job.
@@ -36,6 +38,12 @@ func (p *process) print(ctx context.Context, o *Output, found verbs.Object) erro
 	if p.name == "" {
 		if p.round != 0 {
 			return outcome.Errorf(outcome.Usage, "--round needs a process; give --process ROLE/NUMBER too")
+		}
+		if p.trial != "" {
+			if err := checkTrial(found, p.trial); err != nil {
+				return err
+			}
+			o.trial = p.trial
 		}
 		return o.Print(ctx, found)
 	}
@@ -59,7 +67,7 @@ func (p *process) check(job *v1beta1.ClusterJob) error {
 	case p.round < 0:
 		return outcome.Errorf(outcome.Usage, "--round must not be negative; give 1 or more")
 	case job.Spec.Tune != nil:
-		return outcome.Errorf(outcome.Usage, "job/%s has trials, whose lines are in its output with the number of their trial in front; leave out --process, and for the lines of all processes "+
+		return outcome.Errorf(outcome.Usage, "job/%s has trials, whose lines are in its output with the number of their trial in front; give --trial NUMBER in place of --process, and for the lines of all processes "+
 			"set gang.output to All in a new job", job.Name)
 	case job.Spec.Gang == nil:
 		return outcome.Errorf(outcome.Usage, "job/%s is not a gang and has one output; leave out --process", job.Name)

@@ -186,3 +186,59 @@ func TestProcess_RefusesWhatTheGangHasNot(t *testing.T) {
 		}
 	})
 }
+
+// tune makes the job one with trials.
+func (b *bed) tune() {
+	b.t.Helper()
+	job := &v1beta1.ClusterJob{}
+	if err := b.objects.Get(b.t.Context(), client.ObjectKey{Namespace: headstest.Namespace, Name: "train"}, job); err != nil {
+		b.t.Fatal(err)
+	}
+	job.Spec.Tune = &v1beta1.Tune{}
+	if err := b.objects.Update(b.t.Context(), job); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// TestTrial_HasItsLinesAlone: those of its processes, and those of the launcher.
+func TestTrial_HasItsLinesAlone(t *testing.T) {
+	run(t, func(t *testing.T, b *bed) {
+		b.tune()
+		b.tell(true, ended(b.submit(1, "echo '[1] a'; echo '[12] b'; echo '[1 worker/1] c'; echo 'gang: trial 1: succeeded'; echo 'gang: trial 12: failed'; echo '1 Succeeded'")))
+		pass(time.Second)
+		if err := b.follow(t.Context(), "--trial", "1"); err != nil || b.out.String() != "[1] a\n[1 worker/1] c\ngang: trial 1: succeeded\n" {
+			t.Errorf("it prints %q: %v", b.out.String(), err)
+		}
+	})
+}
+
+// TestTrialLines_JoinParts: however the output is divided.
+func TestTrialLines_JoinParts(t *testing.T) {
+	const text = "[1] first\n[2] other\n[1] second\n"
+	for size := 1; size < len(text); size++ {
+		var out strings.Builder
+		lines := linesOfTrial(&out, "1")
+		for at := 0; at < len(text); at += size {
+			if count, err := lines.Write([]byte(text[at:min(at+size, len(text))])); err != nil || count != min(size, len(text)-at) {
+				t.Fatalf("wrote %d bytes of %d: %v", count, size, err)
+			}
+		}
+		if out.String() != "[1] first\n[1] second\n" {
+			t.Errorf("in parts of %d bytes it prints %q", size, out.String())
+		}
+	}
+}
+
+func TestTrial_RefusesWhatTheJobHasNot(t *testing.T) {
+	run(t, func(t *testing.T, b *bed) {
+		if err := b.follow(t.Context(), "--trial", "1"); outcome.Code(err) != outcome.Usage || !strings.Contains(err.Error(), "has no trials") {
+			t.Errorf("without trials it ends with %v", err)
+		}
+		b.tune()
+		for _, trial := range []string{"-1", "one", "01"} {
+			if err := b.follow(t.Context(), "--trial", trial); outcome.Code(err) != outcome.Usage || !strings.Contains(err.Error(), "names no trial") {
+				t.Errorf("--trial %s ends with %v", trial, err)
+			}
+		}
+	})
+}
