@@ -684,6 +684,11 @@ var jobExpressions = []Rule{
 		Remedy:  "set start PerReplica",
 	},
 	{
+		ID: "tune-role", Field: "spec.gang.roles", By: Expression,
+		Refused: "with trials, no role may have the name tune, because $(tune.NAME) is a parameter",
+		Remedy:  "rename the role",
+	},
+	{
 		ID: "role-what", Field: "spec.gang.roles[*].command", By: Expression,
 		Refused: "a role must not have two programs to run",
 		Remedy:  "keep one of entrypoint and command",
