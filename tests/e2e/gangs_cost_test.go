@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	// calmFor is for how long the CPU of gangs whose programs sleep is measured.
+	// calm is how many processes of a place sleep while what the launcher takes is measured, and calmFor for how long.
+	calm    = 16
 	calmFor = time.Minute
 	// printed is how many lines of 100 bytes a program prints: 100 MB.
 	printed = 1_000_000
@@ -28,20 +29,26 @@ var _ = Describe("gangs", Label(live.AcceptLabel, live.GangCostLabel, localkubeL
 	It("cost little more than a driver made by hand, and pass on all that programs print", func(ctx SpecContext) {
 		g := withGangs(ctx, nil)
 		var measured live.GangCosts
-		gang := g.submit(ctx, "calm", "jobs/gang.yaml", values{"Placement": "Spread", "Command": `[sleep, "100000"]`,
-			"Roles": fmt.Sprintf(`[{name: worker, replicas: %d, processesPerReplica: 4, resources: {CPU: "1"}}]`, timed)})
+		gang := g.submit(ctx, "calm", "jobs/gang.yaml", values{"Command": `[sleep, "100000"]`,
+			"Roles": fmt.Sprintf(`[{name: worker, replicas: 1, processesPerReplica: %d, resources: {CPU: "1"}}]`, calm)})
 		gang.reported(ctx)
 		hand := g.submit(ctx, "hand", "jobs/shared.yaml", values{"Cluster": "gangs", "Entrypoint": "python /programs/handmade.py sleep 100000"})
 		places := g.found(ctx, timed, "ray::Place.run")
 		driverByHand := g.found(ctx, 1, "/programs/handmade.py")
-		driver, agents := g.found(ctx, 1, "heliostat_gang"), g.found(ctx, timed, "ray::Agent")
-		guards, keepers := g.found(ctx, 4*timed, "gang-guard"), g.found(ctx, timed, "gang-keeper")
-		ours, theirs := slices.Concat(driver, agents, guards, keepers), slices.Concat(driverByHand, places)
-		before, beforeByHand := cpuOf(ours), cpuOf(theirs)
+		driver, agent := g.found(ctx, 1, "heliostat_gang"), g.found(ctx, 1, "ray::Agent")
+		guards, keeper := g.found(ctx, calm, "gang-guard"), g.found(ctx, 1, "gang-keeper")
+		all := [][]live.GangProcess{slices.Concat(agent, keeper, guards), places, driver, driverByHand}
+		var cores []float64
+		for _, some := range all {
+			cores = append(cores, -cpuOf(some))
+		}
 		time.Sleep(calmFor)
-		measured.CPU, measured.CPUByHand = (cpuOf(ours)-before)/calmFor.Seconds(), (cpuOf(theirs)-beforeByHand)/calmFor.Seconds()
+		for i, some := range all {
+			cores[i] = (cores[i] + cpuOf(some)) / calmFor.Seconds()
+		}
+		measured.CPU, measured.CPUByHand, measured.DriverCPU, measured.DriverCPUByHand = cores[0], cores[1]/timed, cores[2], cores[3]
 		measured.Driver, measured.DriverByHand = memoryOfEach(driver), memoryOfEach(driverByHand)
-		measured.Agent, measured.AgentByHand, measured.Guard = memoryOfEach(agents), memoryOfEach(places), memoryOfEach(guards)
+		measured.Agent, measured.AgentByHand, measured.Guard = memoryOfEach(agent), memoryOfEach(places), memoryOfEach(guards)
 		for _, job := range []task{gang, hand} {
 			job.stop(ctx)
 			job.is(ctx, v1beta1.PhaseStopped)

@@ -61,7 +61,7 @@ type GangTimes struct {
 	ByHand []float64 `json:"byHand"`
 }
 
-// GangCosts are what the launcher takes for 16 processes that sleep, in four places, beside a driver made by hand that has four.
+// GangCosts are what the launcher takes for 16 processes that sleep in one place, beside a driver made by hand and one of its places.
 type GangCosts struct {
 	// Driver, Agent and Guard are the memory of one in MiB, where each page that processes share counts in parts.
 	Driver       float64 `json:"driver"`
@@ -69,9 +69,11 @@ type GangCosts struct {
 	Agent        float64 `json:"agent"`
 	AgentByHand  float64 `json:"agentByHand"`
 	Guard        float64 `json:"guard"`
-	// CPU is that of all of them, in cores.
-	CPU       float64 `json:"cpu"`
-	CPUByHand float64 `json:"cpuByHand"`
+	// CPU is that of the place in cores: of its agent, keeper and guards.
+	CPU             float64 `json:"cpu"`
+	CPUByHand       float64 `json:"cpuByHand"`
+	DriverCPU       float64 `json:"driverCPU"`
+	DriverCPUByHand float64 `json:"driverCPUByHand"`
 	// Flushed and Buffered are how fast 100 MB arrive in the job's output, as a part of how fast they go to a file: lines that are written
 	// one by one, and as Python divides them.
 	Flushed  []float64 `json:"flushed"`
