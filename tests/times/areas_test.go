@@ -69,7 +69,7 @@ func filesWithSpecs(t *testing.T, root string) []string {
 // productDirectories are those of the operator one by one, and the other programs as a whole.
 func productDirectories(t *testing.T, root string) []string {
 	t.Helper()
-	directories := []string{"apiserver", "cli", "dashboard-proxy", "portal", "web", "proto", "helm-chart"}
+	directories := []string{"apiserver", "cli", "dashboard-proxy", "history", "portal", "web", "proto", "helm-chart"}
 	for _, parent := range []string{"ray-operator", "ray-operator/internal"} {
 		entries, err := os.ReadDir(filepath.Join(root, parent))
 		if err != nil {
