@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -202,8 +201,7 @@ func (n *node) create(name string, used map[pack.FileID]bool) {
 			used[now.id] = true
 			return
 		}
-		n.must(os.Remove(n.path(name)))
-		time.Sleep(time.Millisecond)
+		n.must(os.Remove(n.path(name))) // the next one is made a moment later
 	}
 }
 

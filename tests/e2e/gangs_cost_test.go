@@ -42,7 +42,10 @@ var _ = Describe("gangs", Label(live.AcceptLabel, live.GangCostLabel, localkubeL
 		for _, some := range all {
 			cores = append(cores, -cpuOf(some))
 		}
-		time.Sleep(calmFor)
+		select {
+		case <-time.After(calmFor):
+		case <-ctx.Done():
+		}
 		for i, some := range all {
 			cores[i] = (cores[i] + cpuOf(some)) / calmFor.Seconds()
 		}
