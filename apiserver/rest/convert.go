@@ -61,7 +61,7 @@ func (p *portal) ConvertManifests(
 			return nil, ctx.Err()
 		}
 	}
-	for _, unused := range options.Kubeflow.Unused(made.used) {
+	for _, unused := range options.Kubeflow.Unused(made.used, made.answer.GetRefused()+made.answer.GetUnread() == 0) {
 		made.answer.Unused = append(made.answer.Unused, &heliostatv1.FieldError{Field: fieldOf(unused.Choice), Message: unused.Text, Remedy: unused.Remedy})
 	}
 	return &made.answer, nil

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -151,14 +152,17 @@ func TestCommand_PrintsNothingThatATerminalObeys(t *testing.T) {
 }
 
 func TestCommand_NamesChoicesThatFitNothing(t *testing.T) {
-	_, rows, _ := runCommand(t, nil, "-f", "testdata/kubeflow/job-texts.yaml", "--onto", "shared", "--command", "python a.py",
-		"--image", "nosuch=a", "--image", "b", "--label-selector", "wrker=pool=gpu")
+	const all, refused = "testdata/kubeflow/pytorch-onto.yaml", "testdata/kubeflow/job-texts.yaml"
+	wrong := []string{"--onto", "shared", "--command", "python a.py", "--image", "nosuch=a", "--image", "b", "--label-selector", "wrker=pool=gpu", "--label-selector", "worker=pool=gpu"}
+	_, rows, _ := runCommand(t, nil, append(slices.Clone(wrong), "-f", all)...)
 	for _, want := range []string{"--command is for", `--image "nosuch" is of no container`, "--image without FROM=", `--label-selector is for the role "wrker"`} {
 		if !strings.Contains(rows, want) {
 			t.Errorf("no line says %s:\n%s", want, rows)
 		}
 	}
-	const all = "testdata/kubeflow/pytorch-onto.yaml"
+	if _, rows, _ := runCommand(t, nil, append(slices.Clone(wrong), "-f", refused)...); strings.Contains(rows, "\n--") {
+		t.Errorf("a choice that an object may need which did not come out is said to fit nothing:\n%s", rows)
+	}
 	if _, rows, _ := runCommand(t, nil, append(flagsOf(t, all), "-f", all)...); strings.Contains(rows, "\n--") {
 		t.Errorf("a choice that fits is said to fit nothing:\n%s", rows)
 	}

@@ -97,7 +97,7 @@ func printable(text string) string {
 
 // end prints the choices that made no difference and the sums, and returns the exit code as an error.
 func (r *report) end(chosen *convert.Kubeflow) error {
-	for _, unused := range chosen.Unused(r.used) {
+	for _, unused := range chosen.Unused(r.used, r.refused+r.unread == 0) {
 		fmt.Fprintln(r.rows, printable("--"+unused.Error()))
 	}
 	fmt.Fprintf(r.rows, "%d objects written; %d inputs will behave differently, %d were refused, %d could not be "+

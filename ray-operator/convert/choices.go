@@ -44,8 +44,12 @@ const (
 // Used is a choice that made a difference to an object, with the image or the role that it is about.
 type Used struct{ Choice, About string }
 
-// Unused says which choices made no difference to any object.
-func (k *Kubeflow) Unused(used []Used) []ChoiceError {
+// Unused returns the choices that made no difference to any object. It returns none unless all objects came out (isWhole), as those that
+// did not may need them.
+func (k *Kubeflow) Unused(used []Used, isWhole bool) []ChoiceError {
+	if !isWhole {
+		return nil
+	}
 	var found []ChoiceError
 	if k.Onto != "" && !slices.Contains(used, Used{choiceOnto, ""}) {
 		found = append(found, ChoiceError{choiceOnto, "is for jobs of Kubeflow, and the input has no such job", "leave it out"})

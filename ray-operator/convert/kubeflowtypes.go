@@ -213,7 +213,7 @@ type mlTrainingJobSpec struct {
 
 // autoTuning is the search of an MLTrainingJob, as articles write it.
 type autoTuning struct {
-	Enabled        bool                     `json:"enabled,omitempty"`
+	Enabled        *bool                    `json:"enabled,omitempty"`
 	Algorithm      string                   `json:"algorithm,omitempty"`
 	MaxTrials      *int32                   `json:"maxTrials,omitempty"`
 	ParallelTrials *int32                   `json:"parallelTrials,omitempty"`

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
@@ -35,7 +37,8 @@ var mlRules = []Rule{
 	},
 	{
 		Kind: kindML, Path: "spec.checkpointPath", To: "env", Verdict: Changed,
-		Text: "As the variable CHECKPOINT_PATH. Add sharedVolumes with that mountPath to the cluster, or checkpoints go with the pods.",
+		Text: "As the variable CHECKPOINT_PATH. Add sharedVolumes with a mountPath at or above it to clusterTemplate.spec, or with --onto to the ComputeCluster: " +
+			"without a volume the program may not be able to write there. A URL needs none.",
 	},
 	{
 		Kind: kindML, Path: "spec.autoTuning.enabled", To: "tune", Verdict: Kept,
@@ -122,7 +125,10 @@ var tunedAlgorithms = map[string]v1beta1.TuneAlgorithm{
 func autoTuned(c *conversion, spec *mlTrainingJobSpec) *tunePart {
 	const at = "spec.autoTuning."
 	given, t := &spec.AutoTuning, &tunePart{conversion: c, parametersAt: at + "parameters"}
-	if !given.Enabled {
+	if reflect.ValueOf(*given).IsZero() {
+		return nil
+	}
+	if !ptr.Deref(given.Enabled, false) {
 		c.drop("spec.autoTuning", "it is off")
 		for _, field := range []string{"algorithm", "objective", "parameters"} {
 			c.keep(at + field)
@@ -134,7 +140,9 @@ func autoTuned(c *conversion, spec *mlTrainingJobSpec) *tunePart {
 		c.refuse(at+"algorithm", fmt.Sprintf("%.40q has no counterpart; use bayesian, random or grid", given.Algorithm))
 	}
 	t.made.Algorithm = algorithm
-	t.tellOptuna(at + "algorithm")
+	if isKnown {
+		t.tellOptuna(at + "algorithm")
+	}
 	t.made.Objective = v1beta1.TuneObjective{Metric: given.Objective, Direction: direction(given.Objective)}
 	if t.made.Objective.Direction == "" {
 		c.refuse(at+"objective", "its name does not say which values are better; name it with one of the words accuracy, auc, f1, loss and error, "+
@@ -243,8 +251,8 @@ func parameters(c *conversion, spec *mlTrainingJobSpec, framework v1beta1.GangFr
 		path := strings.ReplaceAll(spec.CheckpointPath, "$", "$$")
 		if c.trial != nil {
 			path = strings.TrimRight(path, "/") + "/" + numberOfTrial
-			c.adjust("spec.checkpointPath", "env", "each trial has a directory of its own in CHECKPOINT_PATH; add sharedVolumes with this "+
-				"mountPath to the cluster, or checkpoints go with the pods")
+			c.adjust("spec.checkpointPath", "env", "each trial has a directory of its own in CHECKPOINT_PATH, which the program makes; add "+
+				"sharedVolumes with a mountPath at or above this path to clusterTemplate.spec, or with --onto to the ComputeCluster")
 		}
 		env = append(env, corev1.EnvVar{Name: checkpointVariable, Value: path})
 	}
