@@ -27,8 +27,8 @@ var gangFrameworks = gangsPlayed(live.GangFrameworksLabel, "frameworks", "progra
 	"the same by torchrun, mpi4py with eight ranks on Open MPI 5, XGBoost, and a scheduler, servers and workers; "+
 	"PyTorch and XGBoost read the golden environments as they are meant")
 
-// gangsOfIPv6 and mpiOfIPv6 show programs where pods have no other address. mpirun of Open MPI 5.0.7 ends by SIGSEGV there, with any
-// hostfile, so that of Debian 12 is shown.
+// gangsOfIPv6 and mpiOfIPv6 show programs where pods have no other address. No MPI runs there: mpirun of Open MPI 5.0.7 ends by SIGSEGV
+// with any hostfile, and that of 4.1, which mpiOfIPv6 plays, refuses addresses as names of hosts.
 var (
 	gangsOfIPv6 = onIPv6(live.GangIPv6Label, live.GangIPv6Label, "frameworks", "DistributedDataParallel, torchrun, XGBoost, and a scheduler, servers and workers find each other by IPv6 alone")
 	mpiOfIPv6   = onIPv6(live.GangIPv6Label+"-mpi", live.GangMPILabel, "frameworks-bookworm", "eight ranks on Open MPI 4.1 find each other by IPv6 alone")
