@@ -49,9 +49,7 @@ func (e *export) quote() bool {
 
 // skip reads a character after blanks.
 func (e *export) skip(character byte) bool {
-	for e.place < len(e.text) && (e.text[e.place] == ' ' || e.text[e.place] == '\t') {
-		e.place++
-	}
+	e.blanks()
 	if e.place >= len(e.text) || e.text[e.place] != character {
 		return false
 	}
@@ -59,7 +57,7 @@ func (e *export) skip(character byte) bool {
 	return true
 }
 
-// text reads up to the quote that ends a string, and returns where that is. A string without an end reaches to the end of the text.
+// end reads up to the quote that ends a string, and returns where that is. A string without an end reaches to the end of the text.
 func (e *export) end() int {
 	begin := e.place
 	for i := begin; i < len(e.text); i++ {
@@ -105,6 +103,7 @@ func (e *export) values(found func(from, to int)) {
 	}
 }
 
+// blanks reads blanks.
 func (e *export) blanks() {
 	for e.place < len(e.text) && (e.text[e.place] == ' ' || e.text[e.place] == '\t') {
 		e.place++

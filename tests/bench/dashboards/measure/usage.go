@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/heliostat-dev/heliostat/tests/bench/beside"
+	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
 // pidsOf returns those of a program and of its workers.
@@ -33,14 +34,8 @@ func memoryOf(p *beside.Process) (float64, error) {
 	pids, err := pidsOf(p)
 	total := 0.0
 	for _, pid := range pids {
-		text, read := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
-		err = errors.Join(err, read)
-		for line := range strings.Lines(string(text)) {
-			if fields := strings.Fields(line); len(fields) == 3 && fields[0] == "Pss:" {
-				kib, read := strconv.ParseFloat(fields[1], 64)
-				total, err = total+kib/1024, errors.Join(err, read)
-			}
-		}
+		held, read := live.ProportionalMemory(pid)
+		total, err = total+held, errors.Join(err, read)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("read the memory of %s: %w", p.Path, err)
