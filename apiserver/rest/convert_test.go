@@ -121,6 +121,12 @@ func TestConvertManifests_NamesChoicesThatFitNothing(t *testing.T) {
 	if diff := cmp.Diff([]string{"onto", "command", "images", "images", "labelSelectors"}, fields); diff != "" {
 		t.Errorf("other choices are named (- wanted):\n%s", diff)
 	}
+	// An object that does not come out may need each of them.
+	request.Manifests += "---\n" + strings.Replace(aRayJob, "entrypoint: ls", "entrypoint: ls\n  jobId: x", 1)
+	answer, err = newBed(t).api.portal.ConvertManifests(withCaller(t.Context(), &access.Caller{}), request)
+	if err != nil || answer.GetRefused() != 1 || len(answer.GetUnused()) > 0 {
+		t.Errorf("beside a refused object it names %v, %v", answer.GetUnused(), err)
+	}
 }
 
 func TestConvertManifests_IsBounded(t *testing.T) {

@@ -2,6 +2,7 @@ package convert_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -189,5 +190,20 @@ func TestObject_TakesAlgorithmsOfKatib(t *testing.T) {
 		if got := fmt.Sprintf("%v %v", tune["algorithm"], tune["earlyStopping"]); got != want && name != "cmaes" || tune["algorithm"] == nil {
 			t.Errorf("%s becomes %s, want %s", name, got, want)
 		}
+	}
+}
+
+// TestObject_SaysNothingOfAnAlgorithmWithoutACounterpart: it is refused, and no row says what it becomes.
+func TestObject_SaysNothingOfAnAlgorithmWithoutACounterpart(t *testing.T) {
+	object := base(ml)
+	rayio.Set(object.Object, "spec.autoTuning", tuningWith("algorithm", "hyperband"))
+	var verdicts []convert.Verdict
+	for _, row := range convert.Object(object, convert.Options{}).Rows {
+		if row.Path == "spec.autoTuning.algorithm" {
+			verdicts = append(verdicts, row.Verdict)
+		}
+	}
+	if !slices.Equal(verdicts, []convert.Verdict{convert.Refused}) {
+		t.Errorf("the rows of the algorithm are %v", verdicts)
 	}
 }
