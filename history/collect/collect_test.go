@@ -186,7 +186,7 @@ func TestPass_SendsWhatIsNew(t *testing.T) {
 	}
 }
 
-// create makes a file where there is none, with an ID that none has had: a file that has the inode of one which was removed within the
+// create makes a missing file, with an ID that no file has had: a file that has the inode of one which was removed within the
 // same tick of the clock is taken for that one, made shorter. Files of Ray are not rotated as fast.
 func (n *node) create(name string, used map[pack.FileID]bool) {
 	n.t.Helper()

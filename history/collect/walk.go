@@ -74,7 +74,7 @@ func (w *walk) root() error {
 func (w *walk) session(name string) error {
 	logs, err := w.collector.root.directory(name + "/logs")
 	if err != nil {
-		return nil // it is none, or not yet
+		return nil // it has no logs, or not yet
 	}
 	defer logs.close()
 	if _, is := w.collector.sessions[name]; !is {

@@ -33,7 +33,7 @@ func (a *Archive) Layout(key pack.FileKey, ending Ending) []Range {
 }
 
 // At returns the range of a layout that an offset lies in. A reader whose offset is in a missing range names it and goes on behind it.
-// There is none where the offset is at the end, or where bytes are on their way.
+// It reports false where the offset is at the end, or where bytes are on their way.
 func At(layout []Range, offset int64) (Range, bool) {
 	i, _ := slices.BinarySearchFunc(layout, offset, func(one Range, offset int64) int {
 		if one.Length > 0 && one.Offset+one.Length <= offset {

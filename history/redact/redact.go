@@ -40,7 +40,7 @@ type Redactor struct {
 	block, context int64
 }
 
-// New returns a redactor for texts and RE2 expressions. An empty text is none.
+// New returns a redactor for texts and RE2 expressions. Empty texts are left out.
 func New(texts, expressions []string) (*Redactor, error) {
 	if len(texts)+len(expressions) > MaxSearches {
 		return nil, fmt.Errorf("redact %d texts and expressions, at most %d fit: %w", len(texts)+len(expressions), MaxSearches, ErrInvalid)
