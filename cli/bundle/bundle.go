@@ -108,7 +108,7 @@ func pack(out io.Writer, files []file, c *console.Console) error {
 	return errors.Join(archive.Close(), zipped.Close())
 }
 
-// bundle is one in the making.
+// bundle is a support bundle that is being written.
 type bundle struct {
 	console  *console.Console
 	objects  *kube.Objects

@@ -140,7 +140,7 @@ func (f *Flags) Answer(out io.Writer, kind string, answer any) error {
 	}
 	fields["apiVersion"], fields["kind"] = group, kind
 	if *f.print.OutputFormat == "name" {
-		return outcome.Errorf(outcome.Usage, "-o name prints names of objects, and there are none; give -o json")
+		return outcome.Errorf(outcome.Usage, "-o name prints names of objects, and this output has none; set -o json")
 	}
 	return f.Object(out, &unstructured.Unstructured{Object: fields})
 }

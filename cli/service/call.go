@@ -90,7 +90,7 @@ func (r *call) request(ctx context.Context, base *url.URL) (*http.Request, error
 	}
 	request, err := http.NewRequestWithContext(ctx, method, base.Scheme+"://"+base.Host+r.path, body)
 	if err != nil {
-		return nil, outcome.Errorf(outcome.Usage, "the path %q is none of an address: %w", r.path, err)
+		return nil, outcome.Errorf(outcome.Usage, "invalid path %q: %w", r.path, err)
 	}
 	for _, header := range r.headers {
 		name, value, hasValue := strings.Cut(header, ":")
