@@ -102,13 +102,13 @@ func (a *Archive) Add(object string, x *pack.Index) error {
 	return nil
 }
 
-// file returns the file of a key, with the newer of two paths.
+// file returns the file of a key, with the newer of two paths. An empty one is of a list alone, and older than any other.
 func (a *Archive) file(one pack.File, named int64) *file {
 	known := a.files[one.FileKey]
 	if known == nil {
 		known = &file{File: one, named: named}
 		a.files[one.FileKey] = known
-	} else if named > known.named || named == known.named && one.Path > known.Path {
+	} else if one.Path != "" && (known.Path == "" || named > known.named || named == known.named && one.Path > known.Path) {
 		known.File, known.named = one, named
 	}
 	return known

@@ -365,3 +365,21 @@ func FuzzLayout(f *testing.F) {
 		}
 	})
 }
+
+// TestFiles_PreferAPathToNone: a list of one replica can have files that only the other one has seen.
+func TestFiles_PreferAPathToNone(t *testing.T) {
+	listed := source{at: 9, size: 5, acked: 5, isListed: true}.index()
+	listed.Files = []pack.File{{FileKey: log.FileKey}}
+	for _, order := range [][]int{{0, 1}, {1, 0}} {
+		a := New(cluster)
+		for _, i := range order {
+			x := []*pack.Index{source{at: 1, runs: [][2]int64{{0, 5}}}.index(), listed}[i]
+			if err := a.Add([]string{"p/1", "p/2"}[i], x); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if files := a.Files(); len(files) != 1 || files[0].Path != log.Path {
+			t.Errorf("in order %v the files are %v", order, files)
+		}
+	}
+}

@@ -145,7 +145,7 @@ func (x *decoding) files(c *cursor) {
 		if c.err != nil {
 			return
 		}
-		if err := CheckPath(file.Path); err != nil {
+		if err := CheckPath(file.Path); err != nil && file.Path != "" { // a list may have files without a name
 			c.err = err
 			return
 		}
@@ -161,6 +161,9 @@ func (x *decoding) runs(c *cursor) {
 		run.Size, run.Sum = int(c.number("size of a frame", MaxFrame)), c.uint32()
 		if c.err == nil && (run.Length == 0 || run.Size == 0) {
 			c.fail("a run at %d is empty", run.Offset)
+		}
+		if c.err == nil && x.Files[run.File].Path == "" {
+			c.fail("a run at %d has a file without a path", run.Offset)
 		}
 		if c.err != nil {
 			return

@@ -135,6 +135,21 @@ func TestWriter_JoinsWhatFollows(t *testing.T) {
 	}
 }
 
+func TestWriter_KeepsThePathThatAListDoesNotHave(t *testing.T) {
+	a, b := fileOf(podA, 1, "a"), fileOf(podA, 2, "")
+	w := encoder(t).NewWriter(cluster, 0)
+	must(t, w.Add(a, 0, 1, []byte("x")))
+	must(t, w.AddList(podA, true, []File{{FileKey: a.FileKey}, b}, []Size{{Size: 1}, {Size: 2}}))
+	index, _ := contents(t, finish(t, w))
+	if index.Files[0].Path != "a" || index.Files[1].Path != "" {
+		t.Errorf("the files are %v", index.Files)
+	}
+	w = encoder(t).NewWriter(cluster, 0)
+	if err := w.Add(b, 0, 1, []byte("x")); !errors.Is(err, ErrInvalid) {
+		t.Errorf("bytes of a file without a path: %v", err)
+	}
+}
+
 func TestWriter_RefusesWhatNoReaderAccepts(t *testing.T) {
 	good := fileOf(podA, 1, "a")
 	for name, add := range map[string]func(*Writer) error{
@@ -321,7 +336,8 @@ func TestOpen_JudgesEachSection(t *testing.T) {
 		"a path of four directories":       {raw: parts(header, pods, file("a/b/c/d/e"))},
 		"a path that leads out":            {raw: parts(header, pods, file("a/../b"))},
 		"a path from the root":             {raw: parts(header, pods, file("/a"))},
-		"an empty path":                    {raw: parts(header, pods, file(""))},
+		"a file of a list without a path":  {raw: parts(header, pods, file(""), section(sectionLists, 1, 0, 1, 1, 0, 9, 9)), good: true},
+		"a run of a file without a path":   {raw: parts(header, pods, file(""), section(sectionRuns, 1, 0, 0, 1, 0, 1, 8, 9, "sums"), section(sectionObjects, 1, 3, "f/1"))},
 		"a path with a NUL":                {raw: parts(header, pods, file("a\x00b"))},
 		"a path above its bound":           {raw: parts(header, pods, file(many("a")))},
 		"a path of odd characters":         {raw: parts(header, pods, file("a\n\x1b[2J\xff")), good: true},

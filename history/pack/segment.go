@@ -63,6 +63,12 @@ const (
 // AppendSegment begins a segment.
 func AppendSegment(b []byte) []byte { return append(b, segmentMagic...) }
 
+// IsSegment reports whether bytes are a segment, of this version or another one. Those whose first write was cut are none.
+func IsSegment(b []byte) bool {
+	const name = len(segmentMagic) - 2 // without the version
+	return len(b) >= len(segmentMagic) && string(b[:name]) == segmentMagic[:name] && b[name] >= '0' && b[name] <= '9' && b[name+1] > 0
+}
+
 // AppendRecord appends a record to a segment. One that no reader would accept is refused.
 func AppendRecord(b []byte, record Record) ([]byte, error) {
 	begin := len(b)

@@ -136,3 +136,13 @@ func FuzzReadSegment(f *testing.F) {
 		}
 	})
 }
+
+func TestIsSegment_TellsVersionsFromTornWrites(t *testing.T) {
+	for text, want := range map[string]bool{
+		"HLIOSP01": true, "HLIOSP02 and more": true, "HLIOSP0": false, "HLIOSP0\x00": false, "HLIO\x00\x00\x00\x00": false, "HLIOPK01": false, "": false,
+	} {
+		if got := IsSegment([]byte(text)); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}

@@ -57,8 +57,14 @@ func (w *Writer) file(file File) (int, error) {
 	if err := CheckPath(file.Path); err != nil {
 		return 0, err
 	}
+	return w.place(file)
+}
+
+// place does so for a file whose path may be empty.
+func (w *Writer) place(file File) (int, error) {
 	place, is := w.files[file.FileKey]
 	switch {
+	case is && file.Path == "":
 	case is:
 		w.index.Files[place].Path = file.Path
 	case len(w.index.Files) == MaxFiles:
@@ -126,11 +132,12 @@ func (w *Writer) AddGap(file File, gap Gap) error {
 	return nil
 }
 
-// AddList notes files of a pod that ended, with a size for each. Where it is final, the pod has no others.
+// AddList notes files of a pod that ended, with a size for each. Where it is final, the pod has no others. A file whose name is not
+// known has an empty path, which no reader prefers to another one.
 func (w *Writer) AddList(pod UID, isFinal bool, files []File, sizes []Size) error {
 	list := List{Pod: pod, IsFinal: isFinal}
 	for i, file := range files {
-		place, err := w.file(file)
+		place, err := w.place(file)
 		if err != nil {
 			return err
 		}
