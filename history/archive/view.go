@@ -1,0 +1,259 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/heliostat-dev/heliostat/history/index"
+	"github.com/heliostat-dev/heliostat/history/pack"
+)
+
+// View is what one replica has of an archive at a time: the store's packs and its own spool, as one.
+type View struct {
+	*index.Archive
+	// Damaged are objects of the store that no reader accepts. What they had is missing.
+	Damaged []string
+
+	cluster *cluster
+	decoder *pack.Decoder
+	// chunks are those of the segment that was read last.
+	segment string
+	chunks  []*pack.Chunk
+	spooled map[string]*segment
+}
+
+// Piece is bytes of a file, or a range that is missing: then it has a reason, and a length of 0 where its end is not known.
+type Piece struct {
+	Offset, Length int64
+	Reason         pack.Reason
+	Data           []byte
+}
+
+// attempts is how often a view is made, where packs are written while it is.
+const attempts = 5
+
+// errMoved is about a segment that became a pack while it was read.
+var errMoved = errors.New("the segment was packed")
+
+// View returns what there is of an archive.
+func (a *Archive) View(ctx context.Context, key Key) (*View, error) {
+	decoder, err := pack.NewDecoder()
+	if err != nil {
+		return nil, err
+	}
+	v := &View{cluster: a.cluster(key), decoder: decoder}
+	return v, v.refresh(ctx)
+}
+
+// refresh reads the archive again. The spool comes first: what leaves it meanwhile is in the store by then.
+func (v *View) refresh(ctx context.Context) error {
+	var err error
+	for range attempts {
+		if err = v.refreshSpool(); !errors.Is(err, errMoved) {
+			break
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return v.refreshStore(ctx)
+}
+
+func (v *View) refreshSpool() error {
+	v.Archive, v.spooled, v.segment, v.chunks = index.New(v.cluster.key.Cluster), map[string]*segment{}, "", nil
+	v.cluster.mutex.Lock()
+	var all []segment
+	for _, one := range v.cluster.segments() {
+		all = append(all, *one)
+	}
+	v.cluster.mutex.Unlock()
+	for i := range all {
+		one := &all[i]
+		if one.size == 0 {
+			continue
+		}
+		name := "s" + strings.TrimPrefix(one.object(), "p")
+		x, err := v.spoolIndex(one)
+		if err != nil {
+			return err
+		}
+		if err := v.Add(name, x); err != nil {
+			return err
+		}
+		v.spooled[name] = one
+	}
+	return nil
+}
+
+// spoolIndex returns the index of a segment. The place of a run is the number of its chunk.
+func (v *View) spoolIndex(one *segment) (*pack.Index, error) {
+	_, rest, _ := parseName(one.name)
+	at, _ := made(rest)
+	x, files, chunks := &pack.Index{Cluster: v.cluster.key.Cluster, At: at}, map[pack.FileKey]int{}, 0
+	place := func(file pack.File) int {
+		number, is := files[file.FileKey]
+		if !is {
+			number = len(x.Files)
+			files[file.FileKey] = number
+			x.Files = append(x.Files, file)
+		} else if file.Path != "" {
+			x.Files[number] = file
+		}
+		return number
+	}
+	err := v.read(one, func(record pack.Record) error {
+		switch {
+		case record.Chunk != nil:
+			chunk := record.Chunk
+			x.Runs = append(x.Runs, pack.Run{
+				File: place(chunk.File), Offset: chunk.Offset, Length: int64(len(chunk.Data)), At: chunk.At, Place: int64(chunks),
+			})
+			chunks++
+		case record.Hole != nil:
+			hole := record.Hole
+			x.Gaps = append(x.Gaps, pack.Gap{File: place(hole.File), Offset: hole.Offset, Length: hole.Length, Reason: hole.Reason, At: hole.At})
+		default:
+			list := pack.List{Pod: record.Part.Pod, IsFinal: record.Part.Number+1 == record.Part.Of}
+			named, sizes := v.cluster.listed(record.Part)
+			for i, size := range sizes {
+				size.File = place(named[i])
+				list.Files = append(list.Files, size)
+			}
+			x.Lists = append(x.Lists, list)
+		}
+		return nil
+	})
+	return x, err
+}
+
+// read reads a segment, which may have been packed since.
+func (v *View) read(one *segment, each func(pack.Record) error) error {
+	err := v.cluster.read(one, each)
+	if err == nil {
+		return nil
+	}
+	v.cluster.mutex.Lock()
+	defer v.cluster.mutex.Unlock()
+	for _, other := range v.cluster.segments() {
+		if other.name == one.name {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: %w", errMoved, err)
+}
+
+// refreshStore adds the packs and the newest manifest.
+func (v *View) refreshStore(ctx context.Context) error {
+	sizes, manifest := map[string]int64{}, ""
+	prefix := v.cluster.key.prefix()
+	if err := v.cluster.archive.store.List(ctx, prefix, func(key string, size, _ int64) error {
+		name := strings.TrimPrefix(key, prefix)
+		switch {
+		case strings.HasPrefix(name, "p/"):
+			sizes[name] = size
+		case strings.HasPrefix(name, "m/"):
+			delete(sizes, manifest)
+			manifest = name
+			sizes[name] = size
+		}
+		return nil
+	}); err != nil {
+		return fmt.Errorf("list the archive of cluster %s: %w", v.cluster.key.Cluster, err)
+	}
+	v.Damaged = nil
+	for name, size := range sizes {
+		x, err := v.decoder.Open(v.object(ctx, name), size)
+		switch {
+		case err == nil:
+			err = v.Add(name, x)
+		case v.cluster.archive.store.IsNotFound(err):
+			continue // it was replaced by others that the next view has
+		}
+		if errors.Is(err, pack.ErrInvalid) {
+			v.Damaged = append(v.Damaged, name)
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("open %s of the archive of cluster %s: %w", name, v.cluster.key.Cluster, err)
+		}
+	}
+	return nil
+}
+
+// object is an object of the store as an io.ReaderAt.
+type object struct {
+	read func(offset, length int64) ([]byte, error)
+}
+
+func (v *View) object(ctx context.Context, name string) object {
+	return object{func(offset, length int64) ([]byte, error) {
+		return v.cluster.archive.store.Read(ctx, v.cluster.key.prefix()+name, offset, length)
+	}}
+}
+
+// ReadAt reads from an offset on.
+func (o object) ReadAt(buffer []byte, offset int64) (int, error) {
+	data, err := o.read(offset, int64(len(buffer)))
+	return copy(buffer, data), err
+}
+
+// Read calls each with the pieces of a file from an offset on, in their order, up to its end or to bytes that are on their way. How
+// its pod ended decides what counts as missing. An error of each ends the reading.
+func (v *View) Read(ctx context.Context, file pack.FileKey, ending index.Ending, offset int64, each func(Piece) error) error {
+	for moved := 0; ; {
+		part, is := index.At(v.Layout(file, ending), offset)
+		if !is {
+			return nil
+		}
+		piece := Piece{Offset: offset, Reason: part.Reason}
+		if part.Length > 0 {
+			piece.Length = part.Offset + part.Length - offset
+		}
+		if part.Reason == 0 {
+			data, err := v.run(ctx, part)
+			if errors.Is(err, errMoved) && moved < attempts {
+				moved++
+				if err := v.refresh(ctx); err != nil {
+					return err
+				}
+				continue
+			}
+			switch {
+			case err == nil:
+				begin := part.Skip + offset - part.Offset
+				piece.Data = data[begin : begin+piece.Length]
+			case v.cluster.archive.store.IsNotFound(err) || errors.Is(err, pack.ErrInvalid):
+				piece.Reason = pack.ArchiverAway // the store lost what it had
+			default:
+				return err
+			}
+		}
+		if err := each(piece); err != nil || piece.Length == 0 {
+			return err
+		}
+		offset += piece.Length
+	}
+}
+
+// run returns the bytes of the run that a range is in.
+func (v *View) run(ctx context.Context, part index.Range) ([]byte, error) {
+	one, isSpooled := v.spooled[part.Object]
+	if !isSpooled {
+		return v.decoder.Read(v.object(ctx, part.Object), part.Run)
+	}
+	if v.segment != part.Object {
+		v.segment, v.chunks = "", nil
+		if err := v.read(one, func(record pack.Record) error {
+			if record.Chunk != nil {
+				v.chunks = append(v.chunks, record.Chunk)
+			}
+			return nil
+		}); err != nil {
+			return nil, err
+		}
+		v.segment = part.Object
+	}
+	return v.chunks[part.Run.Place].Data, nil
+}
