@@ -63,6 +63,8 @@ type Settings struct {
 	SpoolBytes int64
 	// A segment becomes a pack once it has so many bytes, or so many milliseconds after its first record.
 	PackBytes, PackAfter int64
+	// PodRate and NamespaceRate are how many bytes a second may come. 0 is no bound.
+	PodRate, NamespaceRate int64
 	// Now returns the time in milliseconds of Unix time.
 	Now func() int64
 }
@@ -91,6 +93,7 @@ type Archive struct {
 	clusters map[Key]*cluster
 	held     map[pack.UID]int64 // bytes of a namespace on the spool
 	total    int64
+	rates    map[pack.UID]*allowance
 	next     uint64
 }
 
@@ -102,7 +105,8 @@ func Open(settings Settings, volume Volume, store Store) (*Archive, error) {
 	}
 	a := &Archive{
 		settings: settings, volume: volume, store: store, encoder: encoder,
-		clusters: map[Key]*cluster{}, held: map[pack.UID]int64{}, next: settings.First,
+		clusters: map[Key]*cluster{}, held: map[pack.UID]int64{}, rates: map[pack.UID]*allowance{},
+		next: settings.First,
 	}
 	names, err := volume.List()
 	if err != nil {
@@ -209,13 +213,14 @@ func (a *Archive) Open(_ context.Context, source wire.Source) (wire.Intake, erro
 	if err := c.load(); err != nil {
 		return nil, err
 	}
-	return &intake{cluster: c, source: source}, nil
+	return &intake{cluster: c, source: source, rate: newAllowance(a.settings.PodRate, a.settings.Now())}, nil
 }
 
 // intake is the stream of a pod.
 type intake struct {
 	cluster *cluster
 	source  wire.Source
+	rate    *allowance
 }
 
 // Resume returns up to where this replica has taken each file of the pod.
@@ -236,14 +241,6 @@ func (i *intake) Append(records []pack.Record) error { return i.cluster.append(r
 
 // fullWait is how long a collector waits where the spool has no place.
 const fullWait = 5 * time.Second
-
-// Room gives what the spool has left for the namespace.
-func (i *intake) Room(want int) (int, time.Duration) {
-	if left := i.cluster.archive.left(i.source.Namespace); int64(want) > left {
-		return int(left), fullWait
-	}
-	return want, 0
-}
 
 // Behind is taken note of by the part that reports states.
 func (i *intake) Behind(int64, time.Duration) {}

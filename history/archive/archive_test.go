@@ -239,22 +239,6 @@ func TestArchive_ResumesWhatIsPackedAndForgetsPodsThatEnded(t *testing.T) {
 	if diff := cmp.Diff(map[pack.FileID]int64{file.ID: 10, other.ID: pack.MaxOffset}, resume()); diff != "" {
 		t.Errorf("after a restart: %s", diff)
 	}
-	for _, isRestarted := range []bool{false, true} {
-		in, err := r.archive.Open(t.Context(), wire.Source{Namespace: w.key.Namespace, Cluster: w.key.Cluster, Pod: pack.UID{1}})
-		w.must(err)
-		if !isRestarted {
-			w.must(in.Append([]pack.Record{{Cluster: w.key.Cluster, Part: &pack.Part{Pod: pack.UID{1}, Files: []pack.Listed{{ID: other.ID, Size: 7}}}}}))
-			w.now += 60_000
-			w.must(r.archive.Pack(t.Context()))
-			resume()
-			continue
-		}
-		for _, one := range in.Resume() {
-			if one.IsClosed != (one.ID == other.ID) {
-				t.Errorf("%v is resumed as closed: %v", one.ID, one.IsClosed)
-			}
-		}
-	}
 	in, err := r.archive.Open(t.Context(), wire.Source{Namespace: w.key.Namespace, Cluster: w.key.Cluster, Pod: pack.UID{1}})
 	w.must(err)
 	unseen := pack.MakeFileID(99, 1)
@@ -426,6 +410,32 @@ func TestOpenVolume_DoesWhatAVolumeMust(t *testing.T) {
 	if err := volume.Remove("missing"); err == nil {
 		t.Error("a file that is not there was removed")
 	}
+}
+
+func TestResume_HasWhichFilesEnded(t *testing.T) {
+	w, r, in := fixture(t)
+	file, other := w.files[0], w.files[1]
+	w.must(in.Append([]pack.Record{chunkAt(file, 0, "x"), chunkAt(other, 0, "x")}))
+	w.must(in.Append([]pack.Record{{Cluster: w.key.Cluster, Part: &pack.Part{Pod: pack.UID{1}, Files: []pack.Listed{{ID: other.ID, Size: 1}}}}}))
+	check := func(when string) {
+		t.Helper()
+		in, err := r.archive.Open(t.Context(), wire.Source{Namespace: w.key.Namespace, Cluster: w.key.Cluster, Pod: pack.UID{1}})
+		w.must(err)
+		for _, one := range in.Resume() {
+			if one.IsClosed != (one.ID == other.ID) {
+				t.Errorf("%s %v is resumed as closed: %v", when, one.ID, one.IsClosed)
+			}
+		}
+	}
+	check("at once")
+	w.crash(r, true)
+	w.start(r)
+	check("from the spool")
+	w.now += 60_000
+	w.must(r.archive.Pack(t.Context()))
+	w.crash(r, true)
+	w.start(r)
+	check("from packs")
 }
 
 // TestOpen_MakesDurableWhatItCountsAsTaken: a program that was killed leaves bytes that the machine has not written yet. A

@@ -247,6 +247,7 @@ func (c *cluster) seal() {
 
 // Pack writes the packs that are due, and returns what failed. What fails stays on the spool for the next call.
 func (a *Archive) Pack(ctx context.Context) error {
+	a.dropRates()
 	var errs []error
 	for _, c := range a.all() {
 		c.mutex.Lock()
