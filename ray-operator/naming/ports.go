@@ -47,5 +47,8 @@ const (
 // PortDashboardTLS is where a head with encryption takes HTTPS for its dashboard.
 const PortDashboardTLS = 8266
 
+// PortArchive is where the archiver takes what collectors send, and answers reads.
+const PortArchive = 8444
+
 // PortStore is that of a managed Redis.
 const PortStore = 6379

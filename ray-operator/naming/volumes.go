@@ -21,6 +21,13 @@ const (
 	PathStore      = "/var/lib/heliostat/store"
 	VolumeStoreTLS = "ray-store-tls"
 	PathStoreTLS   = "/var/run/secrets/heliostat.dev/store"
+
+	// VolumeSession has the directories of Ray's sessions, which stand in PathSession unless the option temp-dir names
+	// another path. VolumeHistory is the token by which the archive knows the pod.
+	VolumeSession = "ray-session"
+	PathSession   = "/tmp/ray"
+	VolumeHistory = "heliostat-history"
+	PathHistory   = "/var/run/secrets/heliostat.dev/history"
 )
 
 // SharedVolume is the name of the volume that pods have for a shared volume of a cluster.

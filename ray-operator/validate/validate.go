@@ -21,7 +21,7 @@ import (
 )
 
 var all = slices.Concat(withChecks(schemaRules), withChecks(clusterExpressions), accessRules, groupRules, autoscalingRules, schedulerRules,
-	encryptionRules, controlStoreRules, claimRules, sharedVolumeRules, nodeRules, objectStoreRules, templateRules, containerRules)
+	encryptionRules, controlStoreRules, claimRules, sharedVolumeRules, historyRules, nodeRules, objectStoreRules, templateRules, containerRules)
 
 // Rules are all rules about a cluster, in the order of the fields that they are about.
 func Rules() []Rule { return slices.Clone(all) }

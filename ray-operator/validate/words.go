@@ -55,7 +55,7 @@ var storeVariables = []string{
 }
 
 // ownVolumes are the names of the operator's volumes.
-var ownVolumes = []string{naming.VolumeShared, naming.VolumeToken, naming.VolumeAuthority, naming.VolumeCertificates}
+var ownVolumes = []string{naming.VolumeShared, naming.VolumeToken, naming.VolumeAuthority, naming.VolumeCertificates, naming.VolumeSession, naming.VolumeHistory}
 
 // OwnVolumes returns the names of volumes that the operator adds to pods.
 func OwnVolumes() []string { return slices.Clone(ownVolumes) }

@@ -141,6 +141,10 @@ type ComputeClusterSpec struct {
 	// +optional
 	ControlStore *ControlStore `json:"controlStore,omitempty"`
 
+	// history is what is kept of the cluster once its pods, or the cluster itself, are gone. Default: what the installation keeps.
+	// +optional
+	History *History `json:"history,omitempty"`
+
 	// authentication of all clients of the cluster. Default: a token, in a Secret that the operator creates.
 	// +optional
 	Authentication *Authentication `json:"authentication,omitempty"`

@@ -185,6 +185,9 @@ const (
 	ContainerEncryption   = "encryption"
 )
 
+// ContainerHistory is the name of the container that sends Ray's files to the archive.
+const ContainerHistory = "heliostat-history"
+
 // FinalizerRun keeps a ClusterJob on a shared cluster until its run is stopped, or could
 // not be stopped for a stated time.
 const FinalizerRun = "heliostat.dev/run"

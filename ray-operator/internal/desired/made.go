@@ -33,7 +33,7 @@ func (s Site) complete(made *corev1.Pod, cluster, laid *v1beta1.ComputeCluster, 
 			made.Annotations[v1beta1.AnnotationShape] = pod.Shape(cluster, group)
 		}
 	}
-	return s.Image.Complete(made, laid)
+	return s.Image.AddCollector(s.Image.Complete(made, laid), laid, s.History)
 }
 
 // StoreSet returns what runs a managed Redis, with what the installation gives every pod and control store, and with TLS

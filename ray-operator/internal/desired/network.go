@@ -20,8 +20,8 @@ import (
 type Site struct {
 	// OperatorNamespace is where the operator and the server for portals run.
 	OperatorNamespace string
-	// OperatorLabels select the operator's pods there, ServerLabels the server's.
-	OperatorLabels, ServerLabels map[string]string
+	// OperatorLabels select the operator's pods there, ServerLabels the server's, ArchiverLabels the archiver's.
+	OperatorLabels, ServerLabels, ArchiverLabels map[string]string
 	// Image is that of the operator's programs in pods of clusters.
 	Image pod.OperatorImage
 	// AssignsUsers is whether the platform gives pods users and groups of a range of their namespace, and refuses others, as
@@ -69,7 +69,7 @@ func NetworkPolicy(cluster *v1beta1.ComputeCluster, site Site) *networkingv1.Net
 	}
 	if network.AllowTo != nil || network.CloudMetadata != v1beta1.Enabled {
 		policy.Spec.PolicyTypes = append(policy.Spec.PolicyTypes, networkingv1.PolicyTypeEgress)
-		policy.Spec.Egress = egressRules(cluster, site.Mesh, &network)
+		policy.Spec.Egress = egressRules(cluster, site, &network)
 	}
 	return policy
 }
@@ -110,7 +110,7 @@ func ingressRules(cluster *v1beta1.ComputeCluster, site Site, allowed []v1beta1.
 }
 
 // egressRules returns what the pods reach where that is limited.
-func egressRules(cluster *v1beta1.ComputeCluster, mesh Mesh, network *v1beta1.Network) []networkingv1.NetworkPolicyEgressRule {
+func egressRules(cluster *v1beta1.ComputeCluster, site Site, network *v1beta1.Network) []networkingv1.NetworkPolicyEgressRule {
 	rules := []networkingv1.NetworkPolicyEgressRule{
 		{To: []networkingv1.NetworkPolicyPeer{itself(cluster)}},
 		// To anywhere: a node-local cache of DNS has an address that no selector meets.
@@ -119,19 +119,29 @@ func egressRules(cluster *v1beta1.ComputeCluster, mesh Mesh, network *v1beta1.Ne
 	if network.AllowTo == nil {
 		return append(rules, networkingv1.NetworkPolicyEgressRule{To: allButMetadata()}, toPodIdentity())
 	}
-	narrowed := toStore(cluster)
+	narrowed := append(toStore(cluster), toArchiver(cluster, site)...)
 	for i := range network.AllowTo {
 		rule := network.AllowTo[i].DeepCopy()
 		narrowed = append(narrowed, networkingv1.NetworkPolicyEgressRule{To: rule.To, Ports: rule.Ports})
 	}
 	for i := range narrowed {
-		narrowed[i].Ports = mesh.open(narrowed[i].Ports)
+		narrowed[i].Ports = site.Mesh.open(narrowed[i].Ports)
 	}
 	rules = append(rules, narrowed...)
 	if network.CloudMetadata == v1beta1.Enabled {
 		rules = append(rules, networkingv1.NetworkPolicyEgressRule{To: blocks(metadata.Closed())})
 	}
 	return rules
+}
+
+// toArchiver returns the rule for the way to the archive, where outputs are kept.
+func toArchiver(cluster *v1beta1.ComputeCluster, site Site) []networkingv1.NetworkPolicyEgressRule {
+	history := site.History.Under(cluster).Spec.History
+	peers := sitePeers(site, site.ArchiverLabels)
+	if history == nil || history.Keep != v1beta1.HistoryOutputs || len(peers) == 0 {
+		return nil
+	}
+	return []networkingv1.NetworkPolicyEgressRule{{To: peers, Ports: []networkingv1.NetworkPolicyPort{port(corev1.ProtocolTCP, naming.PortArchive)}}}
 }
 
 // dnsPorts are the ports of DNS. Policies are judged after the address of a Service has become that of a pod, and the pods

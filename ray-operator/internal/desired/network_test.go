@@ -14,6 +14,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
@@ -351,5 +352,38 @@ func TestNetworkPolicy_LetsPodsReachAllPods(t *testing.T) {
 		}) {
 			t.Errorf("does not reach %s", name)
 		}
+	}
+}
+
+func TestNetworkPolicy_LetsCollectorsReachTheArchiver(t *testing.T) {
+	archived := site
+	archived.ArchiverLabels = map[string]string{"app.kubernetes.io/component": "archiver"}
+	archived.History = &pod.History{Keep: v1beta1.HistoryOutputs}
+	records := archived
+	records.History = &pod.History{Keep: v1beta1.HistoryRecords}
+	for name, test := range map[string]struct {
+		site  desired.Site
+		rules int // beside those of the cluster itself and of DNS
+	}{
+		"outputs": {archived, 1}, "records": {records, 0}, "no archive": {site, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := testkit.Cluster("demo")
+			cluster.Spec.Network = &v1beta1.Network{AllowTo: []v1beta1.EgressRule{}}
+			egress := desired.NetworkPolicy(cluster, test.site).Spec.Egress
+			if len(egress) != 2+test.rules {
+				t.Fatalf("%+v", egress)
+			}
+			if test.rules == 0 {
+				return
+			}
+			to := egress[2].To
+			if len(to) != 1 || !matches(t, to[0].PodSelector, archived.ArchiverLabels) || !matches(t, to[0].NamespaceSelector, map[string]string{corev1.LabelMetadataName: site.OperatorNamespace}) {
+				t.Errorf("the way leads to %+v", to)
+			}
+			if !reflect.DeepEqual(egress[2].Ports, []networkingv1.NetworkPolicyPort{tcp(naming.PortArchive)}) {
+				t.Errorf("the way leads to ports %+v", egress[2].Ports)
+			}
+		})
 	}
 }

@@ -15,7 +15,7 @@ type row = Row[*v1beta1.ComputeCluster]
 // Clusters are ComputeClusters, with one row or more for each side of each of their rules.
 func Clusters() Kind[*v1beta1.ComputeCluster] {
 	return newKind(Kind[*v1beta1.ComputeCluster]{
-		Good: Good, Rows: slices.Concat(clusterRows, accessRows, reachRows, groupRows, autoscalingRows, scalerRows, schedulerRows, objectStoreRows, encryptionRows, controlStoreRows, claimRows, sharedVolumeRows, nodeRows, templateRows, containerRows),
+		Good: Good, Rows: slices.Concat(clusterRows, accessRows, reachRows, groupRows, autoscalingRows, scalerRows, schedulerRows, objectStoreRows, encryptionRows, controlStoreRows, claimRows, sharedVolumeRows, historyRows, nodeRows, templateRows, containerRows),
 		kind: "ComputeCluster", pods: podsOf,
 	})
 }

@@ -14,6 +14,8 @@ type Installed struct {
 	PodDefaults *v1beta1.PodDefaults
 	// Sizes lie under those of the operator's containers.
 	Sizes Sizes
+	// History is what is kept of every cluster; nil where no archive is installed.
+	History *History
 }
 
 // Under returns a cluster over all that its installation gives it, and the cluster itself where that is nothing.
@@ -21,7 +23,7 @@ func (i *Installed) Under(cluster *v1beta1.ComputeCluster) *v1beta1.ComputeClust
 	if i == nil {
 		return cluster
 	}
-	return i.Sizes.Under(Under(cluster, i.PodDefaults))
+	return i.History.Under(i.Sizes.Under(Under(cluster, i.PodDefaults)))
 }
 
 // Under returns a cluster whose podDefaults lie over those of its installation: what the cluster says of the same name or

@@ -33,6 +33,7 @@ type intentV1 struct {
 	HostsPerReplica int                                         `json:",omitempty"` // when above 1
 	Claims          map[string]corev1.PersistentVolumeClaimSpec `json:",omitempty"` // by the template's name
 	SharedVolumes   []sharedIntent                              `json:",omitempty"` // in the order of their names
+	History         *historyIntent                              `json:",omitempty"`
 	Autoscaler      *autoscalerIntent                           `json:",omitempty"` // of heads
 	Store           *storeIntent                                `json:",omitempty"` // of heads
 }
@@ -43,6 +44,12 @@ type autoscalerIntent struct {
 	Image           string                  `json:",omitempty"`
 	Env             []corev1.EnvVar         `json:",omitempty"`
 	SecurityContext *corev1.SecurityContext `json:",omitempty"`
+}
+
+// historyIntent is what of history is part of a pod. How long files are kept is no part of it.
+type historyIntent struct {
+	Keep v1beta1.HistoryKeep `json:",omitempty"`
+	Size corev1.ResourceList `json:",omitempty"`
 }
 
 // sharedIntent is what of a shared volume a pod mounts. How large a claim of ours is and who keeps it are no part of it.
@@ -100,6 +107,9 @@ func (form *intentV1) access(spec *v1beta1.ComputeClusterSpec) {
 	if given := spec.Authentication; given != nil {
 		form.Unauthenticated = given.Mode == v1beta1.AuthenticationDisabled
 		form.TokenSecret = given.SecretName
+	}
+	if given := spec.History; given != nil && (given.Keep != "" || len(given.Size) > 0) {
+		form.History = &historyIntent{Keep: given.Keep, Size: given.Size}
 	}
 	for i := range spec.SharedVolumes {
 		given := &spec.SharedVolumes[i]

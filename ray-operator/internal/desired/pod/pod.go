@@ -35,7 +35,7 @@ func (d *draft) isHead() bool { return d.group == nil }
 // steps in the order in which they build on each other: sizes come before the start
 // command, which tells Ray of them.
 var steps = []func(*draft){
-	podDefaults, base, tolerations, security, lastWords, sizes, storage, claims, sharedVolumes, ports,
+	podDefaults, base, tolerations, security, lastWords, sizes, storage, claims, sharedVolumes, session, ports,
 	environment, hosts, slice, authentication, encryption, store, shield, startCommand, probes,
 }
 
@@ -109,6 +109,8 @@ const (
 	workerDrain = "45"
 	workerGrace = 60
 	headGrace   = 10
+	// historyGrace is that of a head with a collector, which gets its SIGTERM after Ray has ended, in about 4 s.
+	historyGrace = 25
 )
 
 func base(d *draft) {
@@ -126,10 +128,22 @@ func base(d *draft) {
 	}
 	fill(&d.ray.Image, d.image)
 	fill(&d.ray.ImagePullPolicy, d.cluster.Spec.ImagePullPolicy)
-	fillPointer(&pod.Spec.TerminationGracePeriodSeconds, map[bool]int64{true: headGrace, false: workerGrace}[d.isHead()])
+	fillPointer(&pod.Spec.TerminationGracePeriodSeconds, d.grace())
 	fillPointer(&pod.Spec.EnableServiceLinks, false)
 	if pod.Spec.HostNetwork { // whose default resolver does not know the head's Service
 		fill(&pod.Spec.DNSPolicy, corev1.DNSClusterFirstWithHostNet)
+	}
+}
+
+// grace returns the grace in seconds of a pod whose template gives none.
+func (d *draft) grace() int64 {
+	switch {
+	case !d.isHead():
+		return workerGrace
+	case d.isCollected():
+		return historyGrace
+	default:
+		return headGrace
 	}
 }
 

@@ -52,6 +52,9 @@ func Requests(cluster *v1beta1.ComputeCluster, group string) corev1.ResourceList
 	d := outline(cluster, naming.FindGroup(cluster, group))
 	ours := OperatorImage{Image: "any"}.containers(cluster, d.isHead(), nil)
 	d.pod.Spec.InitContainers = slices.Concat(ours, d.pod.Spec.InitContainers)
+	if d.isCollected() {
+		d.pod.Spec.InitContainers = append(d.pod.Spec.InitContainers, OperatorImage{}.collector(d, &History{}))
+	}
 	complete(&d.pod.Spec)
 	return resourcehelper.PodRequests(d.pod, resourcehelper.PodResourcesOptions{})
 }

@@ -70,7 +70,11 @@ func startScript(d *draft) string {
 	if hasVariable(d.ray, "HOME") { // the user's own
 		home = ""
 	}
-	return raiseFiles + home + giveName + followAddress + `exec ray start "$@"`
+	logs := ""
+	if d.isCollected() {
+		logs = keepLogs(d.sessionPath())
+	}
+	return raiseFiles + home + giveName + logs + followAddress + `exec ray start "$@"`
 }
 
 // IsIPv6 reports whether a pod is reached by IPv6: its first address counts.
