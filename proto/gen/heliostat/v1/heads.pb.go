@@ -43,7 +43,9 @@ type ReadLogRequest struct {
 	// Heliostat-Round of a text. It is needed with an offset, and for server-sent events.
 	Round int32 `protobuf:"varint,8,opt,name=round,proto3" json:"round,omitempty"`
 	// older reads the older part of a log of a process, which one of more than 128 MiB has. Both parts have its last 128 to 256 MiB.
-	Older         bool `protobuf:"varint,9,opt,name=older,proto3" json:"older,omitempty"`
+	Older bool `protobuf:"varint,9,opt,name=older,proto3" json:"older,omitempty"`
+	// uid selects an object of that name that was there before. By default it is the one that is there, else the newest one.
+	Uid           string `protobuf:"bytes,10,opt,name=uid,proto3" json:"uid,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -141,6 +143,13 @@ func (x *ReadLogRequest) GetOlder() bool {
 	return false
 }
 
+func (x *ReadLogRequest) GetUid() string {
+	if x != nil {
+		return x.Uid
+	}
+	return ""
+}
+
 type ListRoundsRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -148,7 +157,9 @@ type ListRoundsRequest struct {
 	// attempt is 1 or more. By default it is the last one.
 	Attempt int32 `protobuf:"varint,3,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	// process is that of the gang, such as "worker/3".
-	Process       string `protobuf:"bytes,4,opt,name=process,proto3" json:"process,omitempty"`
+	Process string `protobuf:"bytes,4,opt,name=process,proto3" json:"process,omitempty"`
+	// uid selects an object of that name that was there before. By default it is the one that is there, else the newest one.
+	Uid           string `protobuf:"bytes,5,opt,name=uid,proto3" json:"uid,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -207,6 +218,13 @@ func (x *ListRoundsRequest) GetAttempt() int32 {
 func (x *ListRoundsRequest) GetProcess() string {
 	if x != nil {
 		return x.Process
+	}
+	return ""
+}
+
+func (x *ListRoundsRequest) GetUid() string {
+	if x != nil {
+		return x.Uid
 	}
 	return ""
 }
@@ -869,7 +887,9 @@ type LogNotice struct {
 	Code    string                 `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
 	Message string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
 	// round is that of the process of a gang whose log follows, where the caller gave none.
-	Round         int32 `protobuf:"varint,3,opt,name=round,proto3" json:"round,omitempty"`
+	Round int32 `protobuf:"varint,3,opt,name=round,proto3" json:"round,omitempty"`
+	// missing is the range that nobody has. The output goes on behind it.
+	Missing       *MissingRange `protobuf:"bytes,4,opt,name=missing,proto3" json:"missing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -923,6 +943,13 @@ func (x *LogNotice) GetRound() int32 {
 		return x.Round
 	}
 	return 0
+}
+
+func (x *LogNotice) GetMissing() *MissingRange {
+	if x != nil {
+		return x.Missing
+	}
+	return nil
 }
 
 // LogEnd says why no more output comes.
@@ -1462,7 +1489,7 @@ var File_heliostat_v1_heads_proto protoreflect.FileDescriptor
 
 const file_heliostat_v1_heads_proto_rawDesc = "" +
 	"\n" +
-	"\x18heliostat/v1/heads.proto\x12\fheliostat.v1\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe6\x01\n" +
+	"\x18heliostat/v1/heads.proto\x12\fheliostat.v1\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1aheliostat/v1/history.proto\"\xf8\x01\n" +
 	"\x0eReadLogRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
@@ -1472,12 +1499,15 @@ const file_heliostat_v1_heads_proto_rawDesc = "" +
 	"\x06follow\x18\x06 \x01(\bR\x06follow\x12\x18\n" +
 	"\aprocess\x18\a \x01(\tR\aprocess\x12\x14\n" +
 	"\x05round\x18\b \x01(\x05R\x05round\x12\x14\n" +
-	"\x05older\x18\t \x01(\bR\x05older\"y\n" +
+	"\x05older\x18\t \x01(\bR\x05older\x12\x10\n" +
+	"\x03uid\x18\n" +
+	" \x01(\tR\x03uid\"\x8b\x01\n" +
 	"\x11ListRoundsRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
 	"\aattempt\x18\x03 \x01(\x05R\aattempt\x12\x18\n" +
-	"\aprocess\x18\x04 \x01(\tR\aprocess\"\x89\x01\n" +
+	"\aprocess\x18\x04 \x01(\tR\aprocess\x12\x10\n" +
+	"\x03uid\x18\x05 \x01(\tR\x03uid\"\x89\x01\n" +
 	"\x12ListRoundsResponse\x12+\n" +
 	"\x06rounds\x18\x01 \x03(\v2\x13.heliostat.v1.RoundR\x06rounds\x12!\n" +
 	"\fsilent_nodes\x18\x02 \x01(\x05R\vsilentNodes\x12#\n" +
@@ -1524,11 +1554,12 @@ const file_heliostat_v1_heads_proto_rawDesc = "" +
 	"\x04data\x18\x02 \x01(\fH\x00R\x04data\x121\n" +
 	"\x06notice\x18\x03 \x01(\v2\x17.heliostat.v1.LogNoticeH\x00R\x06notice\x12(\n" +
 	"\x03end\x18\x04 \x01(\v2\x14.heliostat.v1.LogEndH\x00R\x03endB\a\n" +
-	"\x05event\"O\n" +
+	"\x05event\"\x85\x01\n" +
 	"\tLogNotice\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x14\n" +
-	"\x05round\x18\x03 \x01(\x05R\x05round\"\x98\x01\n" +
+	"\x05round\x18\x03 \x01(\x05R\x05round\x124\n" +
+	"\amissing\x18\x04 \x01(\v2\x1a.heliostat.v1.MissingRangeR\amissing\"\x98\x01\n" +
 	"\x06LogEnd\x12\x18\n" +
 	"\aoutcome\x18\x01 \x01(\tR\aoutcome\x12 \n" +
 	"\texit_code\x18\x02 \x01(\x05H\x00R\bexitCode\x88\x01\x01\x12\x12\n" +
@@ -1629,8 +1660,9 @@ var file_heliostat_v1_heads_proto_goTypes = []any{
 	nil,                              // 19: heliostat.v1.CreateSubmissionRequest.MetadataEntry
 	nil,                              // 20: heliostat.v1.CreateSubmissionRequest.EntrypointResourcesEntry
 	nil,                              // 21: heliostat.v1.Submission.MetadataEntry
-	(*structpb.Struct)(nil),          // 22: google.protobuf.Struct
-	(*timestamppb.Timestamp)(nil),    // 23: google.protobuf.Timestamp
+	(*MissingRange)(nil),             // 22: heliostat.v1.MissingRange
+	(*structpb.Struct)(nil),          // 23: google.protobuf.Struct
+	(*timestamppb.Timestamp)(nil),    // 24: google.protobuf.Timestamp
 }
 var file_heliostat_v1_heads_proto_depIdxs = []int32{
 	3,  // 0: heliostat.v1.ListRoundsResponse.rounds:type_name -> heliostat.v1.Round
@@ -1638,18 +1670,19 @@ var file_heliostat_v1_heads_proto_depIdxs = []int32{
 	7,  // 2: heliostat.v1.ListReplicasResponse.deployments:type_name -> heliostat.v1.Deployment
 	11, // 3: heliostat.v1.LogEvent.notice:type_name -> heliostat.v1.LogNotice
 	12, // 4: heliostat.v1.LogEvent.end:type_name -> heliostat.v1.LogEnd
-	18, // 5: heliostat.v1.ListSubmissionsResponse.submissions:type_name -> heliostat.v1.Submission
-	22, // 6: heliostat.v1.CreateSubmissionRequest.runtime_env:type_name -> google.protobuf.Struct
-	19, // 7: heliostat.v1.CreateSubmissionRequest.metadata:type_name -> heliostat.v1.CreateSubmissionRequest.MetadataEntry
-	20, // 8: heliostat.v1.CreateSubmissionRequest.entrypoint_resources:type_name -> heliostat.v1.CreateSubmissionRequest.EntrypointResourcesEntry
-	23, // 9: heliostat.v1.Submission.started:type_name -> google.protobuf.Timestamp
-	23, // 10: heliostat.v1.Submission.ended:type_name -> google.protobuf.Timestamp
-	21, // 11: heliostat.v1.Submission.metadata:type_name -> heliostat.v1.Submission.MetadataEntry
-	12, // [12:12] is the sub-list for method output_type
-	12, // [12:12] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	22, // 5: heliostat.v1.LogNotice.missing:type_name -> heliostat.v1.MissingRange
+	18, // 6: heliostat.v1.ListSubmissionsResponse.submissions:type_name -> heliostat.v1.Submission
+	23, // 7: heliostat.v1.CreateSubmissionRequest.runtime_env:type_name -> google.protobuf.Struct
+	19, // 8: heliostat.v1.CreateSubmissionRequest.metadata:type_name -> heliostat.v1.CreateSubmissionRequest.MetadataEntry
+	20, // 9: heliostat.v1.CreateSubmissionRequest.entrypoint_resources:type_name -> heliostat.v1.CreateSubmissionRequest.EntrypointResourcesEntry
+	24, // 10: heliostat.v1.Submission.started:type_name -> google.protobuf.Timestamp
+	24, // 11: heliostat.v1.Submission.ended:type_name -> google.protobuf.Timestamp
+	21, // 12: heliostat.v1.Submission.metadata:type_name -> heliostat.v1.Submission.MetadataEntry
+	13, // [13:13] is the sub-list for method output_type
+	13, // [13:13] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_heliostat_v1_heads_proto_init() }
@@ -1657,6 +1690,7 @@ func file_heliostat_v1_heads_proto_init() {
 	if File_heliostat_v1_heads_proto != nil {
 		return
 	}
+	file_heliostat_v1_history_proto_init()
 	file_heliostat_v1_heads_proto_msgTypes[10].OneofWrappers = []any{
 		(*LogEvent_Data)(nil),
 		(*LogEvent_Notice)(nil),

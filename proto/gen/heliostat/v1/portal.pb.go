@@ -2698,7 +2698,7 @@ var File_heliostat_v1_portal_proto protoreflect.FileDescriptor
 
 const file_heliostat_v1_portal_proto_rawDesc = "" +
 	"\n" +
-	"\x19heliostat/v1/portal.proto\x12\fheliostat.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18heliostat/v1/heads.proto\"\x0e\n" +
+	"\x19heliostat/v1/portal.proto\x12\fheliostat.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18heliostat/v1/heads.proto\x1a\x1aheliostat/v1/history.proto\"\x0e\n" +
 	"\fGetMeRequest\"k\n" +
 	"\rGetMeResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
@@ -2916,7 +2916,7 @@ const file_heliostat_v1_portal_proto_rawDesc = "" +
 	"\x05field\x18\x01 \x01(\tR\x05field\x12\x12\n" +
 	"\x04rule\x18\x02 \x01(\tR\x04rule\x12\x18\n" +
 	"\amessage\x18\x03 \x01(\tR\amessage\x12\x16\n" +
-	"\x06remedy\x18\x04 \x01(\tR\x06remedy2\xc1\x16\n" +
+	"\x06remedy\x18\x04 \x01(\tR\x06remedy2\xe7\x1c\n" +
 	"\x06Portal\x12P\n" +
 	"\x05GetMe\x12\x1a.heliostat.v1.GetMeRequest\x1a\x1b.heliostat.v1.GetMeResponse\"\x0e\x82\xd3\xe4\x93\x02\b\x12\x06/v1/me\x12s\n" +
 	"\x0eListNamespaces\x12#.heliostat.v1.ListNamespacesRequest\x1a$.heliostat.v1.ListNamespacesResponse\"\x16\x82\xd3\xe4\x93\x02\x10\x12\x0e/v1/namespaces\x12g\n" +
@@ -2942,7 +2942,14 @@ const file_heliostat_v1_portal_proto_rawDesc = "" +
 	"\x0eStopSubmission\x12#.heliostat.v1.StopSubmissionRequest\x1a\x18.heliostat.v1.Submission\"K\x82\xd3\xe4\x93\x02E:\x01*\"@/v1/namespaces/{namespace}/clusters/{name}/submissions/{id}:stop\x12U\n" +
 	"\x11ReadSubmissionLog\x12&.heliostat.v1.ReadSubmissionLogRequest\x1a\x16.heliostat.v1.LogEvent0\x01\x12\x92\x01\n" +
 	"\fListReplicas\x12!.heliostat.v1.ListReplicasRequest\x1a\".heliostat.v1.ListReplicasResponse\";\x82\xd3\xe4\x93\x025\x123/v1/namespaces/{namespace}/services/{name}/replicas\x12O\n" +
-	"\x0eReadReplicaLog\x12#.heliostat.v1.ReadReplicaLogRequest\x1a\x16.heliostat.v1.LogEvent0\x01\x12y\n" +
+	"\x0eReadReplicaLog\x12#.heliostat.v1.ReadReplicaLogRequest\x1a\x16.heliostat.v1.LogEvent0\x01\x12g\n" +
+	"\vListHistory\x12 .heliostat.v1.ListHistoryRequest\x1a!.heliostat.v1.ListHistoryResponse\"\x13\x82\xd3\xe4\x93\x02\r\x12\v/v1/history\x12\xc3\x01\n" +
+	"\n" +
+	"GetHistory\x12\x1f.heliostat.v1.GetHistoryRequest\x1a .heliostat.v1.GetHistoryResponse\"r\x82\xd3\xe4\x93\x02lZ8\x126/v1/namespaces/{namespace}/{kind}/{name}/history/{uid}\x120/v1/namespaces/{namespace}/{kind}/{name}/history\x12\xcc\x01\n" +
+	"\rDeleteHistory\x12\".heliostat.v1.DeleteHistoryRequest\x1a#.heliostat.v1.DeleteHistoryResponse\"r\x82\xd3\xe4\x93\x02lZ8*6/v1/namespaces/{namespace}/{kind}/{name}/history/{uid}*0/v1/namespaces/{namespace}/{kind}/{name}/history\x12\x84\x01\n" +
+	"\tListFiles\x12\x1e.heliostat.v1.ListFilesRequest\x1a\x1f.heliostat.v1.ListFilesResponse\"6\x82\xd3\xe4\x93\x020\x12./v1/namespaces/{namespace}/{kind}/{name}/files\x12C\n" +
+	"\bReadFile\x12\x1d.heliostat.v1.ReadFileRequest\x1a\x16.heliostat.v1.LogEvent0\x01\x12Z\n" +
+	"\rDownloadFiles\x12\".heliostat.v1.DownloadFilesRequest\x1a#.heliostat.v1.DownloadFilesResponse0\x01\x12y\n" +
 	"\x10ConvertManifests\x12%.heliostat.v1.ConvertManifestsRequest\x1a&.heliostat.v1.ConvertManifestsResponse\"\x16\x82\xd3\xe4\x93\x02\x10:\x01*\"\v/v1/convertBGZEgithub.com/heliostat-dev/heliostat/proto/gen/heliostat/v1;heliostatv1b\x06proto3"
 
 var (
@@ -3006,11 +3013,22 @@ var file_heliostat_v1_portal_proto_goTypes = []any{
 	(*ReadSubmissionLogRequest)(nil), // 44: heliostat.v1.ReadSubmissionLogRequest
 	(*ListReplicasRequest)(nil),      // 45: heliostat.v1.ListReplicasRequest
 	(*ReadReplicaLogRequest)(nil),    // 46: heliostat.v1.ReadReplicaLogRequest
-	(*LogEvent)(nil),                 // 47: heliostat.v1.LogEvent
-	(*ListRoundsResponse)(nil),       // 48: heliostat.v1.ListRoundsResponse
-	(*ListSubmissionsResponse)(nil),  // 49: heliostat.v1.ListSubmissionsResponse
-	(*Submission)(nil),               // 50: heliostat.v1.Submission
-	(*ListReplicasResponse)(nil),     // 51: heliostat.v1.ListReplicasResponse
+	(*ListHistoryRequest)(nil),       // 47: heliostat.v1.ListHistoryRequest
+	(*GetHistoryRequest)(nil),        // 48: heliostat.v1.GetHistoryRequest
+	(*DeleteHistoryRequest)(nil),     // 49: heliostat.v1.DeleteHistoryRequest
+	(*ListFilesRequest)(nil),         // 50: heliostat.v1.ListFilesRequest
+	(*ReadFileRequest)(nil),          // 51: heliostat.v1.ReadFileRequest
+	(*DownloadFilesRequest)(nil),     // 52: heliostat.v1.DownloadFilesRequest
+	(*LogEvent)(nil),                 // 53: heliostat.v1.LogEvent
+	(*ListRoundsResponse)(nil),       // 54: heliostat.v1.ListRoundsResponse
+	(*ListSubmissionsResponse)(nil),  // 55: heliostat.v1.ListSubmissionsResponse
+	(*Submission)(nil),               // 56: heliostat.v1.Submission
+	(*ListReplicasResponse)(nil),     // 57: heliostat.v1.ListReplicasResponse
+	(*ListHistoryResponse)(nil),      // 58: heliostat.v1.ListHistoryResponse
+	(*GetHistoryResponse)(nil),       // 59: heliostat.v1.GetHistoryResponse
+	(*DeleteHistoryResponse)(nil),    // 60: heliostat.v1.DeleteHistoryResponse
+	(*ListFilesResponse)(nil),        // 61: heliostat.v1.ListFilesResponse
+	(*DownloadFilesResponse)(nil),    // 62: heliostat.v1.DownloadFilesResponse
 }
 var file_heliostat_v1_portal_proto_depIdxs = []int32{
 	4,  // 0: heliostat.v1.ListNamespacesResponse.namespaces:type_name -> heliostat.v1.Namespace
@@ -3067,32 +3085,44 @@ var file_heliostat_v1_portal_proto_depIdxs = []int32{
 	44, // 51: heliostat.v1.Portal.ReadSubmissionLog:input_type -> heliostat.v1.ReadSubmissionLogRequest
 	45, // 52: heliostat.v1.Portal.ListReplicas:input_type -> heliostat.v1.ListReplicasRequest
 	46, // 53: heliostat.v1.Portal.ReadReplicaLog:input_type -> heliostat.v1.ReadReplicaLogRequest
-	30, // 54: heliostat.v1.Portal.ConvertManifests:input_type -> heliostat.v1.ConvertManifestsRequest
-	1,  // 55: heliostat.v1.Portal.GetMe:output_type -> heliostat.v1.GetMeResponse
-	3,  // 56: heliostat.v1.Portal.ListNamespaces:output_type -> heliostat.v1.ListNamespacesResponse
-	7,  // 57: heliostat.v1.Portal.ListObjects:output_type -> heliostat.v1.ListObjectsResponse
-	11, // 58: heliostat.v1.Portal.WatchObjects:output_type -> heliostat.v1.Change
-	13, // 59: heliostat.v1.Portal.GetObject:output_type -> heliostat.v1.GetObjectResponse
-	19, // 60: heliostat.v1.Portal.CreateObject:output_type -> heliostat.v1.CreateObjectResponse
-	26, // 61: heliostat.v1.Portal.SuspendObject:output_type -> heliostat.v1.ActionResponse
-	26, // 62: heliostat.v1.Portal.ResumeObject:output_type -> heliostat.v1.ActionResponse
-	26, // 63: heliostat.v1.Portal.ScaleObject:output_type -> heliostat.v1.ActionResponse
-	26, // 64: heliostat.v1.Portal.StopObject:output_type -> heliostat.v1.ActionResponse
-	26, // 65: heliostat.v1.Portal.RetryObject:output_type -> heliostat.v1.ActionResponse
-	26, // 66: heliostat.v1.Portal.UndoObject:output_type -> heliostat.v1.ActionResponse
-	28, // 67: heliostat.v1.Portal.ListPresets:output_type -> heliostat.v1.ListPresetsResponse
-	47, // 68: heliostat.v1.Portal.ReadLog:output_type -> heliostat.v1.LogEvent
-	48, // 69: heliostat.v1.Portal.ListRounds:output_type -> heliostat.v1.ListRoundsResponse
-	49, // 70: heliostat.v1.Portal.ListSubmissions:output_type -> heliostat.v1.ListSubmissionsResponse
-	50, // 71: heliostat.v1.Portal.GetSubmission:output_type -> heliostat.v1.Submission
-	50, // 72: heliostat.v1.Portal.CreateSubmission:output_type -> heliostat.v1.Submission
-	50, // 73: heliostat.v1.Portal.StopSubmission:output_type -> heliostat.v1.Submission
-	47, // 74: heliostat.v1.Portal.ReadSubmissionLog:output_type -> heliostat.v1.LogEvent
-	51, // 75: heliostat.v1.Portal.ListReplicas:output_type -> heliostat.v1.ListReplicasResponse
-	47, // 76: heliostat.v1.Portal.ReadReplicaLog:output_type -> heliostat.v1.LogEvent
-	31, // 77: heliostat.v1.Portal.ConvertManifests:output_type -> heliostat.v1.ConvertManifestsResponse
-	55, // [55:78] is the sub-list for method output_type
-	32, // [32:55] is the sub-list for method input_type
+	47, // 54: heliostat.v1.Portal.ListHistory:input_type -> heliostat.v1.ListHistoryRequest
+	48, // 55: heliostat.v1.Portal.GetHistory:input_type -> heliostat.v1.GetHistoryRequest
+	49, // 56: heliostat.v1.Portal.DeleteHistory:input_type -> heliostat.v1.DeleteHistoryRequest
+	50, // 57: heliostat.v1.Portal.ListFiles:input_type -> heliostat.v1.ListFilesRequest
+	51, // 58: heliostat.v1.Portal.ReadFile:input_type -> heliostat.v1.ReadFileRequest
+	52, // 59: heliostat.v1.Portal.DownloadFiles:input_type -> heliostat.v1.DownloadFilesRequest
+	30, // 60: heliostat.v1.Portal.ConvertManifests:input_type -> heliostat.v1.ConvertManifestsRequest
+	1,  // 61: heliostat.v1.Portal.GetMe:output_type -> heliostat.v1.GetMeResponse
+	3,  // 62: heliostat.v1.Portal.ListNamespaces:output_type -> heliostat.v1.ListNamespacesResponse
+	7,  // 63: heliostat.v1.Portal.ListObjects:output_type -> heliostat.v1.ListObjectsResponse
+	11, // 64: heliostat.v1.Portal.WatchObjects:output_type -> heliostat.v1.Change
+	13, // 65: heliostat.v1.Portal.GetObject:output_type -> heliostat.v1.GetObjectResponse
+	19, // 66: heliostat.v1.Portal.CreateObject:output_type -> heliostat.v1.CreateObjectResponse
+	26, // 67: heliostat.v1.Portal.SuspendObject:output_type -> heliostat.v1.ActionResponse
+	26, // 68: heliostat.v1.Portal.ResumeObject:output_type -> heliostat.v1.ActionResponse
+	26, // 69: heliostat.v1.Portal.ScaleObject:output_type -> heliostat.v1.ActionResponse
+	26, // 70: heliostat.v1.Portal.StopObject:output_type -> heliostat.v1.ActionResponse
+	26, // 71: heliostat.v1.Portal.RetryObject:output_type -> heliostat.v1.ActionResponse
+	26, // 72: heliostat.v1.Portal.UndoObject:output_type -> heliostat.v1.ActionResponse
+	28, // 73: heliostat.v1.Portal.ListPresets:output_type -> heliostat.v1.ListPresetsResponse
+	53, // 74: heliostat.v1.Portal.ReadLog:output_type -> heliostat.v1.LogEvent
+	54, // 75: heliostat.v1.Portal.ListRounds:output_type -> heliostat.v1.ListRoundsResponse
+	55, // 76: heliostat.v1.Portal.ListSubmissions:output_type -> heliostat.v1.ListSubmissionsResponse
+	56, // 77: heliostat.v1.Portal.GetSubmission:output_type -> heliostat.v1.Submission
+	56, // 78: heliostat.v1.Portal.CreateSubmission:output_type -> heliostat.v1.Submission
+	56, // 79: heliostat.v1.Portal.StopSubmission:output_type -> heliostat.v1.Submission
+	53, // 80: heliostat.v1.Portal.ReadSubmissionLog:output_type -> heliostat.v1.LogEvent
+	57, // 81: heliostat.v1.Portal.ListReplicas:output_type -> heliostat.v1.ListReplicasResponse
+	53, // 82: heliostat.v1.Portal.ReadReplicaLog:output_type -> heliostat.v1.LogEvent
+	58, // 83: heliostat.v1.Portal.ListHistory:output_type -> heliostat.v1.ListHistoryResponse
+	59, // 84: heliostat.v1.Portal.GetHistory:output_type -> heliostat.v1.GetHistoryResponse
+	60, // 85: heliostat.v1.Portal.DeleteHistory:output_type -> heliostat.v1.DeleteHistoryResponse
+	61, // 86: heliostat.v1.Portal.ListFiles:output_type -> heliostat.v1.ListFilesResponse
+	53, // 87: heliostat.v1.Portal.ReadFile:output_type -> heliostat.v1.LogEvent
+	62, // 88: heliostat.v1.Portal.DownloadFiles:output_type -> heliostat.v1.DownloadFilesResponse
+	31, // 89: heliostat.v1.Portal.ConvertManifests:output_type -> heliostat.v1.ConvertManifestsResponse
+	61, // [61:90] is the sub-list for method output_type
+	32, // [32:61] is the sub-list for method input_type
 	32, // [32:32] is the sub-list for extension type_name
 	32, // [32:32] is the sub-list for extension extendee
 	0,  // [0:32] is the sub-list for field type_name
@@ -3104,6 +3134,7 @@ func file_heliostat_v1_portal_proto_init() {
 		return
 	}
 	file_heliostat_v1_heads_proto_init()
+	file_heliostat_v1_history_proto_init()
 	file_heliostat_v1_portal_proto_msgTypes[22].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -41,6 +41,12 @@ const (
 	Portal_ReadSubmissionLog_FullMethodName = "/heliostat.v1.Portal/ReadSubmissionLog"
 	Portal_ListReplicas_FullMethodName      = "/heliostat.v1.Portal/ListReplicas"
 	Portal_ReadReplicaLog_FullMethodName    = "/heliostat.v1.Portal/ReadReplicaLog"
+	Portal_ListHistory_FullMethodName       = "/heliostat.v1.Portal/ListHistory"
+	Portal_GetHistory_FullMethodName        = "/heliostat.v1.Portal/GetHistory"
+	Portal_DeleteHistory_FullMethodName     = "/heliostat.v1.Portal/DeleteHistory"
+	Portal_ListFiles_FullMethodName         = "/heliostat.v1.Portal/ListFiles"
+	Portal_ReadFile_FullMethodName          = "/heliostat.v1.Portal/ReadFile"
+	Portal_DownloadFiles_FullMethodName     = "/heliostat.v1.Portal/DownloadFiles"
 	Portal_ConvertManifests_FullMethodName  = "/heliostat.v1.Portal/ConvertManifests"
 )
 
@@ -98,6 +104,18 @@ type PortalClient interface {
 	ListReplicas(ctx context.Context, in *ListReplicasRequest, opts ...grpc.CallOption) (*ListReplicasResponse, error)
 	// ReadReplicaLog returns the log of a replica of a service, byte for byte.
 	ReadReplicaLog(ctx context.Context, in *ReadReplicaLogRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[LogEvent], error)
+	// ListHistory returns records of objects that ended and of those that go on, in pages.
+	ListHistory(ctx context.Context, in *ListHistoryRequest, opts ...grpc.CallOption) (*ListHistoryResponse, error)
+	// GetHistory returns what is kept of an object: its record, its events and its pods.
+	GetHistory(ctx context.Context, in *GetHistoryRequest, opts ...grpc.CallOption) (*GetHistoryResponse, error)
+	// DeleteHistory removes what is kept of an object: the archive of a cluster, or the record of a job or service.
+	DeleteHistory(ctx context.Context, in *DeleteHistoryRequest, opts ...grpc.CallOption) (*DeleteHistoryResponse, error)
+	// ListFiles returns the files of an object's pods that are kept and that the caller can read, in pages.
+	ListFiles(ctx context.Context, in *ListFilesRequest, opts ...grpc.CallOption) (*ListFilesResponse, error)
+	// ReadFile returns a file that is kept, byte for byte. Ranges that are missing are notices.
+	ReadFile(ctx context.Context, in *ReadFileRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[LogEvent], error)
+	// DownloadFiles returns all files that ListFiles would return, as a tar.
+	DownloadFiles(ctx context.Context, in *DownloadFilesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[DownloadFilesResponse], error)
 	// ConvertManifests converts objects of ray.io and jobs of Kubeflow, and returns a verdict for each field. It creates and reads
 	// nothing.
 	ConvertManifests(ctx context.Context, in *ConvertManifestsRequest, opts ...grpc.CallOption) (*ConvertManifestsResponse, error)
@@ -367,6 +385,84 @@ func (c *portalClient) ReadReplicaLog(ctx context.Context, in *ReadReplicaLogReq
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Portal_ReadReplicaLogClient = grpc.ServerStreamingClient[LogEvent]
 
+func (c *portalClient) ListHistory(ctx context.Context, in *ListHistoryRequest, opts ...grpc.CallOption) (*ListHistoryResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListHistoryResponse)
+	err := c.cc.Invoke(ctx, Portal_ListHistory_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *portalClient) GetHistory(ctx context.Context, in *GetHistoryRequest, opts ...grpc.CallOption) (*GetHistoryResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetHistoryResponse)
+	err := c.cc.Invoke(ctx, Portal_GetHistory_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *portalClient) DeleteHistory(ctx context.Context, in *DeleteHistoryRequest, opts ...grpc.CallOption) (*DeleteHistoryResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeleteHistoryResponse)
+	err := c.cc.Invoke(ctx, Portal_DeleteHistory_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *portalClient) ListFiles(ctx context.Context, in *ListFilesRequest, opts ...grpc.CallOption) (*ListFilesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListFilesResponse)
+	err := c.cc.Invoke(ctx, Portal_ListFiles_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *portalClient) ReadFile(ctx context.Context, in *ReadFileRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[LogEvent], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Portal_ServiceDesc.Streams[4], Portal_ReadFile_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[ReadFileRequest, LogEvent]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Portal_ReadFileClient = grpc.ServerStreamingClient[LogEvent]
+
+func (c *portalClient) DownloadFiles(ctx context.Context, in *DownloadFilesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[DownloadFilesResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Portal_ServiceDesc.Streams[5], Portal_DownloadFiles_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[DownloadFilesRequest, DownloadFilesResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Portal_DownloadFilesClient = grpc.ServerStreamingClient[DownloadFilesResponse]
+
 func (c *portalClient) ConvertManifests(ctx context.Context, in *ConvertManifestsRequest, opts ...grpc.CallOption) (*ConvertManifestsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ConvertManifestsResponse)
@@ -431,6 +527,18 @@ type PortalServer interface {
 	ListReplicas(context.Context, *ListReplicasRequest) (*ListReplicasResponse, error)
 	// ReadReplicaLog returns the log of a replica of a service, byte for byte.
 	ReadReplicaLog(*ReadReplicaLogRequest, grpc.ServerStreamingServer[LogEvent]) error
+	// ListHistory returns records of objects that ended and of those that go on, in pages.
+	ListHistory(context.Context, *ListHistoryRequest) (*ListHistoryResponse, error)
+	// GetHistory returns what is kept of an object: its record, its events and its pods.
+	GetHistory(context.Context, *GetHistoryRequest) (*GetHistoryResponse, error)
+	// DeleteHistory removes what is kept of an object: the archive of a cluster, or the record of a job or service.
+	DeleteHistory(context.Context, *DeleteHistoryRequest) (*DeleteHistoryResponse, error)
+	// ListFiles returns the files of an object's pods that are kept and that the caller can read, in pages.
+	ListFiles(context.Context, *ListFilesRequest) (*ListFilesResponse, error)
+	// ReadFile returns a file that is kept, byte for byte. Ranges that are missing are notices.
+	ReadFile(*ReadFileRequest, grpc.ServerStreamingServer[LogEvent]) error
+	// DownloadFiles returns all files that ListFiles would return, as a tar.
+	DownloadFiles(*DownloadFilesRequest, grpc.ServerStreamingServer[DownloadFilesResponse]) error
 	// ConvertManifests converts objects of ray.io and jobs of Kubeflow, and returns a verdict for each field. It creates and reads
 	// nothing.
 	ConvertManifests(context.Context, *ConvertManifestsRequest) (*ConvertManifestsResponse, error)
@@ -509,6 +617,24 @@ func (UnimplementedPortalServer) ListReplicas(context.Context, *ListReplicasRequ
 }
 func (UnimplementedPortalServer) ReadReplicaLog(*ReadReplicaLogRequest, grpc.ServerStreamingServer[LogEvent]) error {
 	return status.Error(codes.Unimplemented, "method ReadReplicaLog not implemented")
+}
+func (UnimplementedPortalServer) ListHistory(context.Context, *ListHistoryRequest) (*ListHistoryResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListHistory not implemented")
+}
+func (UnimplementedPortalServer) GetHistory(context.Context, *GetHistoryRequest) (*GetHistoryResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetHistory not implemented")
+}
+func (UnimplementedPortalServer) DeleteHistory(context.Context, *DeleteHistoryRequest) (*DeleteHistoryResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DeleteHistory not implemented")
+}
+func (UnimplementedPortalServer) ListFiles(context.Context, *ListFilesRequest) (*ListFilesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListFiles not implemented")
+}
+func (UnimplementedPortalServer) ReadFile(*ReadFileRequest, grpc.ServerStreamingServer[LogEvent]) error {
+	return status.Error(codes.Unimplemented, "method ReadFile not implemented")
+}
+func (UnimplementedPortalServer) DownloadFiles(*DownloadFilesRequest, grpc.ServerStreamingServer[DownloadFilesResponse]) error {
+	return status.Error(codes.Unimplemented, "method DownloadFiles not implemented")
 }
 func (UnimplementedPortalServer) ConvertManifests(context.Context, *ConvertManifestsRequest) (*ConvertManifestsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ConvertManifests not implemented")
@@ -902,6 +1028,100 @@ func _Portal_ReadReplicaLog_Handler(srv interface{}, stream grpc.ServerStream) e
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Portal_ReadReplicaLogServer = grpc.ServerStreamingServer[LogEvent]
 
+func _Portal_ListHistory_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListHistoryRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PortalServer).ListHistory(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Portal_ListHistory_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PortalServer).ListHistory(ctx, req.(*ListHistoryRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Portal_GetHistory_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetHistoryRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PortalServer).GetHistory(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Portal_GetHistory_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PortalServer).GetHistory(ctx, req.(*GetHistoryRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Portal_DeleteHistory_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeleteHistoryRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PortalServer).DeleteHistory(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Portal_DeleteHistory_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PortalServer).DeleteHistory(ctx, req.(*DeleteHistoryRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Portal_ListFiles_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListFilesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PortalServer).ListFiles(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Portal_ListFiles_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PortalServer).ListFiles(ctx, req.(*ListFilesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Portal_ReadFile_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(ReadFileRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(PortalServer).ReadFile(m, &grpc.GenericServerStream[ReadFileRequest, LogEvent]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Portal_ReadFileServer = grpc.ServerStreamingServer[LogEvent]
+
+func _Portal_DownloadFiles_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(DownloadFilesRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(PortalServer).DownloadFiles(m, &grpc.GenericServerStream[DownloadFilesRequest, DownloadFilesResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Portal_DownloadFilesServer = grpc.ServerStreamingServer[DownloadFilesResponse]
+
 func _Portal_ConvertManifests_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ConvertManifestsRequest)
 	if err := dec(in); err != nil {
@@ -1000,6 +1220,22 @@ var Portal_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Portal_ListReplicas_Handler,
 		},
 		{
+			MethodName: "ListHistory",
+			Handler:    _Portal_ListHistory_Handler,
+		},
+		{
+			MethodName: "GetHistory",
+			Handler:    _Portal_GetHistory_Handler,
+		},
+		{
+			MethodName: "DeleteHistory",
+			Handler:    _Portal_DeleteHistory_Handler,
+		},
+		{
+			MethodName: "ListFiles",
+			Handler:    _Portal_ListFiles_Handler,
+		},
+		{
 			MethodName: "ConvertManifests",
 			Handler:    _Portal_ConvertManifests_Handler,
 		},
@@ -1023,6 +1259,16 @@ var Portal_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "ReadReplicaLog",
 			Handler:       _Portal_ReadReplicaLog_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "ReadFile",
+			Handler:       _Portal_ReadFile_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "DownloadFiles",
+			Handler:       _Portal_DownloadFiles_Handler,
 			ServerStreams: true,
 		},
 	},
