@@ -8,20 +8,18 @@
 package collector
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"google.golang.org/grpc"
 
 	"github.com/heliostat-dev/heliostat/history/collect"
 	"github.com/heliostat-dev/heliostat/history/redact"
+	"github.com/heliostat-dev/heliostat/history/replica"
 	"github.com/heliostat-dev/heliostat/history/wire"
 )
 
@@ -68,19 +66,8 @@ func Run(ctx context.Context, cfg Config) error {
 		return fmt.Errorf("follow the files of Ray: %w", err)
 	}
 	defer files.Close()
-	c := &collector{Config: cfg, files: files, state: newState(), replicas: prefer(cfg.Cluster, cfg.Archivers)}
+	c := &collector{Config: cfg, files: files, state: newState(), replicas: replica.Order(cfg.Cluster, cfg.Archivers)}
 	return c.run(ctx)
-}
-
-// prefer returns the replicas in the order in which the pods of a cluster try them, by rendezvous hashing.
-func prefer(cluster string, replicas []string) []string {
-	weight := func(replica string) []byte {
-		sum := sha256.Sum256([]byte(cluster + "\x00" + replica))
-		return sum[:]
-	}
-	return slices.SortedFunc(slices.Values(replicas), func(a, b string) int {
-		return cmp.Or(bytes.Compare(weight(b), weight(a)), cmp.Compare(a, b))
-	})
 }
 
 // collector is a run.
