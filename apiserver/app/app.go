@@ -56,6 +56,8 @@ type Config struct {
 	OutputDirectory string
 	// Identity says who is believed to be whom.
 	Identity access.Identity
+	// History says where archivers are; without addresses no history is kept.
+	History History
 	// Page says where the page is from, and who can show it in a frame.
 	Page web.Settings
 	// Dashboards says where clusters and services are served.

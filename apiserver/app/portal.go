@@ -14,6 +14,7 @@ import (
 	"github.com/heliostat-dev/heliostat/apiserver/logs"
 	"github.com/heliostat-dev/heliostat/apiserver/rest"
 	"github.com/heliostat-dev/heliostat/apiserver/view"
+	"github.com/heliostat-dev/heliostat/history/client"
 	"github.com/heliostat-dev/heliostat/portal/access"
 	"github.com/heliostat-dev/heliostat/portal/heads"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
@@ -31,6 +32,26 @@ type portal struct {
 	feed   *feed.Feed
 	output *logs.Logs
 	heads  *heads.Heads
+	// history asks archivers; nil where no history is kept.
+	history *client.Client
+}
+
+// History says where archivers are, and by which files the server and they know each other.
+type History struct {
+	// Archivers are their addresses, each host:port, as collectors have them.
+	Archivers []string
+	Files     client.Files
+}
+
+// connect returns a client of the archivers, and nil where no history is kept.
+func (h History) connect() (*client.Client, error) {
+	if len(h.Archivers) == 0 {
+		return nil, nil //nolint:nilnil // no history is kept
+	}
+	if err := h.Files.Check(); err != nil {
+		return nil, err
+	}
+	return client.New(h.Archivers, client.Secure(h.Files))
 }
 
 func newPortal(cfg Config, kubernetes *access.Kubernetes) (*portal, error) {
@@ -46,10 +67,17 @@ func newPortal(cfg Config, kubernetes *access.Kubernetes) (*portal, error) {
 	})
 	p.output = logs.New(logs.Settings{Heads: p.heads, Jobs: found{p.view}, Clock: cfg.Clock,
 		Directory: cfg.OutputDirectory})
-	p.api = rest.New(rest.Needs{
+	if p.history, err = cfg.History.connect(); err != nil {
+		return nil, err
+	}
+	needs := rest.Needs{
 		Access: kubernetes, View: p.view, Feed: p.feed, Heads: p.heads, Logs: p.output, Namespace: cfg.Namespace,
 		AddressOf: cfg.Dashboards.addressOf, Log: cfg.Log, Clock: cfg.Clock,
-	})
+	}
+	if p.history != nil {
+		needs.History = p.history
+	}
+	p.api = rest.New(needs)
 	return p, nil
 }
 
@@ -64,6 +92,9 @@ func (p *portal) run(ctx context.Context) error {
 	err := group.Wait()
 	if ended := p.output.Close(); err == nil && ended != nil {
 		err = fmt.Errorf("end what is read: %w", ended)
+	}
+	if p.history != nil {
+		_ = p.history.Close() // nothing is read any more
 	}
 	return err
 }

@@ -19,6 +19,16 @@ type Notice struct {
 	Message string `json:"message"`
 	// Round is that of the log that follows, where the caller gave none.
 	Round int32 `json:"round,omitempty"`
+	// Missing is a range of a file that nobody has: the output goes on behind it.
+	Missing *Missing `json:"missing,omitempty"`
+}
+
+// Missing is a range of a file that nobody has.
+type Missing struct {
+	Offset int64 `json:"offset"`
+	// Length is 0 where the end is not known.
+	Length int64  `json:"length"`
+	Reason string `json:"reason"`
 }
 
 // Outcome is how a read ended.

@@ -264,6 +264,15 @@ func ended(attempt *v1beta1.JobAttempt) End {
 	return End{Outcome: outcomeOf(attempt.Reason, attempt.ExitCode), ExitCode: attempt.ExitCode, Code: attempt.Reason, Message: message, Remedy: remedy}
 }
 
+// EndOf returns how a job ended, by the record of one of its attempts: nil where that has no end.
+func EndOf(attempt *v1beta1.JobAttempt) *End {
+	if attempt == nil || attempt.EndTime == nil {
+		return nil
+	}
+	end := ended(attempt)
+	return &end
+}
+
 // outcomeOf sorts the reasons for which jobs and attempts end.
 func outcomeOf(code string, exit *int32) Outcome {
 	switch code {

@@ -42,6 +42,8 @@ type kubernetes struct {
 	may     []string
 	objects map[access.ObjectName]map[string]any
 	presets map[string][]*corev1.ConfigMap
+	// namespaces are those that are there.
+	namespaces map[string]types.UID
 	kept    []*appsv1.ControllerRevision
 	refuses error
 	// noEvents is why no events are read.
@@ -148,6 +150,14 @@ func (k *kubernetes) Presets(_ context.Context, _ *access.Caller, namespace stri
 
 func (k *kubernetes) ReleasePresets(_ context.Context, namespace string) ([]*corev1.ConfigMap, error) {
 	return k.presets[namespace], nil
+}
+
+func (k *kubernetes) NamespaceUID(_ context.Context, name string) (types.UID, error) {
+	return k.namespaces[name], nil
+}
+
+func (k *kubernetes) NamespaceUIDs(context.Context) (map[string]types.UID, error) {
+	return k.namespaces, nil
 }
 
 func (k *kubernetes) Revisions(context.Context, string, string, types.UID) ([]*appsv1.ControllerRevision, error) {

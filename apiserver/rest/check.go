@@ -15,6 +15,7 @@ import (
 var (
 	namespaceForm = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 	nameForm      = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
+	uidForm       = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 	idForm        = regexp.MustCompile(`^[A-Za-z0-9][-A-Za-z0-9._]{0,252}$`)
 )
 
@@ -26,9 +27,10 @@ func checkPath(values map[string]string) error {
 	}{
 		"namespace": {namespaceForm, "give up to 63 lower-case letters, digits and '-'"},
 		"name":      {nameForm, "give up to 253 lower-case letters, digits, '-' and '.'"},
+		"uid":       {uidForm, "give a UID as Kubernetes writes it"},
 		"id":        {idForm, "give up to 253 letters, digits, '.', '_' and '-'"},
 	}
-	for _, name := range []string{"namespace", "name", "id"} {
+	for _, name := range []string{"namespace", "name", "id", "uid"} {
 		value, is := values[name]
 		if is && !forms[name].form.MatchString(value) {
 			return problem.Bad(name, fmt.Sprintf("%.80q cannot be one", value), forms[name].remedy)

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	authorizationv1 "k8s.io/api/authorization/v1"
 
 	"github.com/heliostat-dev/heliostat/apiserver/logs"
 	"github.com/heliostat-dev/heliostat/portal/problem"
@@ -48,10 +49,11 @@ func (p *portal) readLog(ctx context.Context, r logRequest, sink logs.Sink, cont
 	case *heliostatv1.ReadReplicaLogRequest:
 		call, id = "ReadReplicaLog", one.GetId()
 	}
-	if err := p.permitAt(ctx, call, r, id); err != nil {
+	former, rights, err := p.reachOutput(ctx, call, r, id)
+	if err != nil {
 		return err
 	}
-	ctx, release := p.whilePermitted(ctx, call, r)
+	ctx, release := p.whileMay(ctx, rights)
 	defer release()
 	if control != nil {
 		defer leave(ctx, control, p.Clock)()
@@ -69,13 +71,36 @@ func (p *portal) readLog(ctx context.Context, r logRequest, sink logs.Sink, cont
 		last = event.Offset
 		return sink(event)
 	}
-	err = readFrom(ctx, p, r, options, guarded)
+	if former != nil {
+		err = p.readKept(ctx, former, keptRequest(r), options, nil, guarded)
+	} else {
+		err = readFrom(ctx, p, r, options, guarded)
+	}
 	var gone *problem.Problem
 	if errors.As(context.Cause(ctx), &gone) {
 		return sink(logs.Event{Offset: last, End: &logs.End{Outcome: logs.Broken, Code: gone.Reason,
 			Message: gone.Detail, Remedy: gone.Remedy}})
 	}
 	return whyNoLog(err)
+}
+
+// reachOutput returns nil for an output that is read where it is, or what is kept of its job; and the rights that reading it needs.
+func (p *portal) reachOutput(ctx context.Context, call string, r logRequest, id string) (*found, []authorizationv1.ResourceAttributes, error) {
+	rights := attributesOf(call, "", r)
+	if one := keptRequest(r); one != nil {
+		former, err := p.reachLog(ctx, one)
+		if former != nil {
+			rights = former.rights
+		}
+		return former, rights, err
+	}
+	return nil, rights, p.permitAt(ctx, call, r, id)
+}
+
+// keptRequest returns a request for an output of which something may be kept; nil for another one.
+func keptRequest(r logRequest) *heliostatv1.ReadLogRequest {
+	one, _ := r.(*heliostatv1.ReadLogRequest)
+	return one
 }
 
 // readFrom reads the output that a request is for.
@@ -86,14 +111,10 @@ func readFrom(ctx context.Context, p *portal, r logRequest, options logs.Options
 	case *heliostatv1.ReadReplicaLogRequest:
 		return readReplica(ctx, p, one, options, sink)
 	case *heliostatv1.ReadLogRequest:
-		if one.GetProcess() != "" {
-			return readProcess(ctx, p, one, options, sink)
-		}
-		if one.GetRound() != 0 || one.GetOlder() {
+		if one.GetProcess() == "" && (one.GetRound() != 0 || one.GetOlder()) {
 			return needsProcess()
 		}
-		return p.Logs.ReadJob(ctx, logs.JobReference{Namespace: r.GetNamespace(), Name: r.GetName(),
-			Attempt: one.GetAttempt()}, options, sink)
+		return p.readJob(ctx, one, options, sink)
 	}
 	return fmt.Errorf("read an output: %T names none", r)
 }
@@ -118,7 +139,7 @@ func eventOf(event logs.Event) *heliostatv1.LogEvent {
 	switch {
 	case event.Notice != nil:
 		answer.Event = &heliostatv1.LogEvent_Notice{Notice: &heliostatv1.LogNotice{Code: event.Notice.Code,
-			Message: valid(event.Notice.Message), Round: event.Notice.Round}}
+			Message: valid(event.Notice.Message), Round: event.Notice.Round, Missing: missingOf(event.Notice.Missing)}}
 	case event.End != nil:
 		answer.Event = &heliostatv1.LogEvent_End{End: &heliostatv1.LogEnd{
 			Outcome: string(event.End.Outcome), ExitCode: event.End.ExitCode, Code: event.End.Code,
@@ -130,17 +151,43 @@ func eventOf(event logs.Event) *heliostatv1.LogEvent {
 	return answer
 }
 
+// missingOf returns a range that is missing as the protocol has it.
+func missingOf(one *logs.Missing) *heliostatv1.MissingRange {
+	if one == nil {
+		return nil
+	}
+	return &heliostatv1.MissingRange{Offset: one.Offset, Length: one.Length, Reason: one.Reason}
+}
+
+// reader reads an output into a sink. When its caller may no longer, writes to control end soon.
+type reader func(sink logs.Sink, control *http.ResponseController) error
+
 // serveLog answers a request for an output: as text, or as server-sent events where they are asked for.
 func (a *API) serveLog(w http.ResponseWriter, r *http.Request, asked logRequest) error {
 	process, _ := asked.(*heliostatv1.ReadLogRequest)
-	if strings.Contains(r.Header.Get("Accept"), eventStreamType) {
-		if process.GetProcess() != "" && process.GetRound() == 0 {
-			return needsRound()
-		}
-		return a.serveLogEvents(w, r, asked)
+	isEvents := strings.Contains(r.Header.Get("Accept"), eventStreamType)
+	if isEvents && process.GetProcess() != "" && process.GetRound() == 0 {
+		return needsRound()
 	}
-	out := &logText{w: w, control: http.NewResponseController(w), round: process.GetRound()}
-	if err := a.portal.readLog(r.Context(), asked, out.take, out.control); err != nil && !out.hasBegun {
+	return a.serveOutput(w, r, process.GetRound(), func(sink logs.Sink, control *http.ResponseController) error {
+		return a.portal.readLog(r.Context(), asked, sink, control)
+	})
+}
+
+// serveFile answers a request for a file, as one for an output is answered.
+func (a *API) serveFile(w http.ResponseWriter, r *http.Request, asked *heliostatv1.ReadFileRequest) error {
+	return a.serveOutput(w, r, 0, func(sink logs.Sink, control *http.ResponseController) error {
+		return a.portal.readFile(r.Context(), asked, sink, control)
+	})
+}
+
+// serveOutput answers with what is read: as text, or as server-sent events.
+func (a *API) serveOutput(w http.ResponseWriter, r *http.Request, round int32, read reader) error {
+	if strings.Contains(r.Header.Get("Accept"), eventStreamType) {
+		return a.serveLogEvents(w, r, read)
+	}
+	out := &logText{w: w, control: http.NewResponseController(w), round: round}
+	if err := read(out.take, out.control); err != nil && !out.hasBegun {
 		return err
 	} else if err != nil || out.isBroken {
 		panic(http.ErrAbortHandler) // a text that is not whole must not look as if it were
@@ -155,6 +202,9 @@ const roundHeader = "Heliostat-Round"
 const (
 	trailerOutcome  = "Heliostat-Outcome"
 	trailerExitCode = "Heliostat-Exit-Code"
+	// trailerMissing has ranges that are left out of the text, where there are any, and maxTrailer how many at most.
+	trailerMissing = "Heliostat-Missing"
+	maxTrailer     = 50
 )
 
 // logText writes an output as it is.
@@ -164,12 +214,17 @@ type logText struct {
 	hasBegun, isBroken bool
 	// round is that of the log of a process; 0 of other outputs, and while it is not known.
 	round int32
+	// missing are the ranges that are left out.
+	missing []string
 }
 
 // take writes an event. Notices are for server-sent events alone, but for the round that one has.
 func (t *logText) take(event logs.Event) error {
 	if event.Notice != nil && event.Notice.Round > 0 {
 		t.round = event.Notice.Round
+	}
+	if gap := event.Notice; gap != nil && gap.Missing != nil && len(t.missing) < maxTrailer {
+		t.missing = append(t.missing, fmt.Sprintf("%d+%d %s", gap.Missing.Offset, gap.Missing.Length, gap.Missing.Reason))
 	}
 	if !t.hasBegun {
 		header := t.w.Header()
@@ -185,6 +240,9 @@ func (t *logText) take(event logs.Event) error {
 	}
 	if end := event.End; end != nil {
 		t.isBroken = end.Outcome == logs.Broken
+		if len(t.missing) > 0 {
+			t.w.Header().Set(http.TrailerPrefix+trailerMissing, strings.Join(t.missing, ", "))
+		}
 		t.w.Header().Set(trailerOutcome, string(end.Outcome))
 		if end.ExitCode != nil {
 			t.w.Header().Set(trailerExitCode, strconv.Itoa(int(*end.ExitCode)))
@@ -198,11 +256,10 @@ func (t *logText) take(event logs.Event) error {
 }
 
 // serveLogEvents answers with server-sent events.
-func (a *API) serveLogEvents(w http.ResponseWriter, r *http.Request, asked logRequest) error {
+func (a *API) serveLogEvents(w http.ResponseWriter, r *http.Request, read reader) error {
 	out := newEventStream(w, a.portal.Clock)
 	stop := out.keepAlive(r.Context())
-	err := a.portal.readLog(r.Context(), asked, func(event logs.Event) error { return out.send(logs.EncodeSSE(event)) },
-		out.control)
+	err := read(func(event logs.Event) error { return out.send(logs.EncodeSSE(event)) }, out.control)
 	stop() // before it is known whether the answer has begun
 	if err != nil && out.hasBegun() {
 		panic(http.ErrAbortHandler) // the caller asks again from the last offset
@@ -212,7 +269,7 @@ func (a *API) serveLogEvents(w http.ResponseWriter, r *http.Request, asked logRe
 
 // takeOffset has a request for an output go on where a browser that connects again was, unless it names an offset. It returns which
 // number of the request is none that it may give.
-func takeOffset(r *http.Request, asked logRequest) error {
+func takeOffset(r *http.Request, asked proto.Message) error {
 	message := asked.ProtoReflect()
 	fields := message.Descriptor().Fields()
 	if from := r.Header.Get("Last-Event-ID"); from != "" && r.URL.Query().Get("offset") == "" {

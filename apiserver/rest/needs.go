@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/heliostat-dev/heliostat/apiserver/feed"
+	"github.com/heliostat-dev/heliostat/apiserver/kept"
 	"github.com/heliostat-dev/heliostat/apiserver/logs"
 	"github.com/heliostat-dev/heliostat/apiserver/view"
 	"github.com/heliostat-dev/heliostat/portal/access"
@@ -26,6 +27,8 @@ type Needs struct {
 	Feed   *feed.Feed
 	Heads  *heads.Heads
 	Logs   *logs.Logs
+	// History are the archivers; nil where no history is kept.
+	History kept.Archivers
 	// Namespace is the server's own: its presets are for all users.
 	Namespace string
 	// AddressOf returns where browsers open the dashboard of an object, or a service; empty where none is served. Nil is
@@ -54,5 +57,9 @@ type Access interface {
 
 	// What follows is read as the server itself.
 	ReleasePresets(ctx context.Context, namespace string) ([]*corev1.ConfigMap, error)
+	// NamespaceUID returns the UID of a namespace that is there now; it is empty where there is none.
+	NamespaceUID(ctx context.Context, name string) (types.UID, error)
+	// NamespaceUIDs returns those of all namespaces by their names.
+	NamespaceUIDs(ctx context.Context) (map[string]types.UID, error)
 	Revisions(ctx context.Context, namespace, service string, uid types.UID) ([]*appsv1.ControllerRevision, error)
 }

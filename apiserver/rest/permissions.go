@@ -10,7 +10,7 @@ import (
 type Permission struct {
 	// Verb is Kubernetes'.
 	Verb string
-	// Resource is a plural, with its subresource; "" is that of the object's kind.
+	// Resource is a plural, with its subresource; "" is that of the object's kind, and "KIND/" begins a subresource of that.
 	Resource string
 }
 
@@ -37,6 +37,12 @@ var permissions = map[string][]Permission{
 	"StopObject":        {{Verb: "get"}, {Verb: "patch"}},
 	"UndoObject":        {{Verb: "get"}, {Verb: "patch"}},
 	"RetryObject":       {{Verb: "get"}, {Verb: "create"}},
+	"ListHistory":       {{Verb: "list"}},
+	"GetHistory":        {{Verb: "list"}},
+	"DeleteHistory":     {{"delete", ofKind + "history"}},
+	"ListFiles":         filesOfKinds,
+	"ReadFile":          filesOfKinds,
+	"DownloadFiles":     filesOfKinds,
 	"ReadLog":           {{"get", "clusterjobs/log"}},
 	"ListRounds":        {{"get", "clusterjobs/log"}},
 	"ListReplicas":      {{"get", "clusterservices/log"}},
@@ -47,6 +53,12 @@ var permissions = map[string][]Permission{
 	"CreateSubmission":  {{"create", "computeclusters/proxy"}},
 	"StopSubmission":    {{"create", "computeclusters/proxy"}},
 }
+
+// ofKind begins a subresource of an object's kind.
+const ofKind = "KIND/"
+
+// filesOfKinds are what calls for files need: the one that is about the object's kind.
+var filesOfKinds = []Permission{{"get", "clusterjobs/log"}, {"get", "clusterservices/log"}, {"get", "computeclusters/proxy"}}
 
 // Permissions returns what a call needs.
 func Permissions(call string) []Permission { return permissions[call] }
@@ -67,14 +79,23 @@ func Codes(route Route) []int {
 		return strings.Contains(route.Path, part)
 	})
 	isChange := Request{route: &route}.IsChange()
-	if isChange || isAboutHead {
+	isAboutKept := isAboutKept(route.Call)
+	if isChange || isAboutHead || isAboutKept {
 		codes = append(codes, http.StatusConflict)
+	}
+	if isAboutKept && route.Call != "ListHistory" || route.Call == "ReadLog" {
+		codes = append(codes, http.StatusGone)
 	}
 	if route.Method == http.MethodPost {
 		codes = append(codes, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
 	}
-	if isChange && !isAboutHead {
+	if isChange && !isAboutHead && !isAboutKept {
 		codes = append(codes, http.StatusUnprocessableEntity)
 	}
 	return codes
+}
+
+// isAboutKept reports whether a call is about what is kept of objects.
+func isAboutKept(call string) bool {
+	return slices.Contains([]string{"ListHistory", "GetHistory", "DeleteHistory", "ListFiles", "ReadFile", "DownloadFiles"}, call)
 }

@@ -18,6 +18,7 @@ type portal struct {
 	*reviewer
 	actions
 	submissions
+	history
 	// presets are those that were read before.
 	presets *presets.Cache
 	// turns has one for a conversion or a large object at a time: each takes memory.
@@ -32,7 +33,7 @@ type portal struct {
 func newPortal(needs Needs) *portal {
 	shared := &reviewer{needs}
 	return &portal{
-		reviewer: shared, actions: actions{shared}, submissions: submissions{shared}, presets: &presets.Cache{},
+		reviewer: shared, actions: actions{shared}, submissions: submissions{shared}, history: history{shared}, presets: &presets.Cache{},
 		turns: limits.NewTurns(), listing: limits.NewMemory(), permissions: newPermissionsLately(needs.Clock),
 	}
 }

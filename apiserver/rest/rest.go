@@ -75,8 +75,9 @@ func (r Request) IsStream() bool { return r.route.IsStream }
 // Read returns what a request asks for, or why it is not served.
 func (a *API) Read(r *http.Request) (Request, error) {
 	raw := r.URL.EscapedPath()
+	before, _, _ := strings.Cut(raw, "/files/") // names of files may have any bytes
 	isIn := func(part string) bool { return strings.Contains(raw, part) }
-	if slices.ContainsFunc([]string{"%", "//", "/../", "/./"}, isIn) {
+	if strings.Contains(before, "%") || slices.ContainsFunc([]string{"//", "/../", "/./"}, isIn) {
 		return Request{}, problem.Bad("path", "has an escape, '//', '/./' or '/../'", "send it plain")
 	}
 	if raw == DocumentPath && r.Method == http.MethodGet {
@@ -94,7 +95,7 @@ func (a *API) Read(r *http.Request) (Request, error) {
 		return Request{}, problem.New(http.StatusNotFound, "NotFound", "the path is not served",
 			"see the paths in docs/reference/rest.md")
 	}
-	values := route.values(parts)
+	values := route.values(parts, verb)
 	if err := checkPath(values); err != nil {
 		return Request{}, err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,9 +40,13 @@ func attributes(verb, resource, subresource, namespace, name string) authorizati
 // their resource.
 func attributesOf(call, kind string, on place) []authorizationv1.ResourceAttributes {
 	all := make([]authorizationv1.ResourceAttributes, 0, len(permissions[call]))
-	for _, needed := range permissions[call] {
+	needs := permissions[call]
+	if kind != "" && slices.Equal(needs, filesOfKinds) {
+		needs = slices.DeleteFunc(slices.Clone(needs), func(one Permission) bool { return !strings.HasPrefix(one.Resource, view.Resource(kind)+"/") })
+	}
+	for _, needed := range needs {
 		resource, subresource, _ := strings.Cut(needed.Resource, "/")
-		if resource == "" {
+		if resource == "" || resource+"/" == ofKind {
 			resource = view.Resource(kind)
 		}
 		all = append(all, attributes(needed.Verb, resource, subresource, on.GetNamespace(), on.GetName()))
@@ -92,14 +97,7 @@ func (v *reviewer) permit(ctx context.Context, call string, on target) error {
 // permitAt returns nil where the caller may do all that a call needs, and the server knows what it is about. The permissions of
 // such calls name their resource.
 func (v *reviewer) permitAt(ctx context.Context, call string, on place, id string) error {
-	values := map[string]string{"namespace": on.GetNamespace(), "name": on.GetName()}
-	if _, isNamed := on.(interface{ GetId() string }); isNamed && (id != "" || call != "CreateSubmission") { // one is made for a new one
-		values["id"] = id
-	}
-	if err := checkPath(values); err != nil {
-		return err
-	}
-	if err := v.mayAll(ctx, attributesOf(call, "", on)); err != nil {
+	if err := v.permitUnseen(ctx, call, on, id); err != nil {
 		return err
 	}
 	kind := view.Clusters
@@ -112,8 +110,25 @@ func (v *reviewer) permitAt(ctx context.Context, call string, on place, id strin
 	return v.await(ctx, view.Key{Kind: kind, Namespace: on.GetNamespace(), Name: on.GetName()})
 }
 
+// permitUnseen is permitAt for what the server need not know.
+func (v *reviewer) permitUnseen(ctx context.Context, call string, on place, id string) error {
+	values := map[string]string{"namespace": on.GetNamespace(), "name": on.GetName()}
+	if _, isNamed := on.(interface{ GetId() string }); isNamed && (id != "" || call != "CreateSubmission") { // one is made for a new one
+		values["id"] = id
+	}
+	if err := checkPath(values); err != nil {
+		return err
+	}
+	return v.mayAll(ctx, attributesOf(call, "", on))
+}
+
 // whilePermitted returns a context that ends, with a Problem as its cause, when its caller may not do a call any more.
 func (v *reviewer) whilePermitted(ctx context.Context, call string, on place) (context.Context, func()) {
+	return v.whileMay(ctx, attributesOf(call, "", on))
+}
+
+// whileMay is whilePermitted for rights that were asked for.
+func (v *reviewer) whileMay(ctx context.Context, rights []authorizationv1.ResourceAttributes) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})
 	go func() {
@@ -126,7 +141,7 @@ func (v *reviewer) whilePermitted(ctx context.Context, call string, on place) (c
 				return
 			case <-ticker.C():
 			}
-			switch err := v.confirm(ctx, call, on); {
+			switch err := v.confirm(ctx, rights); {
 			case err == nil:
 				unanswered = 0
 			case errors.Is(err, access.ErrUnauthorized) || errors.Is(err, access.ErrForbidden):
@@ -144,15 +159,15 @@ func (v *reviewer) whilePermitted(ctx context.Context, call string, on place) (c
 	return ctx, func() { cancel(nil); <-done }
 }
 
-// confirm asks whether the caller may still do a call, whatever is remembered.
-func (v *reviewer) confirm(ctx context.Context, call string, on place) error {
+// confirm asks whether the caller still has rights, whatever is remembered.
+func (v *reviewer) confirm(ctx context.Context, rights []authorizationv1.ResourceAttributes) error {
 	caller, err := callerOf(ctx)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, confirmWithin)
 	defer cancel()
-	for _, what := range attributesOf(call, "", on) {
+	for _, what := range rights {
 		if err := v.Access.Confirm(ctx, caller, what); err != nil {
 			return err
 		}

@@ -36,6 +36,8 @@ var streams = map[string]string{
 	"ReadLog":           "/v1/namespaces/{namespace}/jobs/{name}/log",
 	"ReadSubmissionLog": "/v1/namespaces/{namespace}/clusters/{name}/submissions/{id}/log",
 	"ReadReplicaLog":    "/v1/namespaces/{namespace}/services/{name}/replicas/{id}/log",
+	"ReadFile":          "/v1/namespaces/{namespace}/{kind}/{name}/files/{path}",
+	"DownloadFiles":     "/v1/namespaces/{namespace}/{kind}/{name}/files:download",
 }
 
 // Routes returns all routes, as the protocol declares them.
@@ -49,15 +51,48 @@ func Routes() []Route {
 			answer: answerOf(name)}
 		route.message, _ = protoregistry.GlobalTypes.FindMessageByName(call.Input().FullName()) // generated beside the call
 		declared := proto.GetExtension(call.Options(), annotations.E_Http)
+		rules := []*annotations.HttpRule{nil}
 		if rule, is := declared.(*annotations.HttpRule); is && rule != nil {
-			if route.Path = rule.GetGet(); route.Path == "" {
-				route.Method, route.Path = http.MethodPost, rule.GetPost()
-			}
+			rules = append([]*annotations.HttpRule{rule}, rule.GetAdditionalBindings()...)
 		}
-		route.parts, route.verb = split(route.Path)
-		routes = append(routes, route)
+		for _, rule := range rules {
+			routes = append(routes, route.at(rule))
+		}
 	}
 	return routes
+}
+
+// at returns the route with the method and the path of a rule. One without a rule has a path.
+func (r Route) at(rule *annotations.HttpRule) Route {
+	switch {
+	case rule.GetGet() != "":
+		r.Path = rule.GetGet()
+	case rule.GetDelete() != "":
+		r.Method, r.Path = http.MethodDelete, rule.GetDelete()
+	case rule.GetPost() != "":
+		r.Method, r.Path = http.MethodPost, rule.GetPost()
+	}
+	r.parts, r.verb = split(r.Path)
+	return r
+}
+
+// restOfPath is the variable that takes all that is left of a path, slashes and colons too.
+const restOfPath = "{path}"
+
+// hasRest reports whether the last variable of the route takes all that is left of a path.
+func (r *Route) hasRest() bool { return r.parts[len(r.parts)-1] == restOfPath }
+
+// folded returns the parts of a path with all that the route's last variable takes as the last of them.
+func (r *Route) folded(parts []string, verb string) ([]string, string) {
+	last := len(r.parts) - 1
+	if !r.hasRest() || len(parts) <= last {
+		return parts, verb
+	}
+	rest := strings.Join(parts[last:], "/")
+	if verb != "" {
+		rest += ":" + verb
+	}
+	return append(slices.Clone(parts[:last]), rest), ""
 }
 
 // answerOf returns what answers a call, as gRPC has it; nil of one whose answer goes on.
@@ -80,6 +115,7 @@ func split(path string) (parts []string, verb string) {
 
 // matches reports whether a path, split, is one of the route's, and how many of its parts the route spells out.
 func (r *Route) matches(parts []string, verb string) (spelled int, is bool) {
+	parts, verb = r.folded(parts, verb)
 	if len(parts) != len(r.parts) || verb != r.verb {
 		return 0, false
 	}
@@ -108,8 +144,9 @@ func (r *Route) variables() []string {
 }
 
 // values returns what stands in a path for the route's variables.
-func (r *Route) values(parts []string) map[string]string {
+func (r *Route) values(parts []string, verb string) map[string]string {
 	values := map[string]string{}
+	parts, _ = r.folded(parts, verb)
 	for i, part := range r.parts {
 		if isVariable(part) {
 			values[strings.Trim(part, "{}")] = parts[i]

@@ -33,6 +33,13 @@ func (a *API) serveStream(w http.ResponseWriter, r *http.Request, request Reques
 	switch asked := request.message.(type) {
 	case *heliostatv1.WatchObjectsRequest:
 		return a.serveWatch(w, r, asked)
+	case *heliostatv1.DownloadFilesRequest:
+		return a.serveDownload(w, r, asked)
+	case *heliostatv1.ReadFileRequest:
+		if err := takeOffset(r, asked); err != nil {
+			return err
+		}
+		return a.serveFile(w, r, asked)
 	case logRequest:
 		if err := takeOffset(r, asked); err != nil {
 			return err

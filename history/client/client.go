@@ -107,12 +107,16 @@ func within[T any](ctx context.Context, call func(context.Context) (T, error)) (
 
 // ListRecords returns a page of records. All replicas have the same ones.
 func (c *Client) ListRecords(ctx context.Context, r *pb.ListRecordsRequest) (*pb.ListRecordsResponse, error) {
-	return ask(ctx, c, "", func(ctx context.Context, one pb.ReadClient) (*pb.ListRecordsResponse, error) { return one.ListRecords(ctx, r) })
+	return ask(ctx, c, "", func(ctx context.Context, one pb.ReadClient) (*pb.ListRecordsResponse, error) {
+		return one.ListRecords(ctx, r)
+	})
 }
 
 // GetRecord returns all that is kept of an object.
 func (c *Client) GetRecord(ctx context.Context, r *pb.GetRecordRequest) (*pb.GetRecordResponse, error) {
-	return ask(ctx, c, r.GetUid(), func(ctx context.Context, one pb.ReadClient) (*pb.GetRecordResponse, error) { return one.GetRecord(ctx, r) })
+	return ask(ctx, c, r.GetUid(), func(ctx context.Context, one pb.ReadClient) (*pb.GetRecordResponse, error) {
+		return one.GetRecord(ctx, r)
+	})
 }
 
 // DeleteHistory removes what is kept of an object. The replica that writes does it.

@@ -43,7 +43,9 @@ func file(parts ...clienttest.Part) clienttest.File {
 	return clienttest.File{Pod: "pod", PodUID: "p", ID: clienttest.ID(1, 0), Path: "a", Parts: parts}
 }
 
-func bytesAt(offset int64, data string) clienttest.Part { return clienttest.Part{Offset: offset, Data: data} }
+func bytesAt(offset int64, data string) clienttest.Part {
+	return clienttest.Part{Offset: offset, Data: data}
+}
 
 func gapAt(offset, length int64, reason string) clienttest.Part {
 	return clienttest.Part{Offset: offset, Length: length, Reason: reason}

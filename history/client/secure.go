@@ -63,7 +63,9 @@ func (s *secure) ServerHandshake(net.Conn) (net.Conn, credentials.AuthInfo, erro
 }
 
 // Info implements credentials.TransportCredentials.
-func (s *secure) Info() credentials.ProtocolInfo { return credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS13, ServerName: s.name}).Info() }
+func (s *secure) Info() credentials.ProtocolInfo {
+	return credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS13, ServerName: s.name}).Info()
+}
 
 // Clone implements credentials.TransportCredentials.
 func (s *secure) Clone() credentials.TransportCredentials { return &secure{s.files, s.name} }

@@ -17,6 +17,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/utils/clock"
@@ -58,6 +59,9 @@ type Kubernetes struct {
 	// lately and permitted are what IdentifyLately and MayLately go by.
 	lately    *recent[*Caller]
 	permitted *recent[struct{}]
+	// namespaces and allNamespaces are the UIDs of namespaces, as they were a moment ago.
+	namespaces    *recent[types.UID]
+	allNamespaces *recent[map[string]types.UID]
 	// whose and may are the questions that are on their way.
 	whose *together[*Caller]
 	may   *together[struct{}]
@@ -80,6 +84,8 @@ const (
 	maxRefused   = 10_000
 	maxDecisions = 50_000
 	maxProxies   = 100
+	// maxNamespaces is how many namespaces have their UIDs remembered.
+	maxNamespaces = 10_000
 )
 
 // New returns the API server.
@@ -102,7 +108,8 @@ func New(o Options) (*Kubernetes, error) {
 		identity: o.Identity, issuers: map[string]*issuer{},
 		callers: newRecent[*Caller](o.Clock, maxCallers), refused: newRecent[error](o.Clock, maxRefused),
 		decisions: newRecent[error](o.Clock, maxDecisions), lately: newRecent[*Caller](o.Clock, maxCallers),
-		permitted: newRecent[struct{}](o.Clock, maxDecisions), whose: newTogether[*Caller](), may: newTogether[struct{}](),
+		permitted: newRecent[struct{}](o.Clock, maxDecisions), namespaces: newRecent[types.UID](o.Clock, maxNamespaces),
+		allNamespaces: newRecent[map[string]types.UID](o.Clock, 1), whose: newTogether[*Caller](), may: newTogether[struct{}](),
 	}
 	if err := k.believe(o.Identity); err != nil {
 		return nil, err

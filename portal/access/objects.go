@@ -7,16 +7,19 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/portal/problem"
@@ -241,6 +244,68 @@ func (k *clients) Revisions(
 		owner := metav1.GetControllerOfNoCopy(one)
 		return owner == nil || owner.UID != uid
 	}), err
+}
+
+// For how long the UID of a namespace is known, and the list of all of them. A namespace of the same name that is made again is another
+// one within that time.
+const (
+	keepNamespace  = time.Second
+	keepNamespaces = 5 * time.Second
+)
+
+// NamespaceUID returns the UID of a namespace that is there now, read as the server; it is empty where there is none.
+func (k *Kubernetes) NamespaceUID(ctx context.Context, name string) (types.UID, error) {
+	if uid, is := k.namespaces.find(name); is {
+		return uid, nil
+	}
+	made, err := k.metadata()
+	if err != nil {
+		return "", err
+	}
+	found, err := made.Resource(corev1.SchemeGroupVersion.WithResource("namespaces")).Get(ctx, name, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return "", fmt.Errorf("find namespace %s: %w", name, OfServer(err))
+	}
+	uid := types.UID("")
+	if err == nil {
+		uid = found.UID
+	}
+	k.namespaces.put(name, uid, keepNamespace)
+	return uid, nil
+}
+
+// NamespaceUIDs returns those of all namespaces by their names, read as the server.
+func (k *Kubernetes) NamespaceUIDs(ctx context.Context) (map[string]types.UID, error) {
+	if all, is := k.allNamespaces.find(""); is {
+		return all, nil
+	}
+	made, err := k.metadata()
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]types.UID{}
+	for next, isFirst := "", true; isFirst || next != ""; isFirst = false {
+		page, err := made.Resource(corev1.SchemeGroupVersion.WithResource("namespaces")).List(ctx, metav1.ListOptions{Limit: maxListed, Continue: next})
+		if err != nil {
+			return nil, fmt.Errorf("list namespaces: %w", OfServer(err))
+		}
+		for i := range page.Items {
+			all[page.Items[i].Name] = page.Items[i].UID
+		}
+		next = page.Continue
+	}
+	k.allNamespaces.put("", all, keepNamespaces)
+	return all, nil
+}
+
+// metadata returns a client of the server's own that reads metadata alone.
+func (k *clients) metadata() (metadata.Interface, error) {
+	config, carrier := k.settings(k.account)
+	made, err := metadata.NewForConfigAndClient(config, carrier)
+	if err != nil {
+		return nil, fmt.Errorf("make a client of metadata: %w", err)
+	}
+	return made, nil
 }
 
 // listOwn reads objects as the server itself, up to a bound.

@@ -21,6 +21,7 @@ type flags struct {
 	cfg                  app.Config
 	namespaces, identity string
 	frameAncestors       string
+	archivers            string
 	dashboards           dashboardFlags
 	signIn               signInFlags
 	verbosity            int
@@ -47,6 +48,10 @@ func define(set *flag.FlagSet) *flags {
 	set.StringVar(&f.namespaces, "watch-namespaces", "", "comma-separated namespaces whose objects the server reads; empty for all")
 	set.StringVar(&f.cfg.OutputDirectory, "output-directory", os.TempDir(), "directory that stores outputs of jobs while they are read, up to 1 GiB")
 	f.dashboards.define(set)
+	set.StringVar(&f.archivers, "history-archivers", "", "comma-separated host:port of the archiver's replicas; empty where no history is kept")
+	set.StringVar(&f.cfg.History.Files.Certificate, "history-certificate", "", "file with the server's certificate for archivers; read for each connection")
+	set.StringVar(&f.cfg.History.Files.Key, "history-key", "", "file with the key of that certificate")
+	set.StringVar(&f.cfg.History.Files.Authorities, "history-authorities", "", "file with the certificates of the archivers' authorities")
 	set.StringVar(&f.cfg.MetricsAddress, "metrics-bind-address", ":8080", "host:port of the metrics endpoint, or 0 for none")
 	set.StringVar(&f.cfg.HealthAddress, "health-probe-bind-address", ":8081", "host:port of /healthz and /readyz, or 0 for none")
 	f.signIn.define(set)
@@ -95,6 +100,9 @@ func (f *flags) config(host, port string) (app.Config, error) {
 	if cfg.Namespaces, err = readNamespaces(f.namespaces); err != nil {
 		return cfg, err
 	}
+	if cfg.History.Archivers, err = f.readArchivers(); err != nil {
+		return cfg, err
+	}
 	cfg.Page.FrameAncestors = listOf(f.frameAncestors)
 	if cfg.Dashboards, err = f.dashboards.read(); err != nil {
 		return cfg, err
@@ -104,6 +112,24 @@ func (f *flags) config(host, port string) (app.Config, error) {
 	}
 	cfg.SignIn, err = f.signIn.config(f.dashboards, cfg.Identity)
 	return cfg, err
+}
+
+// readArchivers returns the addresses of archivers, for which the files are needed.
+func (f *flags) readArchivers() ([]string, error) {
+	all, files := listOf(f.archivers), f.cfg.History.Files
+	for _, address := range all {
+		if _, _, err := net.SplitHostPort(address); err != nil {
+			return nil, fmt.Errorf("read --history-archivers: %q is not host:port", address)
+		}
+	}
+	for _, given := range []struct{ flag, file string }{
+		{"--history-certificate", files.Certificate}, {"--history-key", files.Key}, {"--history-authorities", files.Authorities},
+	} {
+		if (given.file == "") != (len(all) == 0) {
+			return nil, fmt.Errorf("read %s: it is needed with --history-archivers, and only with that", given.flag)
+		}
+	}
+	return all, nil
 }
 
 // listOf returns each entry of a list once.
