@@ -260,7 +260,9 @@ func TestFind_TakesTheRouteThatSpellsOutMost(t *testing.T) {
 }
 
 func TestRoutes_HaveAPathAndAPermission(t *testing.T) {
+	calls := map[string]bool{}
 	for _, route := range Routes() {
+		calls[route.Call] = true
 		if !strings.HasPrefix(route.Path, "/v1/") {
 			t.Errorf("the call %s has the path %q", route.Call, route.Path)
 		}
@@ -268,7 +270,7 @@ func TestRoutes_HaveAPathAndAPermission(t *testing.T) {
 			t.Errorf("the call %s has no row in permissions", route.Call)
 		}
 	}
-	if len(permissions) != len(Routes()) {
-		t.Errorf("there are %d rows in permissions for %d calls", len(permissions), len(Routes()))
+	if len(permissions) != len(calls) {
+		t.Errorf("there are %d rows in permissions for %d calls", len(permissions), len(calls))
 	}
 }
