@@ -42,7 +42,7 @@ func Of(object map[string]any) (json.RawMessage, error) {
 		}
 		record["metadata"] = metadata
 	}
-	clean := cleaned("", record, 0).(map[string]any)
+	clean, _ := cleaned("", record, 0).(map[string]any) // a map stays one
 	var cut []string
 	for _, part := range []string{"spec", "status", "metadata"} {
 		text, err := json.Marshal(clean)
@@ -55,7 +55,8 @@ func Of(object map[string]any) (json.RawMessage, error) {
 		cut = append(cut, part)
 		clean["cut"] = cut
 		if part == "metadata" { // labels and annotations alone can be as large
-			clean[part] = only(clean[part].(map[string]any), []string{"name", "namespace", "uid"})
+			names, _ := clean[part].(map[string]any)
+			clean[part] = only(names, []string{"name", "namespace", "uid"})
 			continue
 		}
 		delete(clean, part)

@@ -117,7 +117,7 @@ func FuzzOf(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		var object map[string]any
 		if json.Unmarshal([]byte(text), &object) != nil {
-			t.Skip()
+			return
 		}
 		made, err := record.Of(object)
 		if err != nil || len(made) > record.MaxSize+1<<20 || !json.Valid(made) {
