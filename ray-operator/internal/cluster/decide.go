@@ -7,6 +7,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster/store"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -82,9 +83,9 @@ func keepPods(p *planner) {
 
 // strayPods returns those that have lost their owner reference, and get it back.
 func strayPods(pods []Pod) (strays []Pod) {
-	for _, pod := range pods {
-		if pod.stray && !pod.isTerminating() {
-			strays = append(strays, pod)
+	for _, stray := range pods {
+		if stray.stray && !stray.isTerminating() {
+			strays = append(strays, stray)
 		}
 	}
 	return strays
@@ -158,4 +159,13 @@ func (p *Plan) takeSecret(plan secretPlan) {
 	}
 }
 
-func grace(seconds int64) *int64 { return &seconds }
+// collectorGrace in seconds is what a pod with a collector has at least: Ray ends in about 4 s, and the collector is told after it.
+const collectorGrace = int64(15)
+
+// shortGrace returns a grace that is shorter than the pod's own, as long as its collector needs.
+func shortGrace(p Pod, seconds int64) *int64 {
+	if pod.HasCollector(p.Pod) {
+		seconds = max(seconds, collectorGrace)
+	}
+	return &seconds
+}

@@ -156,7 +156,7 @@ func (o OperatorImage) collector(d *draft, history *History) corev1.Container {
 	container := o.container(v1beta1.ContainerHistory, Over(collectorSize, d.cluster.Spec.History.Size), restricted(d.pod.Spec.SecurityContext))
 	container.Command = []string{"/collector"}
 	container.Args = []string{
-		"--directory=" + literal(d.sessionPath()), "--archivers=" + strings.Join(history.Archivers, ","),
+		"--directory=" + literal(d.sessionPath()), "--archivers=" + strings.Join(history.Archivers, ","), "--cluster=" + string(d.cluster.UID),
 		"--token-file=" + naming.PathHistory + "/" + fileOfToken,
 	}
 	container.Env = []corev1.EnvVar{{Name: variableAuthority, Value: literal(history.Authority)}}
