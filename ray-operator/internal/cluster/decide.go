@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
@@ -33,9 +34,10 @@ func (p *planner) basis() basis {
 // give the same plan, and every input gives one.
 func Decide(cluster *v1beta1.ComputeCluster, seen Seen, site desired.Site, now time.Time) Plan {
 	p := &planner{situation: situation{cluster: cluster, seen: &seen, site: site, now: now, intents: intentsOf(cluster)}}
-	p.Given = site.Sizes
+	p.Given = site.Installed
 	rules := checkRules(p.basis())
-	p.Refused, p.Accepted = rules.refused, rules.accepted
+	p.Refused, p.Accepted = cmp.Or(rules.refused, refuseKeepFor(p.situation)), rules.accepted
+	p.History = judgeHistory(p.situation)
 	if p.Stalled = findStall(p.basis(), rules); p.Stalled != nil {
 		p.Wake = reconcile.Recheck
 		if p.Queue, _ = planQueue(p.basis(), p.Sizes, false); p.Queue.Held { // what runs is kept while it is admitted
@@ -58,6 +60,7 @@ func Decide(cluster *v1beta1.ComputeCluster, seen Seen, site desired.Site, now t
 		p.Store = storeOf(p.basis()).Assess()
 	}
 	p.EncryptsStore = isStoreEncrypted(p.basis())
+	p.wakeIn(untilHistoryIsLate(p.situation))
 	return p.Plan
 }
 
