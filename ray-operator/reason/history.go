@@ -34,7 +34,7 @@ var (
 		"Replace them at a convenient time; a pod whose directory of sessions is a volume that others share never gets one", nil,
 	}
 	HistoryKept = Reason{
-		"HistoryKept", Fine, "All that is to be kept of the cluster is in the archive, or on its way.",
+		"HistoryKept", Fine, "All that must be kept of the cluster is in the archive, or on its way.",
 		"the archive keeps %s of the cluster", "", nil,
 	}
 )

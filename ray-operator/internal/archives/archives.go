@@ -3,7 +3,7 @@
 // In: the addresses of the replicas, and what a call to one needs. Out: per cluster the last state, of all replicas together, and a wake
 // of its reconcile when that means something new.
 //
-// It must never ask for more than states, keep one of a replica that begins anew, or report that something is missing before each
+// It must never ask for more than states, keep one of a replica that begins again, or report that something is missing before each
 // replica has said all that it has.
 package archives
 
@@ -330,7 +330,7 @@ func (s *Set) complete(r *replica, gone map[types.UID]*state) {
 	}
 }
 
-// lose notes that a replica has broken off. Whoever had a stream to it may have one to another replica soon.
+// lose notes that a replica has broken off. Who had a stream to it may have one to another replica soon.
 func (s *Set) lose(r *replica) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,8 +17,8 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
-// site returns what the installation knows of itself now. The authority of archivers is known a moment after the operator has begun.
-func (r *Reconciler) site() desired.Site {
+// currentSite returns what the installation knows of itself now. The authority of archivers is known a moment after the operator has begun.
+func (r *Reconciler) currentSite() desired.Site {
 	site := r.Site
 	if site.History != nil && r.Authority != nil {
 		history := *site.History

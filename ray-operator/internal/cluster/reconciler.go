@@ -146,7 +146,7 @@ func (r *Reconciler) decidePlan(ctx context.Context, cluster *v1beta1.ComputeClu
 		seen.Token, seen.Authority = Token{}, reconcile.Absent // nothing was made yet; if the Secret was, making it tells
 	}
 	assumed := seen.secrets()
-	site := r.site()
+	site := r.currentSite()
 	plan := Decide(cluster, *seen, site, now)
 	token := !fresh && (plan.Makes() || own || known.isDue(cluster, *seen, plan, good, now))
 	authority := needsAuthority(cluster, *seen, plan)
