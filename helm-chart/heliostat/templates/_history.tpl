@@ -56,6 +56,16 @@ requests: {cpu: 100m, memory: 256Mi}
 limits: {memory: 512Mi}
 {{- end }}
 
+{{- /* heliostat.spoolSize is how much of a spool's volume is used: a file system takes some of it. */ -}}
+{{- define "heliostat.spoolSize" -}}
+{{- $size := .Values.history.spool.size }}
+{{- range $unit, $mebibytes := dict "Mi" 1 "Gi" 1024 "Ti" 1048576 }}
+{{- if hasSuffix $unit $size }}
+{{- printf "%dMi" (max 1 (mulf (trimSuffix $unit $size | float64) $mebibytes 0.9 | int64)) }}
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{- /* heliostat.checkHistory refuses values that do not go together. */ -}}
 {{- define "heliostat.checkHistory" -}}
 {{- $store := .Values.history.store }}
