@@ -79,7 +79,7 @@ func (c container) waiting(waiting corev1.ContainerStateWaiting, last *corev1.Co
 		return reason.Finding{}, false
 	case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError",
 		"RegistryUnavailable", "SignatureValidationFailed":
-		return imageFailure(c.spec.Image, waiting.Reason, waiting.Message), true
+		return imageFailure(c.spec, waiting.Reason, waiting.Message), true
 	case "CreateContainerConfigError":
 		return configFailure(c.spec.Name, waiting.Message), true
 	case "CrashLoopBackOff":

@@ -244,7 +244,7 @@ func TestWords(t *testing.T) {
 		`container ray cannot be created: Secret x does not exist. Create Secret x, or correct env and envFrom in the template`://
 		configFailure("ray", "secret\n\"x\" not found").Text,
 		"Secret x of a volume does not exist. Create Secret x, or correct the volume in the template": of(volumeFailure("secret\n\"x\" not found")),
-		"image a cannot be pulled: plain. Correct the image, or check the events of the pod":          imageFailure("a", "ErrImagePull", "desc = plain").Text,
+		"image a cannot be pulled: plain. Correct the image, or check the events of the pod":          imageFailure(&corev1.Container{Image: "a"}, "ErrImagePull", "desc = plain").Text,
 		"cannot be written: ServiceAccount a/b:c may not get pods in the whole cluster. Grant it that verb; the chart's roles contain all that is needed"://
 		of(parseRights(`User "system:serviceaccount:a:b:c" cannot get resource "pods" in API group ""`)),
 		"a: the API server refuses it: one two. Change what it names; the operator retries by itself": Refusal("a", said("one\ntwo")).Text,

@@ -3,6 +3,9 @@ package diagnose
 import (
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -41,18 +44,25 @@ var pullFailures = []pullFailure{
 	{"missing", "the registry does not have it", []string{"not found", "manifest unknown", "name unknown", "manifest_unknown", "404"}},
 }
 
-// imageFailure boils down why an image cannot be pulled. Why is the container's reason.
-func imageFailure(image, why, message string) reason.Finding {
+// imageFailure boils down why the image of a container cannot be pulled. Why is the container's reason.
+func imageFailure(container *corev1.Container, why, message string) reason.Finding {
+	failed := func(kind string) reason.Reason {
+		if container.Name == v1beta1.ContainerHistory { // the image is the operator's: nobody corrects it in a spec
+			kind = "collector"
+		}
+		return reason.ImagePullFailed.In(kind)
+	}
+	image := container.Image
 	image = clean(image, wordLength)
 	if why == "ErrImageNeverPull" {
-		return reason.ImagePullFailed.In("never").Of(image, "it is not on the node, and imagePullPolicy is Never")
+		return failed("never").Of(image, "it is not on the node, and imagePullPolicy is Never")
 	}
 	// The image's own name may hold a mark, such as a tag 404.
 	said := strings.ToLower(why + " " + strings.ReplaceAll(message, image, ""))
 	for _, failure := range pullFailures {
 		for _, mark := range failure.marks {
 			if strings.Contains(said, mark) {
-				return reason.ImagePullFailed.In(failure.kind).Of(image, failure.words)
+				return failed(failure.kind).Of(image, failure.words)
 			}
 		}
 	}
@@ -63,5 +73,5 @@ func imageFailure(image, why, message string) reason.Finding {
 	if words = clean(words, wordLength); words == "" {
 		words = why
 	}
-	return reason.ImagePullFailed.Of(image, words)
+	return failed("").Of(image, words)
 }

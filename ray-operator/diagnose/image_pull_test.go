@@ -1,10 +1,13 @@
 package diagnose_test
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/diagnose"
 )
 
@@ -109,4 +112,17 @@ func TestRegistrysWords(t *testing.T) {
 
 func waitingFor(why, message string) corev1.ContainerStatus {
 	return corev1.ContainerStatus{Name: "ray", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: why, Message: message}}}
+}
+
+// TestPod_TellsOfACollectorWithoutImage: nobody corrects the operator's image in a spec, so the remedy is another one.
+func TestPod_TellsOfACollectorWithoutImage(t *testing.T) {
+	always := corev1.ContainerRestartPolicyAlways
+	pod := &corev1.Pod{Spec: corev1.PodSpec{NodeName: "n", InitContainers: []corev1.Container{{Name: v1beta1.ContainerHistory, Image: image, RestartPolicy: &always}}}}
+	pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{
+		Name: v1beta1.ContainerHistory, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: resolve + image + ": not found"}},
+	}}
+	finding, found := diagnose.Pod(pod, nil, time.Now())
+	if !found || finding.Code != "ImagePullFailed" || !strings.Contains(finding.Text, "history.keep to Records") {
+		t.Errorf("it tells %+v", finding)
+	}
 }

@@ -70,7 +70,7 @@ var cut = map[string]struct {
 	"sandbox":              {sandboxWords(long("desc = <1>")), map[string]int{"1": 199}},
 	"quoted":               {quoted(long(`Pulling image "<1>"`)), map[string]int{"1": 199}},
 	"not quoted":           {quoted(long("<1>")), map[string]int{"1": 199}},
-	"image":                {imageFailure(long("<1>"), "ErrImagePull", long("<2>")).Text, map[string]int{"1": 199, "2": 199}},
+	"image":                {imageFailure(&corev1.Container{Image: long("<1>")}, "ErrImagePull", long("<2>")).Text, map[string]int{"1": 199, "2": 199}},
 	"preemptor":            {preemptor([]corev1.Event{{Reason: "Preempted", Message: long("Preempted by <1> on node a")}}), map[string]int{"1": 99}},
 	"probe":                {probed(probing(long("<1>")), true), map[string]int{"1": 99}},
 	"gate":                 {unscheduled(gated(long("<1>")), time.Time{}).Text, map[string]int{"1": 99}},

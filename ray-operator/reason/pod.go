@@ -52,6 +52,7 @@ var (
 			{"disk", "Free space on the node"},
 			{"platform", "Use an image for the node's architecture"},
 			{"signature", "Sign the image, or use one that is"},
+			{"collector", "Name a Secret with credentials in podDefaults.imagePullSecrets, or set history.keep to Records, without which no pod needs this image"},
 		},
 	}
 	ConfigError = Reason{

@@ -133,7 +133,7 @@ type Section struct {
 // first outranks what stands later when only one finding can be told.
 func Sections() []Section {
 	return []Section{
-		obstacles(), refusals(), pods(), passing(), states(), events(), autoscaling(), controlStore(),
+		obstacles(), refusals(), pods(), passing(), states(), events(), autoscaling(), controlStore(), history(),
 		jobObstacles(), jobEnds(), jobProgress(), jobStates(), schedules(), serviceObstacles(), serviceProgress(), serviceStates(),
 		outputs(),
 	}

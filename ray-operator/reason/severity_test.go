@@ -14,7 +14,7 @@ const (
 	fine = "AllReady HeadReady WorkersReady ScalingUp PodsUpToDate NotStalled Settled SuspendedBySpec SuspendedIdle GroupSuspended HeadReplaced Resumed " +
 		"Autoscaled SizesHeld Scaled JobSucceeded JobSuspended JobPreempted Stopped JobSubmitted GangPlaced GangRestarted AttemptEnded " +
 		"ScheduleActive ScheduleSuspended JobStarted JobReplaced " +
-		"StoreServes HeadRestarted HeadRecovered " +
+		"StoreServes HeadRestarted HeadRecovered HistoryKept " +
 		"ServiceServes ServiceSuspended GatewayProgrammed UpgradeBegan UpgradeDone UpgradeWithdrawn"
 
 	progress = "HeadMissing HeadStarting WorkersStarting RollingOut RollWaiting Resizing Recreating Draining Suspending Queued IdleSoon IdleKept IdleLimitReached " +

@@ -41,7 +41,19 @@ var containerSizes = []containerSize{
 		},
 	},
 	{id: "encryption-size", path: encryptionSizePath, least: leastEncryption, of: encryptionSize},
+	{
+		id: "history-size", path: field.NewPath("spec", "history", "size"), least: leastCollector,
+		of: func(c *v1beta1.ComputeCluster) corev1.ResourceList {
+			if c.Spec.History == nil {
+				return nil
+			}
+			return c.Spec.History.Size
+		},
+	},
 }
+
+// leastCollector is what the collector of history cannot do with less of.
+var leastCollector = resource.MustParse("32Mi")
 
 // leastEncryption is what the containers of encryption cannot do with less of.
 var leastEncryption = resource.MustParse("32Mi")

@@ -336,6 +336,26 @@ var clusterExpressions = []Rule{
 		Remedy:  "raise it",
 	},
 	{
+		ID: "history-keep-for", Field: "spec.history.keepFor", By: Expression,
+		Refused: "keepFor must be at least 1h",
+		Remedy:  "raise it",
+	},
+	{
+		ID: "history-size", Field: "spec.history.size", By: Expression,
+		Refused: "the collector's size must have amounts above 0 and memory of at least 32Mi",
+		Remedy:  "raise it",
+	},
+	{
+		ID: "history-size-limit", Field: "spec.history.size", By: Expression,
+		Refused: "limits.cpu of the collector's size must not be below cpu",
+		Remedy:  "raise limits.cpu, or lower cpu",
+	},
+	{
+		ID: "history-size-name", Field: "spec.history.size", By: Expression,
+		Refused: "the collector's size must contain only cpu, limits.cpu, memory and ephemeral-storage",
+		Remedy:  "remove the rest",
+	},
+	{
 		ID: "ray-version-image", Field: "spec.image", By: Expression,
 		Refused: "image must be set for this rayVersion, because no image tag can contain its '+'",
 		Remedy:  "set image",

@@ -222,6 +222,9 @@ var changes = map[string]string{
 	"server.frameAncestors": `["https://k.example.com"]`, "server.ingress.enabled": "true", "server.ingress.className": "nginx",
 	"server.ingress.annotations": `{"a":"b"}`, "server.ingress.tlsSecretName": "outer", "server.httpRoute.enabled": "true",
 	"server.httpRoute.parentRefs": `[{"name":"public"}]`, "server.httpRoute.annotations": `{"a":"b"}`, "server.httpRoute.certificateAuthority": "ca",
+	"history.enabled": "true", "history.store": `{"claimName":"", "url":"gs://b","secretName":"gcp"}`, "history.serviceAccount": `{"annotations":{"a":"b"}}`,
+	"history.keep": "Records", "history.keepFor": "24h", "history.maxKeepFor": "1000h", "history.afterNamespace": "24h", "history.limits": `{"cluster":"1Gi"}`,
+	"history.collector": `{"size":{"memory":"64Mi"}}`, "history.redact": `["key=[a-z]+"]`, "history.replicas": "1", "history.spool": `{"size":"1Gi"}`,
 	"tolerations": `[{"key":"a"}]`, "affinity": `{"nodeAffinity":{}}`, "priorityClassName": "high",
 }
 
@@ -242,6 +245,12 @@ func TestEveryValueHasAnEffect(t *testing.T) {
 		with := needs[name]
 		if strings.HasPrefix(name, "server.") && name != "server.enabled" {
 			with = append(slices.Clone(serving), with...)
+		}
+		if strings.HasPrefix(name, "history.") {
+			with = keeping
+			if name == "history.enabled" {
+				with = append(slices.Clone(serving), "--set", "history.store.url=s3://b")
+			}
 		}
 		with = append(slices.Clone(lightest(name)), with...)
 		key := strings.Join(with, " ")
@@ -315,7 +324,7 @@ func set(name, value string) []string {
 // leaves are the paths of values; a group of settings has more than one of them.
 func leaves(prefix string, values map[string]any) []string {
 	groups := []string{"image", "crds", "admission", "tenancy", "serviceAccount", "rbac", "operator", "kueue", "mesh", "controlStore", "metrics", "metrics.serviceMonitor",
-		"metrics.prometheusRule", "metrics.dashboards", "networkPolicy", "server", "server.tls", "server.service",
+		"metrics.prometheusRule", "metrics.dashboards", "networkPolicy", "history", "server", "server.tls", "server.service",
 		"server.identity", "server.grpc", "server.dashboards", "server.signIn", "server.session", "server.ingress", "server.httpRoute"}
 	var paths []string
 	for name, value := range values {

@@ -68,7 +68,7 @@ func TestBoards_AreSelectedByTheSidecar(t *testing.T) {
 			t.Errorf("the board %s is not that of the file", name)
 		}
 	}
-	if len(found.Data) != 3 {
-		t.Errorf("%d boards, want 3", len(found.Data))
+	if len(found.Data) != 4 {
+		t.Errorf("%d boards, want 4", len(found.Data))
 	}
 }

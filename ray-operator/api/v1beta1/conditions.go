@@ -37,6 +37,9 @@ const (
 	// ConditionVersionMismatch is True while workers cannot join because their versions of Ray or
 	// Python differ from the head's. Absent otherwise.
 	ConditionVersionMismatch = "VersionMismatch"
+	// ConditionHistoryReady is True while the archive keeps all that it is to keep of the cluster, and False with a remedy
+	// while it does not. No phase waits for it. Absent without history.
+	ConditionHistoryReady = "HistoryReady"
 	// ConditionRayUnverified is True while the cluster's Ray is none of the releases that the
 	// operator was verified with. Absent otherwise.
 	ConditionRayUnverified = "RayUnverified"

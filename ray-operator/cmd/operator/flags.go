@@ -37,6 +37,7 @@ type flags struct {
 	meshProbes          string
 	logFormat           string
 	elect               bool
+	history             historyFlags
 	election            app.Election
 }
 
@@ -61,6 +62,7 @@ func define(set *flag.FlagSet) *flags {
 	set.StringVar(&f.sizes, "sizes", "", "sizes of the operator's containers in pods of clusters that give none, as JSON with the keys autoscaling, encryption and managedRedis; empty for the operator's own. Running pods keep the sizes of their creation")
 	set.IntVar(&f.meshPort, "mesh-tunnel-port", 0, "port at which the tunnels of a service mesh arrive in pods, such as 15008 with Istio's ambient mode: NetworkPolicies open it to the peers of other ports; 0 for none")
 	set.StringVar(&f.meshProbes, "mesh-probes-from", "", "comma-separated address ranges from which a service mesh sends on the probes of kubelets, such as 169.254.7.127/32: NetworkPolicies let them in; empty for none")
+	f.history.define(set, &f.cfg)
 	set.StringVar(&f.storeAddresses, "control-store-allow", "", "comma-separated address ranges allowed for Redis servers of users, such as 10.0.0.0/8; empty for all that the operator may connect to")
 	set.BoolVar(&f.cfg.LocalAddresses, "allow-local-addresses", false, "allow heads and control stores at loopback addresses and at those of the operator's own machine, for an operator outside of Kubernetes")
 	set.BoolVar(&f.elect, "leader-elect", false, "reconcile only while this operator holds a Lease, so that several can run")
@@ -126,7 +128,7 @@ func (f *flags) config() (app.Config, error) {
 	if err := f.readPods(&cfg); err != nil {
 		return cfg, err
 	}
-	if err := f.readMesh(&cfg); err != nil {
+	if err := errors.Join(f.readMesh(&cfg), f.history.read(&cfg)); err != nil {
 		return cfg, err
 	}
 	if cfg.StoreAddresses, err = readRanges("control-store-allow", f.storeAddresses); err != nil {

@@ -79,6 +79,11 @@ type Config struct {
 	// ServerHosts are those that it is for; none keeps none.
 	ServerCertificate string
 	ServerHosts       servercert.Hosts
+	// ArchiverLabels are those of the pods of the archiver of history, in the same namespace. HistoryCertificates is how the names of
+	// the Secrets beside the operator with its certificates begin, which the operator keeps, and HistoryHosts are those that they are for.
+	ArchiverLabels      map[string]string
+	HistoryCertificates string
+	HistoryHosts        servercert.Hosts
 	// Pod is the name of the operator's own pod, empty outside of Kubernetes.
 	Pod string
 	// Kueue has clusters and jobs with the label of a queue wait for Kueue's admission. Its kinds must be installed.
@@ -158,7 +163,11 @@ func New(cfg Config) (ctrl.Manager, error) {
 		credentials: &sweep.Credentials{},
 	}
 	heads := headclient.Options{Connect: rules.Connect, Permit: permit, Memory: headclient.NewMemory(answersAtOnce)}
-	if err := addClusters(manager, cfg, measured, heads, stores); err != nil {
+	kept, err := addHistory(manager, cfg, measured)
+	if err != nil {
+		return nil, err
+	}
+	if err := addClusters(manager, cfg, measured, heads, stores, kept); err != nil {
 		return nil, err
 	}
 	if err := sweeps(manager, cfg, measured, stores); err != nil {
@@ -245,13 +254,13 @@ func (a storeAccess) visit(server controlstore.Server, claim controlstore.Claim)
 // site is what clusters and services are told of the installation.
 func site(cfg Config) desired.Site {
 	return desired.Site{
-		OperatorNamespace: cfg.Namespace, OperatorLabels: cfg.Labels, ServerLabels: cfg.ServerLabels, Image: cfg.Image,
+		OperatorNamespace: cfg.Namespace, OperatorLabels: cfg.Labels, ServerLabels: cfg.ServerLabels, ArchiverLabels: cfg.ArchiverLabels, Image: cfg.Image,
 		AssignsUsers: cfg.assignsUsers, Mesh: cfg.Mesh, Installed: cfg.Installed,
 	}
 }
 
 // addClusters adds the controller of ComputeClusters.
-func addClusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dial headclient.Options, access storeAccess) error {
+func addClusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dial headclient.Options, access storeAccess, kept *history) error {
 	now := clock.RealClock{}
 	heads := nodes.New(nodes.DialBy(dial), now)
 	if err := manager.Add(heads); err != nil {
@@ -287,10 +296,11 @@ func addClusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, 
 		Site:        site(cfg),
 		WatchNodes:  cfg.WatchNodes,
 	}
+	kept.tell(reconciler)
 	build := ctrl.NewControllerManagedBy(manager).Named("computecluster").
 		For(&v1beta1.ComputeCluster{}, builder.WithPredicates(notes(&reconciler.Deleted), notItsStatus(own)))
 	woken := sources{manager.GetCache(), manager.GetCache(), nil}.ofClusters(cfg, heads, scalers, stores)
-	if err := complete(build, woken, own.Rest(reconciler), workers{cfg.Workers, measured}); err != nil {
+	if err := complete(build, kept.wakes(woken), kept.await(own.Rest(reconciler)), workers{cfg.Workers, measured}); err != nil {
 		return fmt.Errorf("add the controller of ComputeClusters: %w", err)
 	}
 	return nil

@@ -61,6 +61,7 @@ func setConditions(t *statusDraft) {
 	t.say.SetWhile(v1beta1.ConditionNameConflict, findConflict(stalled, t.outcome.Conflict, t.plan.Conflict))
 	reportAutoscaling(t, suspended)
 	reportStore(t, suspended)
+	reportHistory(t)
 	t.say.SetWhile(v1beta1.ConditionVersionMismatch, findMismatch(t.status.Groups))
 	t.say.SetWhile(v1beta1.ConditionRayUnverified, findUnverifiedRay(t.cluster.Spec.RayVersion))
 	t.status.Phase = choosePhase(t, ready.holds, stalled != nil, suspended != nil, suspending)

@@ -1,12 +1,14 @@
 package cluster
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster/store"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -32,9 +34,10 @@ func (p *planner) basis() basis {
 // give the same plan, and every input gives one.
 func Decide(cluster *v1beta1.ComputeCluster, seen Seen, site desired.Site, now time.Time) Plan {
 	p := &planner{situation: situation{cluster: cluster, seen: &seen, site: site, now: now, intents: intentsOf(cluster)}}
-	p.Given = site.Sizes
+	p.Given = site.Installed
 	rules := checkRules(p.basis())
-	p.Refused, p.Accepted = rules.refused, rules.accepted
+	p.Refused, p.Accepted = cmp.Or(rules.refused, refuseKeepFor(p.situation)), rules.accepted
+	p.History = judgeHistory(p.situation)
 	if p.Stalled = findStall(p.basis(), rules); p.Stalled != nil {
 		p.Wake = reconcile.Recheck
 		if p.Queue, _ = planQueue(p.basis(), p.Sizes, false); p.Queue.Held { // what runs is kept while it is admitted
@@ -57,6 +60,7 @@ func Decide(cluster *v1beta1.ComputeCluster, seen Seen, site desired.Site, now t
 		p.Store = storeOf(p.basis()).Assess()
 	}
 	p.EncryptsStore = isStoreEncrypted(p.basis())
+	p.wakeIn(untilHistoryIsLate(p.situation))
 	return p.Plan
 }
 
@@ -82,9 +86,9 @@ func keepPods(p *planner) {
 
 // strayPods returns those that have lost their owner reference, and get it back.
 func strayPods(pods []Pod) (strays []Pod) {
-	for _, pod := range pods {
-		if pod.stray && !pod.isTerminating() {
-			strays = append(strays, pod)
+	for _, stray := range pods {
+		if stray.stray && !stray.isTerminating() {
+			strays = append(strays, stray)
 		}
 	}
 	return strays
@@ -158,4 +162,13 @@ func (p *Plan) takeSecret(plan secretPlan) {
 	}
 }
 
-func grace(seconds int64) *int64 { return &seconds }
+// collectorGrace in seconds is what a pod with a collector has at least: Ray ends in about 4 s, and the collector is told after it.
+const collectorGrace = int64(15)
+
+// shortGrace returns a grace that is shorter than the pod's own, as long as its collector needs.
+func shortGrace(p Pod, seconds int64) *int64 {
+	if pod.HasCollector(p.Pod) {
+		seconds = max(seconds, collectorGrace)
+	}
+	return &seconds
+}

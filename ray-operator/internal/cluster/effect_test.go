@@ -53,6 +53,14 @@ var effects = map[string]specEdit{
 	"podDefaults.tolerations":       defaults(func(d *v1beta1.PodDefaults) { d.Tolerations = []corev1.Toleration{{Key: "a"}} }),
 	"podDefaults.priorityClassName": defaults(func(d *v1beta1.PodDefaults) { d.PriorityClassName = "a" }),
 
+	"history.keep": func(s *v1beta1.ComputeClusterSpec) { s.History = &v1beta1.History{Keep: v1beta1.HistoryOutputs} },
+	"history.keepFor": func(s *v1beta1.ComputeClusterSpec) {
+		s.History = &v1beta1.History{KeepFor: &metav1.Duration{Duration: time.Hour}}
+	},
+	"history.size": func(s *v1beta1.ComputeClusterSpec) {
+		s.History = &v1beta1.History{Size: testkit.Resources("memory", "64Mi")}
+	},
+
 	"head.size":                      func(s *v1beta1.ComputeClusterSpec) { s.Head.Size = testkit.Resources("cpu", "7") },
 	"head.rayResources":              func(s *v1beta1.ComputeClusterSpec) { s.Head.RayResources = one("GPU") },
 	"head.rayStartParams":            func(s *v1beta1.ComputeClusterSpec) { s.Head.RayStartParams = text("a") },

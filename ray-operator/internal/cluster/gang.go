@@ -84,7 +84,7 @@ func gangOf(s situation, sizes map[string]Size) gang.Gang {
 			members[group.Name] = size * pod.Hosts(group)
 		}
 	}
-	return gang.Gang{Cluster: s.site.Sizes.Under(cluster), Members: members}
+	return gang.Gang{Cluster: s.site.Sized(cluster), Members: members}
 }
 
 // joinGang returns a pod with what makes it one of the gang, where the queue has its quota.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/diagnose"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/archives"
 	scaleclient "github.com/heliostat-dev/heliostat/ray-operator/internal/autoscaler/protocol/client"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster/scaler"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster/store"
@@ -58,6 +59,8 @@ type Seen struct {
 	Ray Ray
 	// Scaler is what the autoscaler beside the head said last.
 	Scaler scaler.State
+	// Archive is what archivers said last of the cluster.
+	Archive archives.State
 	// Wanted names a ClusterJob that refers to the cluster and has not ended, where that
 	// matters to its idle policy.
 	Wanted string

@@ -43,12 +43,24 @@ func (p *podsOf) findOrphans(living types.UID) []Removal {
 		if owner == nil || owner.Kind != "ComputeCluster" || owner.UID == living || pod.Spec.NodeName == "" {
 			continue
 		}
-		if pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds <= orphanGrace {
+		least := *shortGrace(Pod{Pod: pod}, orphanGrace)
+		if pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds <= least {
 			continue
 		}
-		orphans = append(orphans, Removal{Pod: Pod{Pod: pod}, GraceSeconds: grace(orphanGrace), Why: "its cluster is gone"})
+		orphans = append(orphans, Removal{Pod: Pod{Pod: pod}, GraceSeconds: &least, Why: "its cluster is gone"})
 	}
 	return orphans
+}
+
+// longestGrace returns the longest grace of an owner's orphans, which are deleted together.
+func longestGrace(orphans []Removal, owner types.UID) *int64 {
+	longest := orphanGrace
+	for _, orphan := range orphans {
+		if metav1.GetControllerOfNoCopy(orphan.Pod.Pod).UID == owner {
+			longest = max(longest, *orphan.GraceSeconds)
+		}
+	}
+	return &longest
 }
 
 // groupOrphans returns the owners with more than one orphan that has their label, and all other orphans.
@@ -186,7 +198,7 @@ func (h hastener) hurryPods(ctx context.Context, namespace string, orphans []Rem
 	}
 	owners, alone := groupOrphans(orphans)
 	together := kube.AtOnce(len(owners), func(i int) error {
-		return h.writer.DeleteTogether(ctx, namespace, v1beta1.LabelClusterUID, string(owners[i]), grace(orphanGrace))
+		return h.writer.DeleteTogether(ctx, namespace, v1beta1.LabelClusterUID, string(owners[i]), longestGrace(orphans, owners[i]))
 	})
 	return errors.Join(sumErrors(together), sumErrors(kube.AtOnce(len(alone), func(i int) error {
 		return h.writer.Delete(ctx, alone[i].Pod.Pod, alone[i].GraceSeconds)

@@ -84,8 +84,10 @@ type Plan struct {
 	Conflict *reason.Finding
 	// Rolling says what a rolling replacement does or waits for, if there is one.
 	Rolling *reason.Finding
-	// Given are the sizes that the installation gives the operator's containers, which the status counts.
-	Given pod.Sizes
+	// Given are the operator's containers and their sizes as the installation gives them, which the status counts.
+	Given pod.Installed
+	// History is whether the archive keeps what it is to keep, nil where nobody asks or knows.
+	History *verdict
 	// GangFixed says that the scheduler goes by another size of the gang, which nobody can change.
 	GangFixed *reason.Finding
 	// Sizes are how large the groups must be, Scaled what the record is to keep of that.

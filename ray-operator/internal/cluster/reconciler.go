@@ -23,6 +23,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/diagnose"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/archives"
 	scaleclient "github.com/heliostat-dev/heliostat/ray-operator/internal/autoscaler/protocol/client"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster/store"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/controlstore"
@@ -56,6 +57,9 @@ type Reconciler struct {
 	// cleaned there when a cluster is gone.
 	Stores controlstore.Source
 	Notes  Notes
+	// Archives has what archivers said last, and Authority returns the certificate of theirs; both nil where history is not installed.
+	Archives  archives.Source
+	Authority func() string
 	// Credentials remembers how given Redis servers were reached.
 	Credentials *sweep.Credentials
 
@@ -109,6 +113,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	if r.Archives != nil {
+		seen.Archive = r.Archives.State(cluster.UID)
+	}
 	now := r.Clock.Now()
 	plan, err := r.decidePlan(ctx, &cluster, &seen, now)
 	if err != nil {
@@ -139,7 +146,8 @@ func (r *Reconciler) decidePlan(ctx context.Context, cluster *v1beta1.ComputeClu
 		seen.Token, seen.Authority = Token{}, reconcile.Absent // nothing was made yet; if the Secret was, making it tells
 	}
 	assumed := seen.secrets()
-	plan := Decide(cluster, *seen, r.Site, now)
+	site := r.currentSite()
+	plan := Decide(cluster, *seen, site, now)
 	token := !fresh && (plan.Makes() || own || known.isDue(cluster, *seen, plan, good, now))
 	authority := needsAuthority(cluster, *seen, plan)
 	looks := token || authority && !fresh
@@ -149,7 +157,7 @@ func (r *Reconciler) decidePlan(ctx context.Context, cluster *v1beta1.ComputeClu
 		_, good = r.Tokens.recallToken(cluster, now)
 	}
 	if err == nil && seen.secrets() != assumed {
-		plan = Decide(cluster, *seen, r.Site, now)
+		plan = Decide(cluster, *seen, site, now)
 	}
 	plan.wakeIn(good)
 	return plan, err

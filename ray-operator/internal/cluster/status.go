@@ -217,7 +217,7 @@ func explainGroup(t *statusDraft, group *v1beta1.WorkerGroup, counts v1beta1.Gro
 
 // sumResources sums what the wanted pods ask for.
 func sumResources(t *statusDraft) {
-	sum, laid := corev1.ResourceList{}, t.plan.Given.Under(t.cluster)
+	sum, laid := corev1.ResourceList{}, t.plan.Given.Sized(t.cluster)
 	add := func(group string, times int64) {
 		for name, quantity := range pod.Requests(laid, group) {
 			have := sum[name]

@@ -20,6 +20,9 @@ const progressWait = 2 * time.Second
 // tasks would cost a write each time.
 const infeasibleWait = 30 * time.Second
 
+// historyWait is how long a status waits that differs in nothing but what archivers said.
+const historyWait = time.Minute
+
 // patienceFor returns for how long a status may wait for more to tell, 0 where it is urgent.
 func patienceFor(former, latter v1beta1.ComputeClusterStatus) time.Duration {
 	if isUrgent(former, latter) {
@@ -30,6 +33,9 @@ func patienceFor(former, latter v1beta1.ComputeClusterStatus) time.Duration {
 
 // progressPatience returns for how long a status that only shows progress may wait.
 func progressPatience(former, latter v1beta1.ComputeClusterStatus) time.Duration {
+	if isOfHistoryAlone(former, latter) {
+		return historyWait
+	}
 	if former.Autoscaling == nil || latter.Autoscaling == nil || len(former.Autoscaling.Infeasible) == 0 || len(latter.Autoscaling.Infeasible) == 0 {
 		return progressWait
 	}
@@ -61,12 +67,29 @@ func isUrgent(former, latter v1beta1.ComputeClusterStatus) bool {
 	edited := former.ObservedGeneration != latter.ObservedGeneration
 	for i := range latter.Conditions {
 		after := &latter.Conditions[i]
+		if after.Type == v1beta1.ConditionHistoryReady {
+			continue
+		}
 		before := meta.FindStatusCondition(former.Conditions, after.Type)
 		if before == nil || before.Status != after.Status && isTurning(after, edited) || before.Reason != after.Reason && isWarning(after.Reason) {
 			return true
 		}
 	}
-	return len(former.Conditions) != len(latter.Conditions)
+	return len(beyondHistory(former.Conditions)) != len(beyondHistory(latter.Conditions))
+}
+
+// beyondHistory returns the conditions but for HistoryReady.
+func beyondHistory(conditions []metav1.Condition) []metav1.Condition {
+	return slices.DeleteFunc(slices.Clone(conditions), func(c metav1.Condition) bool { return c.Type == v1beta1.ConditionHistoryReady })
+}
+
+// isOfHistoryAlone reports whether two statuses differ in nothing but what archivers said.
+func isOfHistoryAlone(former, latter v1beta1.ComputeClusterStatus) bool {
+	if meta.FindStatusCondition(latter.Conditions, v1beta1.ConditionHistoryReady) == nil && meta.FindStatusCondition(former.Conditions, v1beta1.ConditionHistoryReady) == nil {
+		return false
+	}
+	former.Conditions, latter.Conditions = beyondHistory(former.Conditions), beyondHistory(latter.Conditions)
+	return equality.Semantic.DeepEqual(former, latter)
 }
 
 // isStarting reports whether a first status says no more than that all is under way.

@@ -358,7 +358,7 @@ func TestNetworkPolicy_LetsPodsReachAllPods(t *testing.T) {
 func TestNetworkPolicy_LetsCollectorsReachTheArchiver(t *testing.T) {
 	archived := site
 	archived.ArchiverLabels = map[string]string{"app.kubernetes.io/component": "archiver"}
-	archived.History = &pod.History{Keep: v1beta1.HistoryOutputs}
+	archived.History = &pod.History{Keep: v1beta1.HistoryOutputs, Authority: "PEM"}
 	records := archived
 	records.History = &pod.History{Keep: v1beta1.HistoryRecords}
 	for name, test := range map[string]struct {

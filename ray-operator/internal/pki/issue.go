@@ -43,6 +43,22 @@ func (a *Authority) IssueServer(
 	})
 }
 
+// IssueClient returns a certificate for a client of a name, and its key, as PEM. Clients alone may show it, until a time or the end of
+// its authority.
+func (a *Authority) IssueClient(name string, now, until time.Time) (certificate, key []byte, err error) {
+	if until.After(a.certificate.NotAfter) {
+		until = a.certificate.NotAfter
+	}
+	issued, private, err := a.issue(&x509.Certificate{
+		Subject: pkix.Name{CommonName: commonName(name)}, NotBefore: now.Add(-backdate), NotAfter: until,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}, now)
+	if err != nil {
+		return nil, nil, err
+	}
+	return encode(issued, private)
+}
+
 // issueFor returns the certificate of a template for names and addresses.
 func (a *Authority) issueFor(
 	names []string, addresses []netip.Addr, now time.Time, template *x509.Certificate,
@@ -80,8 +96,13 @@ func (a *Authority) CheckIssued(certificate *x509.Certificate) error {
 // ClientConfig returns what a client needs that connects now: it trusts this authority alone, and shows a certificate
 // of its own that is valid for an hour. The caller sets ServerName.
 func (a *Authority) ClientConfig(now time.Time) (*tls.Config, error) {
+	return a.ClientConfigAs("operator", now)
+}
+
+// ClientConfigAs does the same for a client of a name.
+func (a *Authority) ClientConfigAs(name string, now time.Time) (*tls.Config, error) {
 	certificate, key, err := a.issue(&x509.Certificate{
-		Subject:   pkix.Name{CommonName: "operator"},
+		Subject:   pkix.Name{CommonName: commonName(name)},
 		NotBefore: now.Add(-backdate), NotAfter: now.Add(clientLifetime),
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}, now)

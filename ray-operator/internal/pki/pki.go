@@ -52,6 +52,17 @@ func New(name string, now time.Time) (*Authority, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a key of authority %s: %w", name, err)
 	}
+	return certify(name, key, now)
+}
+
+// Renewed returns the authority with the same name and key, and a certificate that is valid from now on. What either of them has
+// issued is trusted by who has the certificate of the other: both sign with one key.
+func (a *Authority) Renewed(now time.Time) (*Authority, error) {
+	return certify(a.certificate.Subject.CommonName, a.key, now)
+}
+
+// certify returns the authority of a key.
+func certify(name string, key *ecdsa.PrivateKey, now time.Time) (*Authority, error) {
 	template := &x509.Certificate{
 		Subject:   pkix.Name{CommonName: commonName(name)},
 		NotBefore: now.Add(-backdate), NotAfter: now.AddDate(years, 0, 0),

@@ -66,10 +66,10 @@ func sorted(texts []string) []string { return slices.Compact(slices.Sorted(slice
 
 // Renew returns what the Secret must hold and why, or nil where what it holds is good. What else is in it stays.
 func Renew(held map[string][]byte, hosts Hosts, now time.Time) (wanted map[string][]byte, why string, err error) {
-	authority, unusable := readAuthority(held, now)
+	authority, unusable := ReadAuthority(held, now)
 	if unusable != nil {
 		authority, err = pki.New(authorityName, now)
-	} else if unusable = check(held, authority, hosts, now); unusable == nil {
+	} else if unusable = Check(held, authority, hosts, now); unusable == nil {
 		return nil, "", nil
 	}
 	if err != nil {
@@ -80,8 +80,7 @@ func Renew(held map[string][]byte, hosts Hosts, now time.Time) (wanted map[strin
 	if err != nil {
 		return nil, "", err
 	}
-	made[pki.CertificateFile], made[pki.KeyFile], err = authority.IssueServer(hosts.Names, hosts.Addresses, now, now.Add(lifetime))
-	if err != nil {
+	if err := Issue(made, authority, hosts, now); err != nil {
 		return nil, "", err
 	}
 	wanted = map[string][]byte{}
@@ -90,8 +89,9 @@ func Renew(held map[string][]byte, hosts Hosts, now time.Time) (wanted map[strin
 	return wanted, unusable.Error(), nil
 }
 
-// readAuthority returns the authority that is held, or why it can issue no certificate that would last.
-func readAuthority(held map[string][]byte, now time.Time) (*pki.Authority, error) {
+// ReadAuthority returns the authority that is held, or why it can issue no certificate that would last. One that only ends too soon
+// is returned with the reason.
+func ReadAuthority(held map[string][]byte, now time.Time) (*pki.Authority, error) {
 	if len(held) == 0 {
 		return nil, errors.New("read the authority: the Secret is empty")
 	}
@@ -102,8 +102,35 @@ func readAuthority(held map[string][]byte, now time.Time) (*pki.Authority, error
 	return authority, err
 }
 
-// check returns why the certificate that is held must be another one.
-func check(held map[string][]byte, authority *pki.Authority, hosts Hosts, now time.Time) error {
+// Holder is who shows a certificate: a server with its Hosts, or a Client.
+type Holder interface {
+	issue(authority *pki.Authority, now, until time.Time) (certificate, key []byte, err error)
+	isOf(certificate *x509.Certificate) bool
+}
+
+// Client is the name of a client.
+type Client string
+
+func (c Client) issue(authority *pki.Authority, now, until time.Time) (certificate, key []byte, err error) {
+	return authority.IssueClient(string(c), now, until)
+}
+
+func (c Client) isOf(certificate *x509.Certificate) bool {
+	return certificate.Subject.CommonName == string(c) && len(certificate.DNSNames) == 0
+}
+
+func (h Hosts) issue(authority *pki.Authority, now, until time.Time) (certificate, key []byte, err error) {
+	return authority.IssueServer(h.Names, h.Addresses, now, until)
+}
+
+// Issue puts a certificate for a year and its key into what a Secret is to hold.
+func Issue(into map[string][]byte, authority *pki.Authority, holder Holder, now time.Time) (err error) {
+	into[pki.CertificateFile], into[pki.KeyFile], err = holder.issue(authority, now, now.Add(lifetime))
+	return err
+}
+
+// Check returns why the certificate that is held must be another one.
+func Check(held map[string][]byte, authority *pki.Authority, holder Holder, now time.Time) error {
 	pair, err := tls.X509KeyPair(held[pki.CertificateFile], held[pki.KeyFile])
 	if err != nil {
 		return errors.New("read the certificate: it is missing, or its key is that of another one") // the error may have more of it
@@ -114,7 +141,7 @@ func check(held map[string][]byte, authority *pki.Authority, hosts Hosts, now ti
 	case pair.Leaf.NotAfter.Before(now.Add(renewBefore)) || pair.Leaf.NotBefore.After(now):
 		return fmt.Errorf("read the certificate: it is valid from %s to %s",
 			pair.Leaf.NotBefore.Format(time.RFC3339), pair.Leaf.NotAfter.Format(time.RFC3339))
-	case !hosts.isOf(pair.Leaf):
+	case !holder.isOf(pair.Leaf):
 		return errors.New("read the certificate: it is for other hosts")
 	}
 	return nil

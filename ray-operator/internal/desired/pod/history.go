@@ -22,6 +22,8 @@ type History struct {
 	Authority string
 	// Redact are expressions (RE2) whose matches the collector replaces.
 	Redact []string
+	// MaxKeepFor is the longest that a cluster may ask for; 0 is no bound.
+	MaxKeepFor metav1.Duration
 	// Keep, KeepFor and Size lie under the same fields of a cluster's history.
 	Keep    v1beta1.HistoryKeep
 	KeepFor metav1.Duration
@@ -56,6 +58,9 @@ func (h *History) Under(cluster *v1beta1.ComputeCluster) *v1beta1.ComputeCluster
 	fill(&own.Keep, h.Keep)
 	fillPointer(&own.KeepFor, h.KeepFor)
 	own.Size = Over(h.Size, own.Size)
+	if h.Authority == "" { // for a moment after the operator has begun: a collector could not tell archivers from others
+		own.Keep = v1beta1.HistoryRecords
+	}
 	laid.Spec.History = &own
 	return &laid
 }
@@ -156,7 +161,7 @@ func (o OperatorImage) collector(d *draft, history *History) corev1.Container {
 	container := o.container(v1beta1.ContainerHistory, Over(collectorSize, d.cluster.Spec.History.Size), restricted(d.pod.Spec.SecurityContext))
 	container.Command = []string{"/collector"}
 	container.Args = []string{
-		"--directory=" + literal(d.sessionPath()), "--archivers=" + strings.Join(history.Archivers, ","),
+		"--directory=" + literal(d.sessionPath()), "--archivers=" + strings.Join(history.Archivers, ","), "--cluster=" + string(d.cluster.UID),
 		"--token-file=" + naming.PathHistory + "/" + fileOfToken,
 	}
 	container.Env = []corev1.EnvVar{{Name: variableAuthority, Value: literal(history.Authority)}}

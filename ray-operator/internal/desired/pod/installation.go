@@ -26,6 +26,11 @@ func (i *Installed) Under(cluster *v1beta1.ComputeCluster) *v1beta1.ComputeClust
 	return i.History.Under(i.Sizes.Under(Under(cluster, i.PodDefaults)))
 }
 
+// Sized returns a cluster over what its installation gives of the operator's containers: the sizes of pods follow from it.
+func (i Installed) Sized(cluster *v1beta1.ComputeCluster) *v1beta1.ComputeCluster {
+	return i.History.Under(i.Sizes.Under(cluster))
+}
+
 // Under returns a cluster whose podDefaults lie over those of its installation: what the cluster says of the same name or
 // key stays, lists of both are joined. Pods are built from it; what is wanted of them is judged by the cluster itself.
 // Without defaults of the installation it returns the cluster.

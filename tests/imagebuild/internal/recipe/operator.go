@@ -25,6 +25,7 @@ type Programs map[string]string
 var operatorPrograms = Programs{
 	"operator": "./ray-operator/cmd/operator", "autoscaler": "./ray-operator/cmd/autoscaler",
 	"encryption": "./ray-operator/cmd/encryption", "server": "./apiserver/cmd/server",
+	"collector": "./history/cmd/collector", "archiver": "./history/cmd/archiver",
 }
 
 // operatorConfig runs the operator as nobody in particular: no file of any image belongs to that user.
