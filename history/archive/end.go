@@ -15,7 +15,7 @@ const EndName = "end"
 // MaxEnd is how many bytes a marker has, and MaxBy how many of them name a user.
 const (
 	MaxEnd = 4 << 10
-	MaxBy  = 1 << 10
+	MaxBy  = 512
 )
 
 // End is how an archive ended. Of what was written before its marker nothing is read any more.

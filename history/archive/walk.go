@@ -54,8 +54,8 @@ type Listed struct {
 	Print uint64
 }
 
-// add counts an object.
-func (l *Listed) add(name string, size, at int64) {
+// Add counts an object.
+func (l *Listed) Add(name string, size, at int64) {
 	print := fnv.New64a()
 	_, _ = fmt.Fprint(print, l.Print, name, at)
 	l.Print = print.Sum64()
@@ -88,7 +88,7 @@ func Walk(ctx context.Context, store Store, each func(Listed) error) error {
 			}
 			one, isFirst = Listed{Key: key}, false
 		}
-		one.add(name, size, at)
+		one.Add(name, size, at)
 		return nil
 	}); err != nil {
 		return fmt.Errorf("walk the archives of the store: %w", err)

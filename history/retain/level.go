@@ -4,14 +4,14 @@ package retain
 type Held struct{ Size, Floor int64 }
 
 // Level returns how many bytes an archive of a namespace may hold, so that all together are within the namespace's limit: those that
-// hold less are not touched. It is the level to which Cuts comes, without the files of all archives at once.
-func Level(held []Held, limit int64) int64 {
+// hold less are not touched. It reports false where all fit. It is the level to which Cuts comes, without the files of all archives at once.
+func Level(held []Held, limit int64) (level int64, is bool) {
 	total, top := int64(0), int64(0)
 	for _, one := range held {
 		total, top = total+one.Size, max(top, one.Size)
 	}
 	if limit <= 0 || total <= limit {
-		return top
+		return 0, false
 	}
 	// The sum grows with the level, so the highest one that fits is found by halving.
 	low, high := int64(0), top
@@ -27,5 +27,5 @@ func Level(held []Held, limit int64) int64 {
 			high = middle - 1
 		}
 	}
-	return low
+	return low, true
 }
