@@ -152,8 +152,11 @@ func (k *Keeper) Pass(ctx context.Context, now int64) error {
 	k.visitAll(ctx, due, facts, now, failed)
 	left := k.work.pass
 	for range k.queueLength() {
+		if left <= 0 || ctx.Err() != nil {
+			break
+		}
 		key, is := k.pop()
-		if !is || left <= 0 || ctx.Err() != nil {
+		if !is {
 			break
 		}
 		moved, err := k.visit(ctx, visiting{key: key, facts: facts, now: now, budget: min(left, k.work.step), isHeavy: true})

@@ -124,7 +124,7 @@ func TestPass_ChangesNothingThatIsRead(t *testing.T) {
 			w.fill(key, w.random.IntN(4), sizes)
 			for name, one := range w.bucket.objects {
 				if strings.HasPrefix(name, key.Prefix()+"p/") {
-					untouched.objects[name] = one
+					untouched.put(name, one)
 				}
 			}
 			if w.random.IntN(6) == 0 {

@@ -19,15 +19,15 @@ const (
 // plan is what becomes of an archive.
 type plan struct {
 	rows []*row
-	// live is how many bytes of each object are read.
+	// live is how many bytes of each object were read before anything was cut.
 	live map[string]int64
 	// targets are objects whose bytes move to final ones.
 	targets map[string]bool
 	// isOver: the archive expired. isNothing: there is no record, and nothing to keep.
 	isOver, isNothing bool
-	// isChanged: rows or packs are others than those of the manifest. hasMoves: bytes are to move. mustMove: they must, before a
-	// manifest can be written.
-	isChanged, hasMoves, mustMove bool
+	// isCut: rows are others than before. isChanged: or those of packs are to be taken over. hasMoves: bytes are to move. mustMove:
+	// they must, before a manifest can be written.
+	isCut, isChanged, hasMoves, mustMove bool
 	// isStuck: it is above a limit, and nothing more can be cut.
 	isStuck bool
 	due     int64
@@ -214,7 +214,7 @@ func (p *plan) cut(fact Archive, limit, afterNamespace, now int64) {
 	isDropped := map[pack.FileKey]bool{}
 	runs := map[pack.FileKey]map[int64]bool{} // by offset
 	for _, cut := range retain.Cuts([]retain.Archive{one}, retain.Limits{Cluster: limit, AfterNamespace: afterNamespace}, now) {
-		p.isChanged = true
+		p.isCut = true
 		r := byKey[cut.File]
 		switch {
 		case !cut.IsWhole:
@@ -256,7 +256,7 @@ func (p *plan) drop(fact Archive, isGone bool, now int64) (last int64) {
 		}
 		return isOver
 	})
-	p.isChanged = p.isChanged || len(p.rows) < count
+	p.isCut = p.isCut || len(p.rows) < count
 	return last
 }
 
@@ -264,11 +264,12 @@ func (p *plan) drop(fact Archive, isGone bool, now int64) (last int64) {
 func (j *job) target(p *plan, hasEnded, isAbove bool) {
 	today := j.now - j.now%day
 	packs := j.packs()
-	overhead := p.overhead()
+	p.isChanged = p.isCut
+	live, overhead := p.measure()
 	for name, object := range j.stored.Objects {
 		at, isPack := archive.PackTime(name)
-		dead := object.Size - p.live[name] - overhead[name]
-		isMostlyDead := p.live[name] > 0 && (dead > object.Size/2 || isAbove && dead > object.Size/16)
+		dead := object.Size - live[name] - overhead[name]
+		isMostlyDead := live[name] > 0 && (dead > object.Size/2 || isAbove && dead > object.Size/16)
 		switch {
 		case !isPack:
 			p.targets[name] = isMostlyDead
@@ -305,18 +306,20 @@ func (j *job) isUnread(name string) bool {
 	return slices.Contains(j.stored.Damaged, name) || slices.Contains(j.stored.Left, name)
 }
 
-// overhead returns how many bytes of each object are its index, at most: else an object of small files would be moved for ever.
-func (p *plan) overhead() map[string]int64 {
-	all := map[string]int64{}
+// measure returns how many bytes of each object the rows have, and how many its index has at most: else an object of small files would
+// be moved for ever.
+func (p *plan) measure() (live, overhead map[string]int64) {
+	live, overhead = map[string]int64{}, map[string]int64{}
 	for _, r := range p.rows {
 		for _, part := range r.Ranges {
-			all[part.Object] += 128 + int64(len(r.Path))
+			live[part.Object] += stored(part)
+			overhead[part.Object] += 128 + int64(len(r.Path))
 		}
 	}
-	for name := range all {
-		all[name] += 4 << 10
+	for name := range overhead {
+		overhead[name] += 4 << 10
 	}
-	return all
+	return live, overhead
 }
 
 // findMoves finds what is to move within files.

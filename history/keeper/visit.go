@@ -99,7 +99,7 @@ func (j *job) run(ctx context.Context) error {
 	}
 	if j.budget == 0 && (j.plan.hasMoves || j.plan.mustMove) {
 		j.push(j.key)
-		if j.plan.mustMove || !j.plan.isChanged {
+		if j.plan.mustMove || !j.plan.isCut {
 			return nil
 		}
 	}

@@ -28,6 +28,7 @@ type bucket struct {
 	mutex   sync.Mutex
 	now     int64
 	objects map[string]object
+	keys    []string // in order
 	calls   int
 	// before is called before each call, and can end it. after can fail one that had its effect.
 	before, after func(call int) error
@@ -61,11 +62,11 @@ func (b *bucket) call(do func() error) error {
 }
 
 func (b *bucket) Write(_ context.Context, key string, data []byte) error {
-	return b.call(func() error { b.objects[key] = object{slices.Clone(data), b.now}; return nil })
+	return b.call(func() error { b.put(key, object{slices.Clone(data), b.now}); return nil })
 }
 
 func (b *bucket) Delete(_ context.Context, key string) error {
-	return b.call(func() error { delete(b.objects, key); return nil })
+	return b.call(func() error { b.drop(key); return nil })
 }
 
 func (b *bucket) Read(_ context.Context, key string, offset, length int64) (data []byte, err error) {
@@ -81,18 +82,40 @@ func (b *bucket) Read(_ context.Context, key string, offset, length int64) (data
 }
 
 func (b *bucket) List(_ context.Context, prefix string, each func(string, int64, int64) error) error {
+	var keys []string
 	all := map[string]object{}
-	if err := b.call(func() error { maps.Copy(all, b.objects); return nil }); err != nil {
+	if err := b.call(func() error {
+		first, _ := slices.BinarySearch(b.keys, prefix)
+		for _, key := range b.keys[first:] {
+			if !strings.HasPrefix(key, prefix) {
+				break
+			}
+			keys, all[key] = append(keys, key), b.objects[key]
+		}
+		return nil
+	}); err != nil {
 		return err
 	}
-	for _, key := range slices.Sorted(maps.Keys(all)) {
-		if strings.HasPrefix(key, prefix) {
-			if err := each(key, int64(len(all[key].data)), all[key].at); err != nil {
-				return err
-			}
+	for _, key := range keys {
+		if err := each(key, int64(len(all[key].data)), all[key].at); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+func (b *bucket) put(key string, one object) {
+	if place, is := slices.BinarySearch(b.keys, key); !is {
+		b.keys = slices.Insert(b.keys, place, key)
+	}
+	b.objects[key] = one
+}
+
+func (b *bucket) drop(key string) {
+	if place, is := slices.BinarySearch(b.keys, key); is {
+		b.keys = slices.Delete(b.keys, place, place+1)
+	}
+	delete(b.objects, key)
 }
 
 func (*bucket) IsNotFound(err error) bool { return errors.Is(err, errMissing) }
@@ -109,10 +132,13 @@ func (b *bucket) size(key archive.Key) (bytes int64) {
 
 // names returns the names of the objects of an archive.
 func (b *bucket) names(key archive.Key) (all []string) {
-	for _, name := range slices.Sorted(maps.Keys(b.objects)) {
-		if rest, is := strings.CutPrefix(name, key.Prefix()); is {
-			all = append(all, rest)
+	first, _ := slices.BinarySearch(b.keys, key.Prefix())
+	for _, name := range b.keys[first:] {
+		rest, is := strings.CutPrefix(name, key.Prefix())
+		if !is {
+			break
 		}
+		all = append(all, rest)
 	}
 	return all
 }
