@@ -80,10 +80,14 @@ func TestPass_RewritesPacksOfAnEndedClusterIntoFinalObjects(t *testing.T) {
 	w.tidy(key)
 }
 
-// fill writes random packs of an archive: chunks that come twice, gaps, lists.
-func (w *world) fill(key archive.Key, packs int, sizes map[pack.FileKey]int64) {
-	for range packs {
+// fill writes random packs of an archive: chunks that come twice, gaps, lists. Those of a hostile pod have other bytes in each pack, and
+// come in the order in which they were made.
+func (w *world) fill(key archive.Key, packs int, sizes map[pack.FileKey]int64, isHostile bool) {
+	for number := range packs {
 		at := w.now - w.random.Int64N(2*hour)
+		if isHostile {
+			at = w.now + int64(number)
+		}
 		w.pack(key, w.random.IntN(2), at, func(p *pack.Writer) {
 			for range 1 + w.random.IntN(4) {
 				one := file(byte(1+w.random.IntN(2)), uint64(1+w.random.IntN(3)))
@@ -100,7 +104,11 @@ func (w *world) fill(key archive.Key, packs int, sizes map[pack.FileKey]int64) {
 						w.must(p.AddGap(one, pack.Gap{Offset: offset, Reason: pack.Unreadable, At: at}))
 					}
 				}
-				w.add(p, one, offset, length, at)
+				data := bytesAt(one.FileKey, offset, length)
+				if isHostile {
+					data[0], data[length-1] = byte(at), byte(number)
+				}
+				w.must(p.Add(one, offset, at, data))
 				sizes[one.FileKey] = max(sizes[one.FileKey], offset+length)
 			}
 			if w.random.IntN(8) == 0 {
@@ -121,7 +129,7 @@ func TestPass_ChangesNothingThatIsRead(t *testing.T) {
 		sizes := map[pack.FileKey]int64{}
 		k := w.keeper(w.bucket)
 		for step := range 14 {
-			w.fill(key, w.random.IntN(4), sizes)
+			w.fill(key, w.random.IntN(4), sizes, seed%2 > 0)
 			for name, one := range w.bucket.objects {
 				if strings.HasPrefix(name, key.Prefix()+"p/") {
 					untouched.put(name, one)
@@ -172,6 +180,25 @@ func TestPass_KeepsWhatWasThereFirst(t *testing.T) {
 	got := w.read(w.bucket, key)[one.FileKey]
 	if !strings.HasPrefix(got, "firstONDnd late") || !strings.HasPrefix(want[one.FileKey], "firstOND") {
 		t.Errorf("%q was read, and %q before", got, want[one.FileKey])
+	}
+}
+
+func TestPass_GoesOnWhereTheClockGoesBack(t *testing.T) {
+	w := newWorld(t, 1)
+	key := w.cluster(1)
+	w.pack(key, 0, w.now, func(p *pack.Writer) { w.add(p, file(1, 1), 0, 100, w.now) })
+	w.end(key, pack.UID{1})
+	k := w.keeper(w.bucket)
+	w.pass(k, 2*minute)
+	w.pack(key, 1, w.now, func(p *pack.Writer) { w.add(p, file(1, 1), 100, 100, w.now) })
+	want := w.read(w.bucket, key)
+	w.pass(k, -minute)
+	for range 13 {
+		w.pass(k, minute)
+		w.same("after the clock went back", want, w.read(w.bucket, key))
+	}
+	if names := w.bucket.names(key); count(names, "p/") > 0 || count(names, "m/") != 1 {
+		t.Errorf("left are %v", names)
 	}
 }
 
@@ -346,44 +373,57 @@ func (s turns) List(ctx context.Context, prefix string, each func(string, int64,
 	return s.bucket.List(ctx, prefix, each)
 }
 
+// race runs passes of two keepers, whose calls come in an order that is drawn. The clock goes on within the grace.
+func (s *story) race(doors []turns, keepers []*Keeper, seed uint64) {
+	s.bucket.now = s.now
+	active, waiting, ends := map[int]bool{0: true, 1: true}, map[int]bool{}, []chan error{make(chan error, 1), make(chan error, 1)}
+	for i := range doors {
+		go func() {
+			var err error
+			for after := int64(0); after < 4 && err == nil; after++ {
+				err = keepers[i].Pass(context.Background(), s.now+after*minute)
+			}
+			ends[i] <- err
+		}()
+	}
+	for draw := newWorld(s.t, seed).random; len(active) > 0; {
+		for _, i := range slices.Sorted(maps.Keys(active)) {
+			if waiting[i] {
+				continue
+			}
+			select {
+			case <-doors[i].asks:
+				waiting[i] = true
+			case err := <-ends[i]:
+				s.must(err)
+				delete(active, i)
+			}
+		}
+		all := slices.Sorted(maps.Keys(waiting))
+		if len(all) == 0 {
+			continue
+		}
+		i := all[0]
+		if draw.IntN(20) == 0 { // now and then the other one goes on
+			i = all[len(all)-1]
+		}
+		delete(waiting, i)
+		doors[i].may <- struct{}{}
+	}
+}
+
 func TestPass_IsHarmlessWhereTwoKeepersRun(t *testing.T) {
 	for seed := range uint64(40) {
 		s := newStory(t)
-		s.random.Uint64()
 		s.now += 2 * hour
-		doors, ends := make([]turns, 2), make([]chan error, 2)
-		keepers := make([]*Keeper, 2)
+		doors, keepers := make([]turns, 2), make([]*Keeper, 2)
 		for i := range doors {
 			doors[i] = turns{s.bucket, make(chan struct{}), make(chan struct{})}
 			keepers[i] = s.keeper(doors[i])
+			keepers[i].work.step = 1 + s.random.Int64N(9000)
 		}
-		for round := range 3 {
-			s.bucket.now = s.now
-			active := map[int]bool{0: true, 1: true}
-			for i := range doors {
-				ends[i] = make(chan error, 1)
-				go func() { ends[i] <- keepers[i].Pass(context.Background(), s.now+int64(i*round)) }()
-			}
-			waiting := map[int]bool{}
-			for draw := newWorld(t, seed*8+uint64(round)).random; len(active) > 0; {
-				for _, i := range slices.Sorted(maps.Keys(active)) {
-					if waiting[i] {
-						continue
-					}
-					select {
-					case <-doors[i].asks:
-						waiting[i] = true
-					case err := <-ends[i]:
-						s.must(err)
-						delete(active, i)
-					}
-				}
-				if all := slices.Sorted(maps.Keys(waiting)); len(all) > 0 {
-					i := all[draw.IntN(len(all))]
-					delete(waiting, i)
-					doors[i].may <- struct{}{}
-				}
-			}
+		for round := range uint64(3) {
+			s.race(doors, keepers, seed*8+round)
 			s.check(fmt.Sprintf("order %d, round %d", seed, round))
 			s.now += 5 * minute
 		}

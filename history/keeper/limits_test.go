@@ -193,6 +193,35 @@ func TestPass_ReadsFinalObjectsWhereTheManifestIsLost(t *testing.T) {
 	}
 }
 
+// TestPass_RemovesNothingWhereTheNewestManifestIsDamaged has an older one, which does not name all.
+func TestPass_RemovesNothingWhereTheNewestManifestIsDamaged(t *testing.T) {
+	w := newWorld(t, 1)
+	key := w.cluster(1)
+	w.end(key, pack.UID{1})
+	k := w.keeper(w.bucket)
+	for n := range int64(2) {
+		w.pack(key, 0, w.now, func(p *pack.Writer) { w.add(p, file(1, 1), n*100, 100, w.now) })
+		w.pass(k, 11*minute)
+	}
+	want := w.read(w.bucket, key)
+	for _, name := range w.bucket.names(key) {
+		if strings.HasPrefix(name, "p/") {
+			w.bucket.drop(key.Prefix() + name)
+		}
+	}
+	manifests := slices.DeleteFunc(w.bucket.names(key), func(name string) bool { return !strings.HasPrefix(name, "m/") })
+	if len(manifests) != 2 {
+		t.Fatalf("manifests are %v", manifests)
+	}
+	w.bucket.put(key.Prefix()+manifests[1], object{[]byte(strings.Repeat("x", 100)), w.now})
+	w.same("with a damaged manifest", want, w.read(w.bucket, key))
+	for range 3 {
+		w.pass(k, day+1)
+		w.same("a day later", want, w.read(w.bucket, key))
+	}
+	w.tidy(key)
+}
+
 // TestPass_CutsTheLargestOfANamespace has small archives beside a flood.
 func TestPass_CutsTheLargestOfANamespace(t *testing.T) {
 	w := newWorld(t, 1)

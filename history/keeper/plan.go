@@ -3,6 +3,7 @@ package keeper
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/heliostat-dev/heliostat/history/archive"
 	"github.com/heliostat-dev/heliostat/history/index"
@@ -264,7 +265,7 @@ func (p *plan) drop(fact Archive, isGone bool, now int64) (last int64) {
 func (j *job) target(p *plan, hasEnded, isAbove bool) {
 	today := j.now - j.now%day
 	packs := j.packs()
-	p.isChanged = p.isCut
+	p.isChanged = p.isCut || j.lacksManifest()
 	live, overhead := p.measure()
 	for name, object := range j.stored.Objects {
 		at, isPack := archive.PackTime(name)
@@ -287,6 +288,12 @@ func (j *job) target(p *plan, hasEnded, isAbove bool) {
 		p.isChanged = p.isChanged || p.targets[name] && !j.stored.Named[name]
 	}
 	p.findMoves(hasEnded)
+}
+
+// lacksManifest reports whether the newest manifest is damaged or away, where there must be one.
+func (j *job) lacksManifest() bool {
+	isFinal := func(name string) bool { return strings.HasPrefix(name, "f/") || strings.HasPrefix(name, "m/") }
+	return !j.stored.IsWhole && slices.ContainsFunc(slices.Collect(maps.Keys(j.stored.Objects)), isFinal)
 }
 
 // packs returns the packs that were read, in order.
