@@ -1,12 +1,9 @@
 package keeper
 
 import (
-	"context"
 	"errors"
 	"flag"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 
@@ -144,6 +141,7 @@ func TestPass_ChangesNothingThatIsRead(t *testing.T) {
 			}
 			w.pass(k, []int64{minute, hour, 9 * hour, day}[w.random.IntN(4)])
 			w.same(fmt.Sprintf("history %d, step %d", seed, step), w.read(untouched, key), w.read(w.bucket, key))
+			w.whole(key)
 		}
 		k.work.step = 1 << 20
 		for range 4 {
@@ -187,16 +185,22 @@ func TestPass_GoesOnWhereTheClockGoesBack(t *testing.T) {
 	w := newWorld(t, 1)
 	key := w.cluster(1)
 	w.pack(key, 0, w.now, func(p *pack.Writer) { w.add(p, file(1, 1), 0, 100, w.now) })
+	w.now -= 2 * day
 	w.end(key, pack.UID{1})
+	w.now += 2 * day
 	k := w.keeper(w.bucket)
 	w.pass(k, 2*minute)
 	w.pack(key, 1, w.now, func(p *pack.Writer) { w.add(p, file(1, 1), 100, 100, w.now) })
 	want := w.read(w.bucket, key)
-	w.pass(k, -minute)
-	for range 13 {
-		w.pass(k, minute)
+	w.pass(k, -day)
+	for range 6 {
+		w.pass(k, 11*minute)
 		w.same("after the clock went back", want, w.read(w.bucket, key))
 	}
+	if names := w.bucket.names(key); count(names, "m/") != 2 {
+		t.Errorf("%v are there, and what comes before the newest manifest stays until its time", names)
+	}
+	w.pass(k, day)
 	if names := w.bucket.names(key); count(names, "p/") > 0 || count(names, "m/") != 1 {
 		t.Errorf("left are %v", names)
 	}
@@ -342,91 +346,5 @@ func TestPass_LosesNothingWhereverItEnds(t *testing.T) {
 			}
 			return
 		}
-	}
-}
-
-// turns lets several keepers call a store in an order that is drawn.
-type turns struct {
-	*bucket
-	asks, may chan struct{}
-}
-
-func (s turns) wait() { s.asks <- struct{}{}; <-s.may }
-
-func (s turns) Write(ctx context.Context, key string, data []byte) error {
-	s.wait()
-	return s.bucket.Write(ctx, key, data)
-}
-
-func (s turns) Delete(ctx context.Context, key string) error {
-	s.wait()
-	return s.bucket.Delete(ctx, key)
-}
-
-func (s turns) Read(ctx context.Context, key string, offset, length int64) ([]byte, error) {
-	s.wait()
-	return s.bucket.Read(ctx, key, offset, length)
-}
-
-func (s turns) List(ctx context.Context, prefix string, each func(string, int64, int64) error) error {
-	s.wait()
-	return s.bucket.List(ctx, prefix, each)
-}
-
-// race runs passes of two keepers, whose calls come in an order that is drawn. The clock goes on within the grace.
-func (s *story) race(doors []turns, keepers []*Keeper, seed uint64) {
-	s.bucket.now = s.now
-	active, waiting, ends := map[int]bool{0: true, 1: true}, map[int]bool{}, []chan error{make(chan error, 1), make(chan error, 1)}
-	for i := range doors {
-		go func() {
-			var err error
-			for after := int64(0); after < 4 && err == nil; after++ {
-				err = keepers[i].Pass(context.Background(), s.now+after*minute)
-			}
-			ends[i] <- err
-		}()
-	}
-	for draw := newWorld(s.t, seed).random; len(active) > 0; {
-		for _, i := range slices.Sorted(maps.Keys(active)) {
-			if waiting[i] {
-				continue
-			}
-			select {
-			case <-doors[i].asks:
-				waiting[i] = true
-			case err := <-ends[i]:
-				s.must(err)
-				delete(active, i)
-			}
-		}
-		all := slices.Sorted(maps.Keys(waiting))
-		if len(all) == 0 {
-			continue
-		}
-		i := all[0]
-		if draw.IntN(20) == 0 { // now and then the other one goes on
-			i = all[len(all)-1]
-		}
-		delete(waiting, i)
-		doors[i].may <- struct{}{}
-	}
-}
-
-func TestPass_IsHarmlessWhereTwoKeepersRun(t *testing.T) {
-	for seed := range uint64(40) {
-		s := newStory(t)
-		s.now += 2 * hour
-		doors, keepers := make([]turns, 2), make([]*Keeper, 2)
-		for i := range doors {
-			doors[i] = turns{s.bucket, make(chan struct{}), make(chan struct{})}
-			keepers[i] = s.keeper(doors[i])
-			keepers[i].work.step = 1 + s.random.Int64N(9000)
-		}
-		for round := range uint64(3) {
-			s.race(doors, keepers, seed*8+round)
-			s.check(fmt.Sprintf("order %d, round %d", seed, round))
-			s.now += 5 * minute
-		}
-		s.finish(fmt.Sprintf("order %d", seed))
 	}
 }

@@ -26,9 +26,8 @@ type plan struct {
 	targets map[string]bool
 	// isOver: the archive expired. isNothing: there is no record, and nothing to keep.
 	isOver, isNothing bool
-	// isCut: rows are others than before. isChanged: or those of packs are to be taken over. hasMoves: bytes are to move. mustMove:
-	// they must, before a manifest can be written.
-	isCut, isChanged, hasMoves, mustMove bool
+	// isCut: rows are others than before. isChanged: or those of packs are to be taken over. hasMoves: bytes are to move.
+	isCut, isChanged, hasMoves bool
 	// isStuck: it is above a limit, and nothing more can be cut.
 	isStuck bool
 	due     int64
@@ -339,14 +338,12 @@ func (p *plan) findMoves(hasEnded bool) {
 				least, begin = least+(end-begin+pack.MaxRun-1)/pack.MaxRun, part.Offset
 			}
 			end = part.Offset + part.Length
-			p.mustMove = p.mustMove || isPartial(part)
 			p.hasMoves = p.hasMoves || p.targets[part.Object]
 		}
 		least += (end - begin + pack.MaxRun - 1) / pack.MaxRun
 		r.isFragmented = hasEnded && int64(len(r.Ranges)) > 2*least+2
 		p.hasMoves = p.hasMoves || r.isFragmented
 	}
-	p.mustMove = p.mustMove && (p.isChanged || p.hasMoves)
 }
 
 // schedule finds when there is something to do next.

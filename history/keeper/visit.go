@@ -97,9 +97,9 @@ func (j *job) run(ctx context.Context) error {
 	if !j.plan.isChanged && !j.plan.hasMoves {
 		return nil
 	}
-	if j.budget == 0 && (j.plan.hasMoves || j.plan.mustMove) {
+	if j.budget == 0 && j.plan.hasMoves {
 		j.push(j.key)
-		if j.plan.mustMove || !j.plan.isCut {
+		if !j.plan.isCut {
 			return nil
 		}
 	}

@@ -355,3 +355,17 @@ func (w *world) tidy(key archive.Key) {
 		}
 	}
 }
+
+// whole judges that a manifest names no run of which something else has a part: a cut would bring that part back.
+func (w *world) whole(key archive.Key) {
+	w.t.Helper()
+	s, err := archive.OpenStored(context.Background(), w.bucket, w.decoder, key)
+	w.must(err)
+	for _, row := range s.Rows() {
+		for _, part := range row.Ranges {
+			if s.Named[part.Object] && isPartial(part) {
+				w.t.Fatalf("the manifest names %d bytes of a run of %d", part.Length, part.Run.Length)
+			}
+		}
+	}
+}
