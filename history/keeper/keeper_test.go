@@ -69,12 +69,45 @@ func TestPass_RewritesPacksOfAnEndedClusterIntoFinalObjects(t *testing.T) {
 			}
 		}
 	}
+	w.tidy(key)
+}
+
+func TestPass_CallsTheStoreOnceWhereNothingIsDue(t *testing.T) {
+	w := newWorld(t, 1)
+	for number := range 5 {
+		key := w.cluster(number)
+		w.pack(key, 0, w.now, func(p *pack.Writer) { w.add(p, file(1, 1), 0, 100, w.now) })
+		if number > 2 {
+			w.end(key, pack.UID{1})
+		}
+	}
+	k := w.keeper(w.bucket)
+	for range 4 {
+		w.pass(k, 11*minute)
+	}
 	calls := w.bucket.calls
 	w.pass(k, minute)
 	if done := w.bucket.calls - calls; done != 1 {
-		t.Errorf("%d calls where nothing is due", done)
+		t.Errorf("%d calls", done)
 	}
-	w.tidy(key)
+}
+
+func TestPass_KeepsWithoutARecordForTheLongestTime(t *testing.T) {
+	w := newWorld(t, 1)
+	key := w.cluster(1)
+	w.pack(key, 0, w.now, func(p *pack.Writer) { w.add(p, file(1, 1), 0, 100, w.now) })
+	delete(w.records.archives, key)
+	want := w.read(w.bucket, key)
+	k := w.keeper(w.bucket)
+	w.pass(k, 2*day)
+	w.pass(k, 361*day)
+	w.same("within a year", want, w.read(w.bucket, key))
+	for range 6 {
+		w.pass(k, 2*day)
+	}
+	if names := w.bucket.names(key); len(names) > 0 || len(w.records.marks) > 0 {
+		t.Errorf("after a year there are %v", names)
+	}
 }
 
 // fill writes random packs of an archive: chunks that come twice, gaps, lists. Those of a hostile pod have other bytes in each pack, and

@@ -91,18 +91,7 @@ func (j *job) endings() map[pack.UID]index.Ending {
 func (j *job) decide() plan {
 	endings := j.endings()
 	p := plan{live: map[string]int64{}, targets: map[string]bool{}, due: never}
-	size := int64(0)
-	for _, one := range j.stored.Rows() {
-		r := &row{Row: one, ending: endings[one.Pod]}
-		if !j.isKnown {
-			r.ending.At = max(j.newest(), 1) // as far as anybody can see
-		}
-		p.rows = append(p.rows, r)
-		for _, part := range r.Ranges {
-			p.live[part.Object] += stored(part)
-			size += stored(part)
-		}
-	}
+	size := j.load(&p, endings)
 	j.plan.live = p.live
 	hasEnded := j.isKnown && j.fact.Ended > 0 && j.stored.Archive.State(endings, j.now) != index.Collecting
 	if j.fact.Ended > 0 && !hasEnded {
@@ -116,16 +105,11 @@ func (j *job) decide() plan {
 		last = max(last, ending.At)
 	}
 	if len(p.rows) == 0 && len(j.stored.Left) == 0 {
-		isDue := j.isExpired(last)
-		if p.isOver = hasEnded && isDue; p.isOver {
-			return p
-		}
-		if hasEnded {
-			p.due = min(p.due, last+j.fact.KeepFor)
-		}
-		if p.isNothing = !j.isKnown && j.newest()+retain.OrphanAge <= j.now; p.isNothing {
-			return p
-		}
+		p.isOver = hasEnded && (j.hasOutlived() || last+j.fact.KeepFor <= j.now)
+		p.isNothing = !j.isKnown && j.newest()+retain.OrphanAge <= j.now
+	}
+	if p.isOver || p.isNothing {
+		return p
 	}
 	j.target(&p, hasEnded, wasAbove)
 	p.isStuck = wasAbove && !p.isChanged && !p.hasMoves
@@ -133,12 +117,26 @@ func (j *job) decide() plan {
 	return p
 }
 
+// load fills the rows, and returns how many bytes of the store they take.
+func (j *job) load(p *plan, endings map[pack.UID]index.Ending) (size int64) {
+	for _, one := range j.stored.Rows() {
+		r := &row{Row: one, ending: endings[one.Pod]}
+		if !j.isKnown {
+			r.ending.At = max(j.newest(), 1) // as far as anybody can see
+		}
+		p.rows = append(p.rows, r)
+		for _, part := range r.Ranges {
+			p.live[part.Object] += stored(part)
+			size += stored(part)
+		}
+	}
+	return size
+}
+
 // hasOutlived reports whether the archive has outlived its namespace for long enough.
 func (j *job) hasOutlived() bool {
 	return j.fact.NamespaceGone > 0 && j.fact.NamespaceGone+j.settings.Limits.AfterNamespace <= j.now
 }
-
-func (j *job) isExpired(last int64) bool { return j.hasOutlived() || last+j.fact.KeepFor <= j.now }
 
 // newest returns when the last object was written.
 func (j *job) newest() int64 {
@@ -262,29 +260,28 @@ func (p *plan) drop(fact Archive, isGone bool, now int64) (last int64) {
 
 // target finds the objects whose bytes are to move.
 func (j *job) target(p *plan, hasEnded, isAbove bool) {
-	today := j.now - j.now%day
 	packs := j.packs()
 	p.isChanged = p.isCut || j.lacksManifest()
+	until := j.now - j.now%day // the packs of the days that have ended
+	switch {
+	case hasEnded:
+		until = never
+	case isAbove:
+		until = max(until, j.now-hour)
+	}
+	for i, name := range packs {
+		at, _ := archive.PackTime(name)
+		isTarget := at < until || len(packs) > manyPacks && i < len(packs)-fewPacks
+		p.targets[name] = isTarget
+		// The rows of a pack are to be taken over, be it without bytes.
+		p.isChanged = p.isChanged || isTarget && !j.stored.Named[name]
+	}
 	live, overhead := p.measure()
 	for name, object := range j.stored.Objects {
-		at, isPack := archive.PackTime(name)
 		dead := object.Size - live[name] - overhead[name]
-		isMostlyDead := live[name] > 0 && (dead > object.Size/2 || isAbove && dead > object.Size/16)
-		switch {
-		case !isPack:
-			p.targets[name] = isMostlyDead
-		case hasEnded || at < today || isAbove && at < j.now-hour:
+		if strings.HasPrefix(name, "f/") && live[name] > 0 && (dead > object.Size/2 || isAbove && dead > object.Size/16) {
 			p.targets[name] = true
 		}
-	}
-	if len(packs) > manyPacks {
-		for _, name := range packs[:len(packs)-fewPacks] {
-			p.targets[name] = true
-		}
-	}
-	for _, name := range packs {
-		// The rows of a pack are to be taken over, be it without bytes.
-		p.isChanged = p.isChanged || p.targets[name] && !j.stored.Named[name]
 	}
 	p.findMoves(hasEnded)
 }

@@ -41,7 +41,10 @@ func (k *Keeper) visit(ctx context.Context, v visiting) (moved int64, err error)
 	j := &job{Keeper: k, visiting: v, decoder: decoder}
 	j.fact, j.isKnown = v.facts[v.key]
 	if !j.isKnown {
-		j.fact = Archive{Key: v.key, KeepFor: k.settings.MaxKeepFor}
+		j.fact = Archive{Key: v.key}
+	}
+	if j.fact.KeepFor <= 0 {
+		j.fact.KeepFor = k.settings.MaxKeepFor
 	}
 	err = j.run(ctx)
 	k.mutex.Lock()
