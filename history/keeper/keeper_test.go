@@ -13,7 +13,7 @@ import (
 	"github.com/heliostat-dev/heliostat/history/retain"
 )
 
-var histories = flag.Uint64("histories", 60, "how many histories TestPass plays")
+var histories = flag.Uint64("histories", 40, "how many histories TestPass plays")
 
 // count returns how many names begin with a text.
 func count(names []string, begin string) (n int) {
@@ -89,6 +89,34 @@ func TestPass_CallsTheStoreOnceWhereNothingIsDue(t *testing.T) {
 	w.pass(k, minute)
 	if done := w.bucket.calls - calls; done != 1 {
 		t.Errorf("%d calls", done)
+	}
+}
+
+func TestPass_PutsAGapWhereAFileExpiredThatGrowsAgain(t *testing.T) {
+	w := newWorld(t, 1)
+	key, one, gone := w.cluster(1), file(1, 1), file(2, 1)
+	w.end(key, pack.UID{2})
+	fact := w.records.archives[key]
+	fact.KeepFor, fact.Ended = hour, 0
+	w.records.archives[key] = fact
+	w.pack(key, 0, w.now, func(p *pack.Writer) {
+		w.add(p, one, 0, 100, w.now)
+		w.add(p, gone, 0, 100, w.now)
+	})
+	k := w.keeper(w.bucket)
+	w.pass(k, hour-minute)
+	w.same("before its time", map[pack.FileKey]string{
+		one.FileKey: string(bytesAt(one.FileKey, 0, 100)), gone.FileKey: string(bytesAt(gone.FileKey, 0, 100)) + "... Killed",
+	}, w.read(w.bucket, key))
+	w.pass(k, 2*minute)
+	missing := strings.Repeat(string('A'+rune(pack.LimitReached)), 100)
+	w.same("after its time", map[pack.FileKey]string{one.FileKey: missing}, w.read(w.bucket, key))
+	w.pack(key, 0, w.now, func(p *pack.Writer) { w.add(p, one, 100, 50, w.now) })
+	w.pass(k, minute)
+	w.same("when it grows", map[pack.FileKey]string{one.FileKey: missing + string(bytesAt(one.FileKey, 100, 50))}, w.read(w.bucket, key))
+	w.pass(k, 11*minute)
+	if names := w.bucket.names(key); count(names, "p/") != 1 || len(w.records.marks) > 0 {
+		t.Errorf("of a cluster that lives there are %v, and marks %v", names, w.records.marks)
 	}
 }
 
