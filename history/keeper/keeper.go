@@ -281,7 +281,7 @@ func (k *Keeper) visitAll(ctx context.Context, due []candidate, facts map[archiv
 	group.Wait()
 }
 
-// push puts an archive at the end of those whose bytes are to be moved.
+// push puts an archive at the end of those whose bytes must be moved.
 func (k *Keeper) push(key archive.Key) {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()

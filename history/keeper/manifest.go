@@ -75,7 +75,7 @@ func (j *job) parts() []*part {
 	}
 	var names []string
 	for name := range j.stored.Objects {
-		if j.isTaken(name) && !used[name] {
+		if isTaken(j.stored, name) && !used[name] {
 			names = append(names, name)
 		}
 	}
@@ -91,14 +91,14 @@ func (j *job) parts() []*part {
 }
 
 // isTaken reports whether an object is one that the new manifest has, or stands in place of.
-func (j *job) isTaken(name string) bool {
-	if strings.HasPrefix(name, "m/") || name == archive.EndName || j.isUnread(name) {
+func isTaken(s *archive.Stored, name string) bool {
+	if strings.HasPrefix(name, "m/") || name == archive.EndName || isUnread(s, name) {
 		return false
 	}
-	if j.stored.Named[name] || strings.HasPrefix(name, "p/") {
+	if s.Named[name] || strings.HasPrefix(name, "p/") {
 		return true
 	}
-	return strings.HasPrefix(name, "f/") && !j.stored.IsWhole // it was read as a pack
+	return strings.HasPrefix(name, "f/") && !s.IsWhole // it was read as a pack
 }
 
 // writePart writes one object of a manifest.

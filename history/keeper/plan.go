@@ -26,7 +26,7 @@ type plan struct {
 	targets map[string]bool
 	// isOver: the archive expired. isNothing: there is no record, and nothing to keep.
 	isOver, isNothing bool
-	// isCut: rows are others than before. isChanged: or those of packs are to be taken over. hasMoves: bytes are to move.
+	// isCut: rows are others than before. isChanged: or those of packs must be taken over. hasMoves: bytes are to move.
 	isCut, isChanged, hasMoves bool
 	// isStuck: it is above a limit, and nothing more can be cut.
 	isStuck bool
@@ -106,7 +106,7 @@ func (j *job) decide() plan {
 	}
 	if len(p.rows) == 0 && len(j.stored.Left) == 0 {
 		p.isOver = hasEnded && (j.hasOutlived() || last+j.fact.KeepFor <= j.now)
-		p.isNothing = !j.isKnown && j.newest()+retain.OrphanAge <= j.now
+		p.isNothing = !j.isKnown && newest(j.stored)+retain.OrphanAge <= j.now
 	}
 	if p.isOver || p.isNothing {
 		return p
@@ -122,7 +122,7 @@ func (j *job) load(p *plan, endings map[pack.UID]index.Ending) (size int64) {
 	for _, one := range j.stored.Rows() {
 		r := &row{Row: one, ending: endings[one.Pod]}
 		if !j.isKnown {
-			r.ending.At = max(j.newest(), 1) // as far as anybody can see
+			r.ending.At = max(newest(j.stored), 1) // as far as anybody can see
 		}
 		p.rows = append(p.rows, r)
 		for _, part := range r.Ranges {
@@ -139,9 +139,9 @@ func (j *job) hasOutlived() bool {
 }
 
 // newest returns when the last object was written.
-func (j *job) newest() int64 {
+func newest(s *archive.Stored) int64 {
 	newest := int64(0)
-	for _, object := range j.stored.Objects {
+	for _, object := range s.Objects {
 		newest = max(newest, object.At)
 	}
 	return newest
@@ -261,7 +261,7 @@ func (p *plan) drop(fact Archive, isGone bool, now int64) (last int64) {
 // target finds the objects whose bytes are to move.
 func (j *job) target(p *plan, hasEnded, isAbove bool) {
 	packs := j.packs()
-	p.isChanged = p.isCut || j.lacksManifest()
+	p.isChanged = p.isCut || lacksManifest(j.stored)
 	until := j.now - j.now%day // the packs of the days that have ended
 	switch {
 	case hasEnded:
@@ -273,7 +273,7 @@ func (j *job) target(p *plan, hasEnded, isAbove bool) {
 		at, _ := archive.PackTime(name)
 		isTarget := at < until || len(packs) > manyPacks && i < len(packs)-fewPacks
 		p.targets[name] = isTarget
-		// The rows of a pack are to be taken over, be it without bytes.
+		// The rows of a pack must be taken over, be it without bytes.
 		p.isChanged = p.isChanged || isTarget && !j.stored.Named[name]
 	}
 	live, overhead := p.measure()
@@ -287,16 +287,16 @@ func (j *job) target(p *plan, hasEnded, isAbove bool) {
 }
 
 // lacksManifest reports whether the newest manifest is damaged or away, where there must be one.
-func (j *job) lacksManifest() bool {
+func lacksManifest(s *archive.Stored) bool {
 	isFinal := func(name string) bool { return strings.HasPrefix(name, "f/") || strings.HasPrefix(name, "m/") }
-	return !j.stored.IsWhole && slices.ContainsFunc(slices.Collect(maps.Keys(j.stored.Objects)), isFinal)
+	return !s.IsWhole && slices.ContainsFunc(slices.Collect(maps.Keys(s.Objects)), isFinal)
 }
 
 // packs returns the packs that were read, in order.
 func (j *job) packs() []string {
 	var all []string
 	for name := range j.stored.Objects {
-		if _, is := archive.PackTime(name); is && !j.isReplaced(name) && !j.isUnread(name) {
+		if _, is := archive.PackTime(name); is && !j.isReplaced(name) && !isUnread(j.stored, name) {
 			all = append(all, name)
 		}
 	}
@@ -305,8 +305,8 @@ func (j *job) packs() []string {
 }
 
 // isUnread reports whether an object was listed and is not in the index.
-func (j *job) isUnread(name string) bool {
-	return slices.Contains(j.stored.Damaged, name) || slices.Contains(j.stored.Left, name)
+func isUnread(s *archive.Stored, name string) bool {
+	return slices.Contains(s.Damaged, name) || slices.Contains(s.Left, name)
 }
 
 // measure returns how many bytes of each object the rows have, and how many its index has at most: else an object of small files would
