@@ -63,7 +63,7 @@ func (j *job) parts() []*part {
 		one := all[len(all)-1]
 		entries := len(r.Ranges) + len(r.Gaps) + 1
 		size := 80 + len(r.Path) + 40*len(r.Ranges) + 30*len(r.Gaps)
-		if one.files == partFiles || one.entries > 0 && (one.entries+entries > partEntries || one.bytes+size > partBytes) {
+		if one.files == j.work.partFiles || one.entries > 0 && (one.entries+entries > partEntries || one.bytes+size > partBytes) {
 			one = &part{}
 			all = append(all, one)
 		}
@@ -84,7 +84,7 @@ func (j *job) parts() []*part {
 		if i == len(all) {
 			all = append(all, &part{})
 		}
-		count := min(len(names), partNames)
+		count := min(len(names), j.work.partNames)
 		all[i].names, names = names[:count:count], names[count:]
 	}
 	return all
