@@ -72,11 +72,6 @@ type Settings struct {
 // Key names an archive.
 type Key struct{ Namespace, Cluster pack.UID }
 
-// prefix returns what the keys of all its objects begin with.
-func (k Key) prefix() string {
-	return "v1/data/" + k.Namespace.String() + "/" + k.Cluster.String() + "/"
-}
-
 // ErrFull is wrapped by the error about records for which the spool has no place.
 var ErrFull = errors.New("the spool is full")
 
@@ -171,12 +166,7 @@ func (a *Archive) all() []*cluster {
 	for _, c := range a.clusters {
 		all = append(all, c)
 	}
-	slices.SortFunc(all, func(b, c *cluster) int {
-		if order := slices.Compare(b.key.Namespace[:], c.key.Namespace[:]); order != 0 {
-			return order
-		}
-		return slices.Compare(b.key.Cluster[:], c.key.Cluster[:])
-	})
+	slices.SortFunc(all, func(b, c *cluster) int { return b.key.Compare(c.key) })
 	return all
 }
 
@@ -207,10 +197,12 @@ func (a *Archive) number() uint64 {
 
 // Open begins the stream of a pod.
 func (a *Archive) Open(_ context.Context, source wire.Source) (wire.Intake, error) {
-	c := a.cluster(Key{source.Namespace, source.Cluster})
+	c := a.use(Key{source.Namespace, source.Cluster})
 	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	if err := c.load(); err != nil {
+	err := c.load()
+	c.mutex.Unlock()
+	if err != nil {
+		c.release()
 		return nil, err
 	}
 	return &intake{cluster: c, source: source, rate: newAllowance(a.settings.PodRate, a.settings.Now())}, nil
@@ -246,4 +238,4 @@ const fullWait = 5 * time.Second
 func (i *intake) Behind(int64, time.Duration) {}
 
 // Close ends the stream.
-func (i *intake) Close() {}
+func (i *intake) Close() { i.cluster.release() }

@@ -12,9 +12,7 @@ import (
 
 // View is what one replica has of an archive at a time: the store's packs and its own spool, as one.
 type View struct {
-	*index.Archive
-	// Damaged are objects of the store that no reader accepts. What they had is missing.
-	Damaged []string
+	*Stored
 
 	cluster *cluster
 	decoder *pack.Decoder
@@ -31,12 +29,6 @@ type Piece struct {
 	Data           []byte
 }
 
-// attempts is how often a view is made, where packs are written while it is.
-const attempts = 5
-
-// errMoved is about a segment that became a pack while it was read.
-var errMoved = errors.New("the segment was packed")
-
 // View returns what there is of an archive.
 func (a *Archive) View(ctx context.Context, key Key) (*View, error) {
 	decoder, err := pack.NewDecoder()
@@ -51,18 +43,22 @@ func (a *Archive) View(ctx context.Context, key Key) (*View, error) {
 func (v *View) refresh(ctx context.Context) error {
 	var err error
 	for range attempts {
-		if err = v.refreshSpool(); !errors.Is(err, errMoved) {
+		v.Stored = &Stored{Archive: index.New(v.cluster.key.Cluster), Key: v.cluster.key, store: v.cluster.archive.store, decoder: v.decoder}
+		if err = v.refreshSpool(); err == nil {
+			err = v.Stored.read(ctx)
+		}
+		if !errors.Is(err, errMoved) {
 			break
 		}
 	}
-	if err != nil {
-		return err
+	if err == nil && v.End != nil && v.End.State == index.Deleted {
+		v.Archive, v.spooled = index.New(v.cluster.key.Cluster), map[string]*segment{}
 	}
-	return v.refreshStore(ctx)
+	return err
 }
 
 func (v *View) refreshSpool() error {
-	v.Archive, v.spooled, v.segment, v.chunks = index.New(v.cluster.key.Cluster), map[string]*segment{}, "", nil
+	v.spooled, v.segment, v.chunks = map[string]*segment{}, "", nil
 	v.cluster.mutex.Lock()
 	var all []segment
 	for _, one := range v.cluster.segments() {
@@ -144,61 +140,6 @@ func (v *View) read(one *segment, each func(pack.Record) error) error {
 	return fmt.Errorf("%w: %w", errMoved, err)
 }
 
-// refreshStore adds the packs and the newest manifest.
-func (v *View) refreshStore(ctx context.Context) error {
-	sizes, manifest := map[string]int64{}, ""
-	prefix := v.cluster.key.prefix()
-	if err := v.cluster.archive.store.List(ctx, prefix, func(key string, size, _ int64) error {
-		name := strings.TrimPrefix(key, prefix)
-		switch {
-		case strings.HasPrefix(name, "p/"):
-			sizes[name] = size
-		case strings.HasPrefix(name, "m/"):
-			delete(sizes, manifest)
-			manifest = name
-			sizes[name] = size
-		}
-		return nil
-	}); err != nil {
-		return fmt.Errorf("list the archive of cluster %s: %w", v.cluster.key.Cluster, err)
-	}
-	v.Damaged = nil
-	for name, size := range sizes {
-		x, err := v.decoder.Open(v.object(ctx, name), size)
-		switch {
-		case err == nil:
-			err = v.Add(name, x)
-		case v.cluster.archive.store.IsNotFound(err):
-			continue // it was replaced by others that the next view has
-		}
-		if errors.Is(err, pack.ErrInvalid) {
-			v.Damaged = append(v.Damaged, name)
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("open %s of the archive of cluster %s: %w", name, v.cluster.key.Cluster, err)
-		}
-	}
-	return nil
-}
-
-// object is an object of the store as an io.ReaderAt.
-type object struct {
-	read func(offset, length int64) ([]byte, error)
-}
-
-func (v *View) object(ctx context.Context, name string) object {
-	return object{func(offset, length int64) ([]byte, error) {
-		return v.cluster.archive.store.Read(ctx, v.cluster.key.prefix()+name, offset, length)
-	}}
-}
-
-// ReadAt reads from an offset on.
-func (o object) ReadAt(buffer []byte, offset int64) (int, error) {
-	data, err := o.read(offset, int64(len(buffer)))
-	return copy(buffer, data), err
-}
-
 // Read calls each with the pieces of a file from an offset on, in their order, up to its end or to bytes that are on their way. How
 // its pod ended decides what counts as missing. An error of each ends the reading.
 func (v *View) Read(ctx context.Context, file pack.FileKey, ending index.Ending, offset int64, each func(Piece) error) error {
@@ -213,8 +154,8 @@ func (v *View) Read(ctx context.Context, file pack.FileKey, ending index.Ending,
 		}
 		if part.Reason == 0 {
 			data, err := v.run(ctx, part)
-			if errors.Is(err, errMoved) && moved < attempts {
-				moved++
+			if (errors.Is(err, errMoved) || v.store.IsNotFound(err)) && moved < attempts {
+				moved++ // to a pack, or to a final object
 				if err := v.refresh(ctx); err != nil {
 					return err
 				}
@@ -224,7 +165,7 @@ func (v *View) Read(ctx context.Context, file pack.FileKey, ending index.Ending,
 			case err == nil:
 				begin := part.Skip + offset - part.Offset
 				piece.Data = data[begin : begin+piece.Length]
-			case v.cluster.archive.store.IsNotFound(err) || errors.Is(err, pack.ErrInvalid):
+			case v.store.IsNotFound(err) || errors.Is(err, pack.ErrInvalid):
 				piece.Reason = pack.ArchiverAway // the store lost what it had
 			default:
 				return err
