@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/heliostat-dev/heliostat/history/index"
 	"github.com/heliostat-dev/heliostat/history/pack"
@@ -43,8 +46,17 @@ func (a *Archive) View(ctx context.Context, key Key) (*View, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &View{cluster: a.cluster(key), decoder: decoder}
+	v := &View{cluster: a.known(key), decoder: decoder}
 	return v, v.refresh(ctx)
+}
+
+// Fork returns the same view for another reader: one view is read by one at a time.
+func (v *View) Fork() (*View, error) {
+	decoder, err := pack.NewDecoder()
+	if err != nil {
+		return nil, err
+	}
+	return &View{Archive: v.Archive, Damaged: v.Damaged, cluster: v.cluster, decoder: decoder, spooled: v.spooled}, nil
 }
 
 // refresh reads the archive again. The spool comes first: what leaves it meanwhile is in the store by then.
@@ -89,6 +101,18 @@ func (v *View) refreshSpool() error {
 
 // spoolIndex returns the index of a segment. The place of a run is the number of its chunk.
 func (v *View) spoolIndex(one *segment) (*pack.Index, error) {
+	key := keyOf(one.name, one.size)
+	if x := v.cluster.archive.indexes.get(key); x != nil {
+		return x, nil
+	}
+	x, err := v.readSpoolIndex(one)
+	if err == nil {
+		v.cluster.archive.indexes.put(key, x)
+	}
+	return x, err
+}
+
+func (v *View) readSpoolIndex(one *segment) (*pack.Index, error) {
 	_, rest, _ := parseName(one.name)
 	at, _ := made(rest)
 	x, files, chunks := &pack.Index{Cluster: v.cluster.key.Cluster, At: at}, map[pack.FileKey]int{}, 0
@@ -163,15 +187,17 @@ func (v *View) refreshStore(ctx context.Context) error {
 		return fmt.Errorf("list the archive of cluster %s: %w", v.cluster.key.Cluster, err)
 	}
 	v.Damaged = nil
-	for name, size := range sizes {
-		x, err := v.decoder.Open(v.object(ctx, name), size)
-		switch {
-		case err == nil:
-			err = v.Add(name, x)
-		case v.cluster.archive.store.IsNotFound(err):
+	opened, err := v.open(ctx, sizes)
+	if err != nil {
+		return err
+	}
+	for name := range sizes {
+		x := opened[name]
+		if x == nil {
 			continue // it was replaced by others that the next view has
 		}
-		if errors.Is(err, pack.ErrInvalid) {
+		err := v.Add(name, x)
+		if x.Cluster == noCluster || errors.Is(err, pack.ErrInvalid) {
 			v.Damaged = append(v.Damaged, name)
 			continue
 		}
@@ -180,6 +206,51 @@ func (v *View) refreshStore(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// noCluster is of the index that stands for an object that no reader accepts.
+var noCluster pack.UID
+
+// openers is how many objects are opened at once.
+const openers = 8
+
+// open returns the indexes of objects with their sizes. One that is not there has none, and one that no reader accepts an empty one.
+func (v *View) open(ctx context.Context, sizes map[string]int64) (map[string]*pack.Index, error) {
+	var mutex sync.Mutex
+	opened := map[string]*pack.Index{}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(openers)
+	for name, size := range sizes {
+		key := keyOf(v.cluster.key.prefix()+name, size)
+		if x := v.cluster.archive.indexes.get(key); x != nil {
+			mutex.Lock()
+			opened[name] = x
+			mutex.Unlock()
+			continue
+		}
+		group.Go(func() error {
+			decoder, err := pack.NewDecoder()
+			if err != nil {
+				return err
+			}
+			x, err := decoder.Open(v.object(ctx, name), size)
+			switch {
+			case err == nil:
+				v.cluster.archive.indexes.put(key, x)
+			case v.cluster.archive.store.IsNotFound(err):
+				return nil
+			case errors.Is(err, pack.ErrInvalid):
+				x = &pack.Index{Cluster: noCluster}
+			default:
+				return fmt.Errorf("open %s of the archive of cluster %s: %w", name, v.cluster.key.Cluster, err)
+			}
+			mutex.Lock()
+			defer mutex.Unlock()
+			opened[name] = x
+			return nil
+		})
+	}
+	return opened, group.Wait()
 }
 
 // object is an object of the store as an io.ReaderAt.
@@ -202,8 +273,9 @@ func (o object) ReadAt(buffer []byte, offset int64) (int, error) {
 // Read calls each with the pieces of a file from an offset on, in their order, up to its end or to bytes that are on their way. How
 // its pod ended decides what counts as missing. An error of each ends the reading.
 func (v *View) Read(ctx context.Context, file pack.FileKey, ending index.Ending, offset int64, each func(Piece) error) error {
+	layout := v.Layout(file, ending)
 	for moved := 0; ; {
-		part, is := index.At(v.Layout(file, ending), offset)
+		part, is := index.At(layout, offset)
 		if !is {
 			return nil
 		}
@@ -218,6 +290,7 @@ func (v *View) Read(ctx context.Context, file pack.FileKey, ending index.Ending,
 				if err := v.refresh(ctx); err != nil {
 					return err
 				}
+				layout = v.Layout(file, ending)
 				continue
 			}
 			switch {

@@ -37,6 +37,13 @@ const (
 	partFiles   = 512                  // files in a part of a list that is sent: it fits into the narrow room
 )
 
+// The DNS names in the certificates by which archivers take their callers for the server for portals and for the operator. No host
+// has them.
+const (
+	NameOfServer   = "server.history.heliostat.dev"
+	NameOfOperator = "operator.history.heliostat.dev"
+)
+
 // ErrInvalid is wrapped by each error about a message that breaks a bound or the order of messages.
 var ErrInvalid = errors.New("invalid message")
 
@@ -56,7 +63,9 @@ func ServerOptions() []grpc.ServerOption {
 		grpc.ReadBufferSize(4 << 10), grpc.WriteBufferSize(4 << 10),
 		grpc.InitialWindowSize(64 << 10), grpc.InitialConnWindowSize(64 << 10),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 20 * time.Second}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{
+			MaxConnectionIdle: time.Minute, Time: 30 * time.Second, Timeout: 20 * time.Second,
+		}),
 	}
 }
 
