@@ -220,7 +220,7 @@ func (w writing) DeleteHistory(ctx context.Context, request *pb.DeleteHistoryReq
 func (s *servers) all() []func() error {
 	until := func(what string, serve func() error) func() error {
 		return func() error {
-			if err := serve(); err != nil && !errors.Is(err, net.ErrClosed) {
+			if err := serve(); err != nil && !errors.Is(err, net.ErrClosed) && !errors.Is(err, grpc.ErrServerStopped) {
 				return fmt.Errorf("serve %s: %w", what, err)
 			}
 			return nil
