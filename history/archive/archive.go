@@ -76,11 +76,6 @@ type Settings struct {
 // Key names an archive.
 type Key struct{ Namespace, Cluster pack.UID }
 
-// prefix returns what the keys of all its objects begin with.
-func (k Key) prefix() string {
-	return "v1/data/" + k.Namespace.String() + "/" + k.Cluster.String() + "/"
-}
-
 // ErrFull is wrapped by the error about records for which the spool has no place.
 var ErrFull = errors.New("the spool is full")
 
@@ -186,12 +181,7 @@ func (a *Archive) all() []*cluster {
 	for _, c := range a.clusters {
 		all = append(all, c)
 	}
-	slices.SortFunc(all, func(b, c *cluster) int {
-		if order := slices.Compare(b.key.Namespace[:], c.key.Namespace[:]); order != 0 {
-			return order
-		}
-		return slices.Compare(b.key.Cluster[:], c.key.Cluster[:])
-	})
+	slices.SortFunc(all, func(b, c *cluster) int { return b.key.Compare(c.key) })
 	return all
 }
 

@@ -16,6 +16,8 @@ import (
 
 var histories = flag.Uint64("histories", 150, "how many histories TestWorld plays")
 
+const day = 24 * 60 * 60 * 1000
+
 // noEnd is of a pod that lives.
 var noEnd = index.Ending{}
 
@@ -192,7 +194,7 @@ func TestView_ReadsByTheNewestManifest(t *testing.T) {
 	w.must(final.Add(file, 0, 1, []byte("packed bytes")))
 	data, err := final.Finish()
 	w.must(err)
-	w.bucket.objects[w.key.prefix()+"f/1700000000000-1"] = data
+	w.bucket.objects[w.key.Prefix()+"f/1700000000000-1"] = data
 	x, err := d.Open(object{func(offset, length int64) ([]byte, error) { return data[offset : offset+length], nil }}, int64(len(data)))
 	w.must(err)
 	for name, objects := range map[string]string{"m/1700000000001": "f/gone", "m/1700000000002": "f/1700000000000-1"} {
@@ -200,7 +202,7 @@ func TestView_ReadsByTheNewestManifest(t *testing.T) {
 		w.must(manifest.AddRun(file, objects, x.Runs[0]))
 		data, err := manifest.Finish()
 		w.must(err)
-		w.bucket.objects[w.key.prefix()+name] = data
+		w.bucket.objects[w.key.Prefix()+name] = data
 	}
 	for key := range w.bucket.objects { // packs go once a manifest is there
 		if strings.Contains(key, "/p/") {
@@ -210,7 +212,7 @@ func TestView_ReadsByTheNewestManifest(t *testing.T) {
 	if diff := cmp.Diff([]string{"packed bytes"}, pieces(t, r.archive, w.key, file.FileKey, noEnd)); diff != "" {
 		t.Error(diff)
 	}
-	delete(w.bucket.objects, w.key.prefix()+"m/1700000000002")
+	delete(w.bucket.objects, w.key.Prefix()+"m/1700000000002")
 	if all := pieces(t, r.archive, w.key, file.FileKey, noEnd); len(all) != 1 || all[0] != "ArchiverAway" {
 		t.Errorf("a manifest whose object is gone: %q", all)
 	}

@@ -11,14 +11,12 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/heliostat-dev/heliostat/history/pack"
+	"github.com/heliostat-dev/heliostat/history/retain"
 	"github.com/heliostat-dev/heliostat/history/wire"
 )
 
 // maxRows is how many records and files of lists a segment has, so that a pack has room for its index.
 const maxRows = 60_000
-
-// day bounds the times that collectors claim, in milliseconds.
-const day = 24 * 60 * 60 * 1000
 
 // endsName ends the name of the file that has up to where files of a cluster were taken, of which segments are packed. It is a
 // segment itself, whose gaps begin there, and have a length where a list had the size of the file.
@@ -195,7 +193,7 @@ func (c *cluster) append(records []pack.Record) error {
 
 // bounded returns a record with a time that is not far from now.
 func bounded(record pack.Record, now int64) pack.Record {
-	near := func(at int64) int64 { return min(max(at, now-day, 0), now+day) }
+	near := func(at int64) int64 { return max(retain.Bound(at, now), 0) }
 	switch {
 	case record.Chunk != nil:
 		chunk := *record.Chunk
@@ -300,7 +298,7 @@ func (c *cluster) pack(ctx context.Context, one *segment) error {
 	if err != nil {
 		return err
 	}
-	if err := c.archive.store.Write(ctx, c.key.prefix()+one.object(), data); err != nil {
+	if err := c.archive.store.Write(ctx, c.key.Prefix()+one.object(), data); err != nil {
 		return fmt.Errorf("write pack %s of cluster %s: %w", one.object(), c.key.Cluster, err)
 	}
 	c.mutex.Lock()

@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/heliostat-dev/heliostat/history/index"
 	"github.com/heliostat-dev/heliostat/history/pack"
@@ -15,9 +12,7 @@ import (
 
 // View is what one replica has of an archive at a time: the store's packs and its own spool, as one.
 type View struct {
-	*index.Archive
-	// Damaged are objects of the store that no reader accepts. What they had is missing.
-	Damaged []string
+	*Stored
 
 	cluster *cluster
 	decoder *pack.Decoder
@@ -33,12 +28,6 @@ type Piece struct {
 	Reason         pack.Reason
 	Data           []byte
 }
-
-// attempts is how often a view is made, where packs are written while it is.
-const attempts = 5
-
-// errMoved is about a segment that became a pack while it was read.
-var errMoved = errors.New("the segment was packed")
 
 // View returns what there is of an archive.
 func (a *Archive) View(ctx context.Context, key Key) (*View, error) {
@@ -56,25 +45,32 @@ func (v *View) Fork() (*View, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &View{Archive: v.Archive, Damaged: v.Damaged, cluster: v.cluster, decoder: decoder, spooled: v.spooled}, nil
+	return &View{Stored: v.Stored, cluster: v.cluster, decoder: decoder, spooled: v.spooled}, nil
 }
 
 // refresh reads the archive again. The spool comes first: what leaves it meanwhile is in the store by then.
 func (v *View) refresh(ctx context.Context) error {
 	var err error
 	for range attempts {
-		if err = v.refreshSpool(); !errors.Is(err, errMoved) {
+		v.Stored = &Stored{
+			Archive: index.New(v.cluster.key.Cluster), Key: v.cluster.key, store: v.cluster.archive.store, decoder: v.decoder,
+			indexes: v.cluster.archive.indexes,
+		}
+		if err = v.refreshSpool(); err == nil {
+			err = v.Stored.read(ctx)
+		}
+		if !errors.Is(err, errMoved) {
 			break
 		}
 	}
-	if err != nil {
-		return err
+	if err == nil && v.End != nil && v.End.State == index.Deleted {
+		v.Archive, v.spooled = index.New(v.cluster.key.Cluster), map[string]*segment{}
 	}
-	return v.refreshStore(ctx)
+	return err
 }
 
 func (v *View) refreshSpool() error {
-	v.Archive, v.spooled, v.segment, v.chunks = index.New(v.cluster.key.Cluster), map[string]*segment{}, "", nil
+	v.spooled, v.segment, v.chunks = map[string]*segment{}, "", nil
 	v.cluster.mutex.Lock()
 	var all []segment
 	for _, one := range v.cluster.segments() {
@@ -168,108 +164,6 @@ func (v *View) read(one *segment, each func(pack.Record) error) error {
 	return fmt.Errorf("%w: %w", errMoved, err)
 }
 
-// refreshStore adds the packs and the newest manifest.
-func (v *View) refreshStore(ctx context.Context) error {
-	sizes, manifest := map[string]int64{}, ""
-	prefix := v.cluster.key.prefix()
-	if err := v.cluster.archive.store.List(ctx, prefix, func(key string, size, _ int64) error {
-		name := strings.TrimPrefix(key, prefix)
-		switch {
-		case strings.HasPrefix(name, "p/"):
-			sizes[name] = size
-		case strings.HasPrefix(name, "m/"):
-			delete(sizes, manifest)
-			manifest = name
-			sizes[name] = size
-		}
-		return nil
-	}); err != nil {
-		return fmt.Errorf("list the archive of cluster %s: %w", v.cluster.key.Cluster, err)
-	}
-	v.Damaged = nil
-	opened, err := v.open(ctx, sizes)
-	if err != nil {
-		return err
-	}
-	for name := range sizes {
-		x := opened[name]
-		if x == nil {
-			continue // it was replaced by others that the next view has
-		}
-		err := v.Add(name, x)
-		if x.Cluster == noCluster || errors.Is(err, pack.ErrInvalid) {
-			v.Damaged = append(v.Damaged, name)
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("open %s of the archive of cluster %s: %w", name, v.cluster.key.Cluster, err)
-		}
-	}
-	return nil
-}
-
-// noCluster is of the index that stands for an object that no reader accepts.
-var noCluster pack.UID
-
-// openers is how many objects are opened at once.
-const openers = 8
-
-// open returns the indexes of objects with their sizes. One that is not there has none, and one that no reader accepts an empty one.
-func (v *View) open(ctx context.Context, sizes map[string]int64) (map[string]*pack.Index, error) {
-	var mutex sync.Mutex
-	opened := map[string]*pack.Index{}
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(openers)
-	for name, size := range sizes {
-		key := keyOf(v.cluster.key.prefix()+name, size)
-		if x := v.cluster.archive.indexes.get(key); x != nil {
-			mutex.Lock()
-			opened[name] = x
-			mutex.Unlock()
-			continue
-		}
-		group.Go(func() error {
-			decoder, err := pack.NewDecoder()
-			if err != nil {
-				return err
-			}
-			x, err := decoder.Open(v.object(ctx, name), size)
-			switch {
-			case err == nil:
-				v.cluster.archive.indexes.put(key, x)
-			case v.cluster.archive.store.IsNotFound(err):
-				return nil
-			case errors.Is(err, pack.ErrInvalid):
-				x = &pack.Index{Cluster: noCluster}
-			default:
-				return fmt.Errorf("open %s of the archive of cluster %s: %w", name, v.cluster.key.Cluster, err)
-			}
-			mutex.Lock()
-			defer mutex.Unlock()
-			opened[name] = x
-			return nil
-		})
-	}
-	return opened, group.Wait()
-}
-
-// object is an object of the store as an io.ReaderAt.
-type object struct {
-	read func(offset, length int64) ([]byte, error)
-}
-
-func (v *View) object(ctx context.Context, name string) object {
-	return object{func(offset, length int64) ([]byte, error) {
-		return v.cluster.archive.store.Read(ctx, v.cluster.key.prefix()+name, offset, length)
-	}}
-}
-
-// ReadAt reads from an offset on.
-func (o object) ReadAt(buffer []byte, offset int64) (int, error) {
-	data, err := o.read(offset, int64(len(buffer)))
-	return copy(buffer, data), err
-}
-
 // Read calls each with the pieces of a file from an offset on, in their order, up to its end or to bytes that are on their way. How
 // its pod ended decides what counts as missing. An error of each ends the reading.
 func (v *View) Read(ctx context.Context, file pack.FileKey, ending index.Ending, offset int64, each func(Piece) error) error {
@@ -285,8 +179,8 @@ func (v *View) Read(ctx context.Context, file pack.FileKey, ending index.Ending,
 		}
 		if part.Reason == 0 {
 			data, err := v.run(ctx, part)
-			if errors.Is(err, errMoved) && moved < attempts {
-				moved++
+			if (errors.Is(err, errMoved) || v.store.IsNotFound(err)) && moved < attempts {
+				moved++ // to a pack, or to a final object
 				if err := v.refresh(ctx); err != nil {
 					return err
 				}
@@ -297,7 +191,7 @@ func (v *View) Read(ctx context.Context, file pack.FileKey, ending index.Ending,
 			case err == nil:
 				begin := part.Skip + offset - part.Offset
 				piece.Data = data[begin : begin+piece.Length]
-			case v.cluster.archive.store.IsNotFound(err) || errors.Is(err, pack.ErrInvalid):
+			case v.store.IsNotFound(err) || errors.Is(err, pack.ErrInvalid):
 				piece.Reason = pack.ArchiverAway // the store lost what it had
 			default:
 				return err

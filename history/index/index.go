@@ -10,6 +10,7 @@ package index
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -19,12 +20,22 @@ import (
 // MaxRuns is how many runs, gaps and files of lists an archive has at most. Above it, packs must be rewritten first.
 const MaxRuns = 1 << 20
 
+// ErrFull is wrapped by the error about a pack that would be above MaxRuns.
+var ErrFull = errors.New("too many runs")
+
 // Archive is what is known of the files of one cluster.
 type Archive struct {
 	cluster pack.UID
 	files   map[pack.FileKey]*file
 	lists   map[pack.UID]bool
 	entries int
+	uses    map[useKey]bool
+}
+
+// useKey is a line of use.
+type useKey struct {
+	minute int64
+	line   string
 }
 
 // file is what is known of one file.
@@ -58,7 +69,7 @@ func (l located) before(other located) int {
 
 // New returns the archive of a cluster without files.
 func New(cluster pack.UID) *Archive {
-	return &Archive{cluster: cluster, files: map[pack.FileKey]*file{}, lists: map[pack.UID]bool{}}
+	return &Archive{cluster: cluster, files: map[pack.FileKey]*file{}, lists: map[pack.UID]bool{}, uses: map[useKey]bool{}}
 }
 
 // Add merges the index of a pack, which is the object of a name. To add the same one again changes nothing that is read.
@@ -66,12 +77,12 @@ func (a *Archive) Add(object string, x *pack.Index) error {
 	if x.Cluster != a.cluster {
 		return fmt.Errorf("add %s to the archive of cluster %s: it is of cluster %s: %w", object, a.cluster, x.Cluster, pack.ErrInvalid)
 	}
-	more := len(x.Runs) + len(x.Gaps)
+	more := len(x.Runs) + len(x.Gaps) + len(x.Uses)
 	for _, list := range x.Lists {
 		more += len(list.Files)
 	}
 	if a.entries+more > MaxRuns {
-		return fmt.Errorf("add %d entries of %s to %d, at most %d fit: %w", more, object, a.entries, MaxRuns, pack.ErrInvalid)
+		return fmt.Errorf("add %d entries of %s to %d, at most %d fit: %w", more, object, a.entries, MaxRuns, ErrFull)
 	}
 	a.entries += more
 	files := make([]*file, len(x.Files))
@@ -81,7 +92,8 @@ func (a *Archive) Add(object string, x *pack.Index) error {
 	for _, run := range x.Runs {
 		from := located{Run: run, object: object, made: x.At}
 		if run.Object > 0 {
-			from.object = x.Objects[run.Object-1]
+			// What a manifest names was there before each pack that it does not name.
+			from.object, from.made = x.Objects[run.Object-1], 0
 		}
 		from.File, from.Object = 0, 0
 		files[run.File].runs = append(files[run.File].runs, from)
@@ -90,6 +102,9 @@ func (a *Archive) Add(object string, x *pack.Index) error {
 		to := files[gap.File]
 		gap.File = 0
 		to.gaps = append(to.gaps, gap)
+	}
+	for _, use := range x.Uses {
+		a.uses[useKey{use.Minute, string(use.Line)}] = true
 	}
 	for _, list := range x.Lists {
 		a.lists[list.Pod] = a.lists[list.Pod] || list.IsFinal

@@ -285,7 +285,7 @@ func TestAdd_BoundsEntries(t *testing.T) {
 			t.Fatalf("pack %d: %v", i, err)
 		}
 	}
-	if err := a.Add("p/2", source{runs: [][2]int64{{0, 1}}}.index()); !errors.Is(err, pack.ErrInvalid) {
+	if err := a.Add("p/2", source{runs: [][2]int64{{0, 1}}}.index()); !errors.Is(err, ErrFull) {
 		t.Error(err)
 	}
 }

@@ -95,16 +95,23 @@ func merge(runs []located) []Range {
 
 // layout puts what is there and what is missing in order.
 func (f *file) layout(ending Ending, hasList bool) []Range {
-	there := merge(f.runs)
+	there, noted := merge(f.runs), f.noted()
+	// end is up to where the collector came: what it sent, or what somebody noted in place of it.
 	end := int64(0)
-	if len(there) > 0 {
-		end = there[len(there)-1].Offset + there[len(there)-1].Length
+	if last := len(there) - 1; last >= 0 {
+		end = there[last].Offset + there[last].Length
+	}
+	for _, one := range slices.Backward(noted) {
+		if one.Offset+one.Length < endless {
+			end = max(end, one.Offset+one.Length)
+			break
+		}
 	}
 	known := end
 	if f.isListed {
 		known = max(end, f.size)
 	}
-	reasons := f.reasons(ending, hasList, end)
+	reasons := f.reasons(noted, ending, hasList, end)
 	var all []Range
 	place := int64(0)
 	for _, one := range there {
@@ -124,24 +131,30 @@ type why struct {
 // endless is where a range without a known end ends.
 const endless = math.MaxInt64
 
-// reasons returns why bytes of a file can be missing. Its last byte that is there ends at end.
-func (f *file) reasons(ending Ending, hasList bool, end int64) why {
-	var w why
-	if len(f.gaps) > 0 {
-		noted := make([]located, len(f.gaps))
-		for i, gap := range f.gaps {
-			length := endless - gap.Offset
-			if gap.Length > 0 {
-				length = min(length, gap.Length)
-			}
-			// Of several gaps in one place, that of the lowest reason is first.
-			noted[i] = located{Run: pack.Run{Offset: gap.Offset, Length: length, Sum: uint32(gap.Reason)}, made: int64(gap.Reason)}
-		}
-		w.noted = merge(noted)
-		for i := range w.noted {
-			w.noted[i].Reason = pack.Reason(w.noted[i].Run.Sum)
-		}
+// noted returns the ranges that somebody saw missing, in order and without overlap.
+func (f *file) noted() []Range {
+	if len(f.gaps) == 0 {
+		return nil
 	}
+	gaps := make([]located, len(f.gaps))
+	for i, gap := range f.gaps {
+		length := endless - gap.Offset
+		if gap.Length > 0 {
+			length = min(length, gap.Length)
+		}
+		// Of several gaps in one place, that of the lowest reason is first.
+		gaps[i] = located{Run: pack.Run{Offset: gap.Offset, Length: length, At: gap.At, Sum: uint32(gap.Reason)}, made: int64(gap.Reason)}
+	}
+	noted := merge(gaps)
+	for i := range noted {
+		noted[i].Reason = pack.Reason(noted[i].Run.Sum)
+	}
+	return noted
+}
+
+// reasons returns why bytes of a file can be missing, of which some are noted. Its collector came to end.
+func (f *file) reasons(noted []Range, ending Ending, hasList bool, end int64) why {
+	w := why{noted: noted}
 	ended := cmp.Or(ending.Reason, pack.Killed)
 	switch {
 	case ending.At == 0: // what is missing is on its way

@@ -164,6 +164,9 @@ func (w *Writer) AddRun(file File, object string, run Run) error {
 	return nil
 }
 
+// AddObject notes another object, for a manifest that has no run of it.
+func (w *Writer) AddObject(name string) { w.index.Objects = append(w.index.Objects, name) }
+
 // Finish returns the pack. The writer must not be used again.
 func (w *Writer) Finish() ([]byte, error) {
 	for place := range w.pending {
