@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -35,17 +34,15 @@ const (
 	roleOperator role = "operator"
 )
 
-// roleOf returns the role that a verified certificate gives: it has the DNS name of exactly one.
+// roleOf returns the role that a verified certificate gives by its common name, of which it has one.
 func roleOf(state tls.ConnectionState) role {
 	if len(state.VerifiedChains) == 0 {
 		return ""
 	}
-	names := state.PeerCertificates[0].DNSNames
-	isServer, isOperator := slices.Contains(names, wire.NameOfServer), slices.Contains(names, wire.NameOfOperator)
-	switch {
-	case isServer && !isOperator:
+	switch state.PeerCertificates[0].Subject.CommonName {
+	case wire.NameOfServer:
 		return roleServer
-	case isOperator && !isServer:
+	case wire.NameOfOperator:
 		return roleOperator
 	default:
 		return ""

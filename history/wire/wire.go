@@ -37,11 +37,10 @@ const (
 	partFiles   = 512                  // files in a part of a list that is sent: it fits into the narrow room
 )
 
-// The DNS names in the certificates by which archivers take their callers for the server for portals and for the operator. No host
-// has them.
+// The common names of the certificates by which archivers take their callers for the server for portals and for the operator.
 const (
-	NameOfServer   = "server.history.heliostat.dev"
-	NameOfOperator = "operator.history.heliostat.dev"
+	NameOfServer   = "heliostat-server"
+	NameOfOperator = "heliostat-operator"
 )
 
 // ErrInvalid is wrapped by each error about a message that breaks a bound or the order of messages.

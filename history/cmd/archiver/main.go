@@ -57,9 +57,9 @@ const (
 func define(set *flag.FlagSet) *flags {
 	f := &flags{limits: map[string]*string{}}
 	c, keep := &f.config, &f.config.Retention
-	set.StringVar(&c.Listen, "listen", ":9443", "host:port for collectors, the server for portals and the operator")
+	set.StringVar(&c.Listen, "listen", ":8444", "host:port for collectors, the server for portals and the operator")
 	set.StringVar(&c.MetricsListen, "metrics-listen", ":8080", "host:port for /metrics, /healthz and /readyz")
-	set.StringVar(&c.Spool, "spool", "/spool", "the directory of the volume where bytes wait for their pack")
+	set.StringVar(&c.Spool, "spool", "/var/lib/heliostat/spool", "the directory of the volume where bytes wait for their pack")
 	set.StringVar(&c.StoreURL, "store-url", "", "the bucket of archives: s3://, gs:// or azblob://")
 	set.StringVar(&c.Claim, "claim", "", "the directory of a volume claim for archives, in place of a bucket")
 	set.StringVar(&c.Certificate, "certificate", "", "the file with the certificate that is shown to callers, and its chain")
@@ -68,6 +68,7 @@ func define(set *flag.FlagSet) *flags {
 		"the file with the certificates of the authorities that sign those of the server for portals and of the operator")
 	set.StringVar(&c.Namespace, "namespace", "", "the namespace of the release, where the Lease is")
 	set.StringVar(&c.LeaseName, "lease-name", "heliostat-archiver", "the name of the Lease that the replica has that writes records and retention")
+	set.StringVar(&c.Pod, "pod", "", "the name of this pod, as a StatefulSet gives it. By default that of the host")
 	set.DurationVar(&keep.KeepFor, "keep-for", 720*time.Hour, "how long a file is kept after its last byte, where an object does not have a time of its own")
 	set.DurationVar(&keep.MaxKeepFor, "max-keep-for", 8760*time.Hour, "the longest such time that an object can have")
 	set.DurationVar(&keep.AfterNamespace, "after-namespace", 168*time.Hour, "how long archives outlive their namespace. 0 is no limit")
@@ -120,9 +121,12 @@ func (f *flags) complete() (archiver.Config, error) {
 	if f.namespaces != "" {
 		cfg.WatchNamespaces = strings.Split(f.namespaces, ",")
 	}
-	var err error
-	if cfg.Pod, err = os.Hostname(); err != nil {
-		return cfg, fmt.Errorf("find the name of the pod: %w", err)
+	if cfg.Pod == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			return cfg, fmt.Errorf("find the name of the pod: %w", err)
+		}
+		cfg.Pod = host
 	}
 	cfg.Memory, cfg.Grace = debug.SetMemoryLimit(-1), grace
 	cfg.Now, cfg.Log = time.Now, slog.New(slog.NewJSONHandler(os.Stderr, nil))
