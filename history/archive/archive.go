@@ -212,10 +212,12 @@ func (a *Archive) number() uint64 {
 
 // Open begins the stream of a pod.
 func (a *Archive) Open(_ context.Context, source wire.Source) (wire.Intake, error) {
-	c := a.cluster(Key{source.Namespace, source.Cluster})
+	c := a.use(Key{source.Namespace, source.Cluster})
 	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	if err := c.load(); err != nil {
+	err := c.load()
+	c.mutex.Unlock()
+	if err != nil {
+		c.release()
 		return nil, err
 	}
 	return &intake{cluster: c, source: source, rate: newAllowance(a.settings.PodRate, a.settings.Now())}, nil
@@ -251,4 +253,4 @@ const fullWait = 5 * time.Second
 func (i *intake) Behind(int64, time.Duration) {}
 
 // Close ends the stream.
-func (i *intake) Close() {}
+func (i *intake) Close() { i.cluster.release() }

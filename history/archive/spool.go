@@ -26,6 +26,7 @@ const endsName = "ends"
 type cluster struct {
 	archive *Archive
 	key     Key
+	users   int // streams, which the archive's mutex guards
 	mutex   sync.Mutex
 	open    *segment   // what is appended to
 	sealed  []*segment // what waits for its pack, the oldest first
