@@ -28,7 +28,9 @@ import (
 
 	"github.com/heliostat-dev/heliostat/history/archive"
 	"github.com/heliostat-dev/heliostat/history/identity"
+	"github.com/heliostat-dev/heliostat/history/keeper"
 	"github.com/heliostat-dev/heliostat/history/reader"
+	pb "github.com/heliostat-dev/heliostat/proto/gen/heliostat/history/v1"
 )
 
 // Config is what the program is given.
@@ -57,10 +59,10 @@ type Config struct {
 	Grace time.Duration
 	// Kubernetes is where the API server is.
 	Kubernetes *rest.Config
-	// Parts makes what keeps records, and what removes them.
-	Parts func(Needs) (Records, Keeper, error)
-	Now   func() time.Time
-	Log   *slog.Logger
+	// Records makes what keeps records.
+	Records func(Needs) (Records, error)
+	Now     func() time.Time
+	Log     *slog.Logger
 }
 
 // Retention is how long, and how much is kept. 0 is no limit.
@@ -70,7 +72,7 @@ type Retention struct {
 	NamespaceObjects                    int
 }
 
-// Needs are what records and retention are made of.
+// Needs are what records are made of.
 type Needs struct {
 	Config  Config
 	Archive *archive.Archive
@@ -84,18 +86,14 @@ type Needs struct {
 // Records watches objects and keeps what is left of them.
 type Records interface {
 	reader.Records
+	keeper.Records
 	identity.Objects
-	// Run watches until the context ends.
+	// Delete removes the record of a job or service. Its errors are statuses, or failures of the volume or the store.
+	Delete(ctx context.Context, request *pb.DeleteHistoryRequest) error
+	// Run watches until the context ends, and writes while Needs.IsWriter is true.
 	Run(ctx context.Context) error
 	// IsSynced reports whether all objects are known.
 	IsSynced() bool
-}
-
-// Keeper removes what is too old or too much.
-type Keeper interface {
-	reader.Keeper
-	// Pass does what is due. The replica with the Lease calls it.
-	Pass(ctx context.Context, now time.Time) error
 }
 
 // outside is what is not part of the program, as far as tests have another one.
@@ -149,7 +147,7 @@ type archiver struct {
 	archive  *archive.Archive
 	states   *reader.States
 	records  Records
-	keeper   Keeper
+	keeping  *keeping
 	servers  *servers
 	isWriter atomic.Bool
 	isEnding atomic.Bool
@@ -181,10 +179,13 @@ func assemble(cfg Config, out outside) (*archiver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the spool: %w", err)
 	}
-	a.records, a.keeper, err = cfg.Parts(Needs{
+	needs := Needs{
 		Config: cfg, Archive: a.archive, Store: a.bucket, Replica: a.replica, IsWriter: a.isWriter.Load, Metrics: a.measures.registry,
-	})
-	if err != nil {
+	}
+	if a.records, err = cfg.Records(needs); err != nil {
+		return nil, fmt.Errorf("make what keeps records: %w", err)
+	}
+	if a.keeping, err = newKeeping(needs, a.records, a.now); err != nil {
 		return nil, err
 	}
 	a.states = reader.NewStates(a.archive, a.bucket.isAway.Load, a.now)

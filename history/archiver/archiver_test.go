@@ -210,6 +210,25 @@ func TestArchiver_AnswersEachCallerByItsCertificate(t *testing.T) {
 	}
 }
 
+func TestArchiver_DeletesWhereItHasTheLease(t *testing.T) {
+	b := newBed(t)
+	b.start()
+	b.await("the Lease", b.running.isWriter.Load)
+	remove := func(kind string) error {
+		_, err := b.server().DeleteHistory(t.Context(), &pb.DeleteHistoryRequest{
+			NamespaceUid: source.Namespace.String(), Kind: kind, Uid: source.Cluster.String(), User: "ann",
+		})
+		return err
+	}
+	if err := remove("ComputeCluster"); status.Code(err) != codes.Aborted {
+		t.Errorf("the archive of a cluster that has not ended: %v", err)
+	}
+	b.must(remove("ClusterJob"))
+	if b.records.deleted.Load() != source.Cluster.String() {
+		t.Errorf("the record of %v was deleted", b.records.deleted.Load())
+	}
+}
+
 func TestArchiver_ReadsItsCertificatesAgain(t *testing.T) {
 	b := newBed(t)
 	b.start()

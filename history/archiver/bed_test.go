@@ -32,8 +32,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/heliostat-dev/heliostat/history/archive"
 	"github.com/heliostat-dev/heliostat/history/index"
+	"github.com/heliostat-dev/heliostat/history/keeper"
 	"github.com/heliostat-dev/heliostat/history/pack"
 	"github.com/heliostat-dev/heliostat/history/store"
 	"github.com/heliostat-dev/heliostat/history/wire"
@@ -80,7 +80,10 @@ func (a *authority) issue(until time.Time, names ...string) (certificate, key []
 }
 
 // objects are records of one pod and its cluster.
-type objects struct{ isSynced atomic.Bool }
+type objects struct {
+	isSynced atomic.Bool
+	deleted  atomic.Value
+}
 
 func (o *objects) List(context.Context, *pb.ListRecordsRequest) (*pb.ListRecordsResponse, error) {
 	return &pb.ListRecordsResponse{}, nil
@@ -91,6 +94,15 @@ func (o *objects) Get(context.Context, *pb.GetRecordRequest) (*pb.GetRecordRespo
 }
 
 func (o *objects) Endings(pack.UID) map[pack.UID]index.Ending { return nil }
+
+func (o *objects) Archives() []keeper.Archive { return nil }
+
+func (o *objects) Mark(pack.UID, index.State, int64, string) error { return nil }
+
+func (o *objects) Delete(_ context.Context, request *pb.DeleteHistoryRequest) error {
+	o.deleted.Store(request.GetUid())
+	return nil
+}
 
 func (o *objects) IsSynced() bool { return o.isSynced.Load() }
 
@@ -114,15 +126,6 @@ func (o *objects) Cluster(context.Context, string, string) (*v1beta1.ComputeClus
 func (o *objects) Namespace(context.Context, string) (*corev1.Namespace, error) {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{UID: types.UID(source.Namespace.String())}}, nil
 }
-
-// keeper counts passes.
-type keeper struct{ passes atomic.Int64 }
-
-func (k *keeper) Pass(context.Context, time.Time) error { k.passes.Add(1); return nil }
-
-func (k *keeper) DeleteHistory(context.Context, *pb.DeleteHistoryRequest) error { return nil }
-
-func (k *keeper) Displaced() map[archive.Key]int64 { return nil }
 
 // collectorToken is a token as a collector has it: a review says whose it is.
 var collectorToken = "e30." + base64.RawURLEncoding.EncodeToString([]byte(`{"aud":["history.heliostat.dev"]}`)) + ".c2ln"
@@ -165,7 +168,6 @@ type bed struct {
 	config    Config
 	authority *authority
 	records   *objects
-	keeper    *keeper
 	isLeader  bool
 	isAway    bool
 	late      atomic.Int64 // how much later than now the archiver's clock is
@@ -179,7 +181,7 @@ type bed struct {
 }
 
 func newBed(t *testing.T) *bed {
-	b := &bed{t: t, directory: t.TempDir(), authority: newAuthority("archivers"), records: &objects{}, keeper: &keeper{}, isLeader: true}
+	b := &bed{t: t, directory: t.TempDir(), authority: newAuthority("archivers"), records: &objects{}, isLeader: true}
 	b.records.isSynced.Store(true)
 	for _, name := range []string{"spool", "claim"} {
 		b.must(os.Mkdir(filepath.Join(b.directory, name), 0o700))
@@ -188,9 +190,10 @@ func newBed(t *testing.T) *bed {
 		Spool: filepath.Join(b.directory, "spool"), SpoolBytes: 64 << 20, Claim: filepath.Join(b.directory, "claim"),
 		Certificate: b.path("tls.crt"), Key: b.path("tls.key"), Authorities: b.path("ca.crt"),
 		Namespace: "heliostat", LeaseName: "archiver", Pod: "archiver-0", Memory: 64 << 20,
-		Parts: func(Needs) (Records, Keeper, error) { return b.records, b.keeper, nil },
-		Now:   func() time.Time { return time.Now().Add(time.Duration(b.late.Load())) },
-		Log:   slog.New(slog.DiscardHandler),
+		Records:   func(Needs) (Records, error) { return b.records, nil },
+		Retention: Retention{KeepFor: time.Hour, MaxKeepFor: 24 * time.Hour},
+		Now:       func() time.Time { return time.Now().Add(time.Duration(b.late.Load())) },
+		Log:       slog.New(slog.DiscardHandler),
 	}
 	b.write("ca.crt", b.authority.pem)
 	b.issue(b.authority)

@@ -90,7 +90,7 @@ func (a *archiver) write(ctx context.Context) {
 	a.Log.Info("Writing records and retention", "lease", a.Namespace+"/"+a.LeaseName)
 	repeat(ctx, func() time.Duration {
 		began := a.Now()
-		err := a.keeper.Pass(ctx, began)
+		err := a.keeping.pass(ctx, began)
 		a.measures.passed(a.Now().Sub(began), err != nil && ctx.Err() == nil)
 		if err != nil && ctx.Err() == nil {
 			a.Log.Warn("Cannot do all that retention is due", "err", firstLine(err))

@@ -193,24 +193,10 @@ func newServers(a *archiver) (*servers, error) {
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 20 * time.Second}),
 	)
 	pb.RegisterReadServer(s.read, reader.New(reader.Config{
-		Archive: a.archive, Records: a.records, Keeper: writing{a.keeper, a.isWriter.Load}, States: a.states, Caller: callerOf,
+		Archive: a.archive, Records: a.records, Keeper: a.keeping, States: a.states, Caller: callerOf,
 		Reads: a.limits.reads, Now: a.now, Log: a.Log,
 	}))
 	return s, nil
-}
-
-// writing is a keeper that deletes where this replica has the Lease.
-type writing struct {
-	Keeper
-	isWriter func() bool
-}
-
-// DeleteHistory removes what is kept of an object.
-func (w writing) DeleteHistory(ctx context.Context, request *pb.DeleteHistoryRequest) error {
-	if !w.isWriter() {
-		return status.Error(codes.FailedPrecondition, "this replica does not write: ask the other one")
-	}
-	return w.Keeper.DeleteHistory(ctx, request)
 }
 
 // all are what listens. Each serves until end is called, or it fails.

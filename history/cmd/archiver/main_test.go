@@ -45,7 +45,7 @@ func TestFlags_BecomeAConfig(t *testing.T) {
 			NamespaceObjects: 7,
 		},
 	}
-	if diff := cmp.Diff(want, cfg, cmp.Comparer(func(a, b func(archiver.Needs) (archiver.Records, archiver.Keeper, error)) bool { return true })); diff != "" {
+	if diff := cmp.Diff(want, cfg, cmp.Comparer(func(a, b func(archiver.Needs) (archiver.Records, error)) bool { return true })); diff != "" {
 		t.Error(diff)
 	}
 }
