@@ -107,6 +107,9 @@ type outside struct {
 
 // Run keeps histories until the context ends.
 func Run(ctx context.Context, cfg Config) error {
+	if cfg.Records == nil {
+		return errors.New("start: nothing keeps records")
+	}
 	var out outside
 	var err error
 	if out.store, err = openStore(ctx, cfg); err != nil {

@@ -22,6 +22,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
+	"github.com/heliostat-dev/heliostat/history/archive"
+	"github.com/heliostat-dev/heliostat/history/index"
+	"github.com/heliostat-dev/heliostat/history/pack"
 	"github.com/heliostat-dev/heliostat/history/wire"
 	pb "github.com/heliostat-dev/heliostat/proto/gen/heliostat/history/v1"
 )
@@ -208,6 +211,25 @@ func TestArchiver_AnswersEachCallerByItsCertificate(t *testing.T) {
 	if err := calls["ListRecords"](connection); status.Code(err) != codes.Unauthenticated {
 		t.Errorf("a certificate that is over: %v", err)
 	}
+}
+
+func TestArchiver_ForgetsPodsThatWereKilled(t *testing.T) {
+	b := newBed(t)
+	now := time.Now()
+	b.records.endings = map[pack.UID]index.Ending{source.Pod: {At: now.UnixMilli(), Reason: pack.Killed}}
+	b.start()
+	for after, want := range map[time.Duration]bool{time.Minute: false, endedFor: true} {
+		hasEnded := b.running.hasEnded(now.Add(after))
+		if hasEnded(archive.Key{Cluster: source.Cluster}, source.Pod) != want || hasEnded(archive.Key{Cluster: source.Cluster}, pack.UID{9}) {
+			t.Errorf("%s after its end a pod has ended: %t", after, !want)
+		}
+	}
+	b.send(0, []byte("text")).Close()
+	ends := filepath.Join(b.config.Spool, source.Namespace.String()+"."+source.Cluster.String()+".ends")
+	b.late.Store(int64(2 * time.Minute))
+	b.await("the pack", func() bool { _, err := os.Stat(ends); return err == nil })
+	b.late.Store(int64(endedFor + time.Minute))
+	b.await("the end of what is known of the pod", func() bool { _, err := os.Stat(ends); return err != nil })
 }
 
 func TestArchiver_DeletesWhereItHasTheLease(t *testing.T) {

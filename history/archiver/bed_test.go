@@ -83,6 +83,7 @@ func (a *authority) issue(until time.Time, names ...string) (certificate, key []
 type objects struct {
 	isSynced atomic.Bool
 	deleted  atomic.Value
+	endings  map[pack.UID]index.Ending
 }
 
 func (o *objects) List(context.Context, *pb.ListRecordsRequest) (*pb.ListRecordsResponse, error) {
@@ -93,7 +94,7 @@ func (o *objects) Get(context.Context, *pb.GetRecordRequest) (*pb.GetRecordRespo
 	return nil, status.Error(codes.NotFound, "no such record")
 }
 
-func (o *objects) Endings(pack.UID) map[pack.UID]index.Ending { return nil }
+func (o *objects) Endings(pack.UID) map[pack.UID]index.Ending { return o.endings }
 
 func (o *objects) Archives() []keeper.Archive { return nil }
 

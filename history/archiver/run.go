@@ -7,6 +7,10 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/heliostat-dev/heliostat/history/archive"
+	"github.com/heliostat-dev/heliostat/history/index"
+	"github.com/heliostat-dev/heliostat/history/pack"
 )
 
 // The times of loops.
@@ -17,6 +21,8 @@ const (
 	passEach  = time.Minute      // of retention
 	checkEach = 10 * time.Second // of the store, until it was right once
 	logEach   = time.Minute      // of one failure
+	trimEach  = time.Minute      // of what is known of pods
+	endedFor  = 10 * time.Minute // after its end a pod's collector has ended, too
 )
 
 // run serves until the context ends or a part fails, and then comes to an end within the grace.
@@ -67,8 +73,14 @@ func repeat(ctx context.Context, what func() (again time.Duration)) {
 
 // packs writes packs.
 func (a *archiver) packs(ctx context.Context) {
-	var logged time.Time
+	logged, trimmed := time.Time{}, a.Now()
 	repeat(ctx, func() time.Duration {
+		if now := a.Now(); now.Sub(trimmed) >= trimEach {
+			trimmed = now
+			if err := a.archive.Trim(a.hasEnded(now)); err != nil {
+				a.Log.Warn("Cannot forget pods that have ended", "err", firstLine(err))
+			}
+		}
 		pass, cancel := context.WithTimeout(ctx, packTime)
 		defer cancel()
 		err := a.archive.Pack(pass)
@@ -81,6 +93,18 @@ func (a *archiver) packs(ctx context.Context) {
 		}
 		return packRetry
 	})
+}
+
+// hasEnded returns what reports whether a pod has ended at a time, and its collector with it.
+func (a *archiver) hasEnded(now time.Time) func(archive.Key, pack.UID) bool {
+	known := map[pack.UID]map[pack.UID]index.Ending{}
+	return func(key archive.Key, pod pack.UID) bool {
+		if known[key.Cluster] == nil {
+			known[key.Cluster] = a.records.Endings(key.Cluster)
+		}
+		at := known[key.Cluster][pod].At
+		return at > 0 && now.UnixMilli()-at >= endedFor.Milliseconds()
+	}
 }
 
 // write does what the replica with the Lease does, until the context ends.
