@@ -65,6 +65,10 @@ type Settings struct {
 	PackBytes, PackAfter int64
 	// PodRate and NamespaceRate are how many bytes a second may come. 0 is no bound.
 	PodRate, NamespaceRate int64
+	// Packers is how many packs are written at once, each of which takes memory. 0 is one.
+	Packers int
+	// IndexBytes is how much memory the indexes of packs may take that were read before. 0 keeps none.
+	IndexBytes int64
 	// Now returns the time in milliseconds of Unix time.
 	Now func() int64
 }
@@ -81,6 +85,7 @@ type Archive struct {
 	volume   Volume
 	store    Store
 	encoder  *pack.Encoder
+	indexes  *indexes
 	// encoding guards the encoder, which makes one pack at a time.
 	encoding sync.Mutex
 
@@ -101,7 +106,7 @@ func Open(settings Settings, volume Volume, store Store) (*Archive, error) {
 	a := &Archive{
 		settings: settings, volume: volume, store: store, encoder: encoder,
 		clusters: map[Key]*cluster{}, held: map[pack.UID]int64{}, rates: map[pack.UID]*allowance{},
-		next: settings.First,
+		indexes: newIndexes(settings.IndexBytes), next: settings.First,
 	}
 	names, err := volume.List()
 	if err != nil {
@@ -156,6 +161,16 @@ func (a *Archive) cluster(key Key) *cluster {
 		a.clusters[key] = c
 	}
 	return c
+}
+
+// known returns the archive of a key, without taking note of one that this replica has nothing of.
+func (a *Archive) known(key Key) *cluster {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	if c := a.clusters[key]; c != nil {
+		return c
+	}
+	return &cluster{archive: a, key: key}
 }
 
 // all returns the archives of all clusters, in the order of their keys.

@@ -1,6 +1,10 @@
 package archive
 
-import "time"
+import (
+	"time"
+
+	"github.com/heliostat-dev/heliostat/history/wire"
+)
 
 // allowance is how many bytes may come, of so many a second. It saves up what a second brings, and no more.
 type allowance struct {
@@ -35,6 +39,9 @@ func (i *intake) Room(want int) (int, time.Duration) {
 	again := rateWait
 	if left < int64(want) {
 		want, again = int(left), fullWait
+		if left < wire.NarrowRoom {
+			want = 0 // crumbs would break the streams that use them
+		}
 	}
 	now := a.settings.Now()
 	a.mutex.Lock()

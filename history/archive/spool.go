@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/heliostat-dev/heliostat/history/pack"
 	"github.com/heliostat-dev/heliostat/history/retain"
 	"github.com/heliostat-dev/heliostat/history/wire"
@@ -244,24 +246,43 @@ func (c *cluster) seal() {
 	c.sealed = append(c.sealed, one)
 }
 
-// Pack writes the packs that are due, and returns what failed. What fails stays on the spool for the next call.
-func (a *Archive) Pack(ctx context.Context) error {
+// Pack writes the packs that are due, and returns what failed. What fails stays on the spool for the next call. Calls of it come one
+// after another.
+func (a *Archive) Pack(ctx context.Context) error { return a.packFrom(ctx, a.settings.PackAfter) }
+
+// PackAll writes packs of all that is on the spool, as before an end that is meant to last.
+func (a *Archive) PackAll(ctx context.Context) error { return a.packFrom(ctx, 0) }
+
+// packFrom writes packs of segments that are full, or were begun so many milliseconds ago.
+func (a *Archive) packFrom(ctx context.Context, after int64) error {
 	a.dropRates()
+	var mutex sync.Mutex
 	var errs []error
+	var packers errgroup.Group
+	packers.SetLimit(max(a.settings.Packers, 1))
 	for _, c := range a.all() {
 		c.mutex.Lock()
-		if c.open != nil && a.settings.Now()-c.open.began >= a.settings.PackAfter {
+		if c.open != nil && a.settings.Now()-c.open.began >= after {
 			c.seal()
 		}
 		due := c.sealed
 		c.mutex.Unlock()
-		for _, one := range due {
-			if err := c.pack(ctx, one); err != nil {
-				errs = append(errs, err)
-				break // the store keeps the order of a cluster's packs
-			}
+		if len(due) == 0 {
+			continue
 		}
+		packers.Go(func() error {
+			for _, one := range due {
+				if err := c.pack(ctx, one); err != nil {
+					mutex.Lock()
+					errs = append(errs, err)
+					mutex.Unlock()
+					break // the store keeps the order of a cluster's packs
+				}
+			}
+			return nil
+		})
 	}
+	_ = packers.Wait() // they return no error
 	return errors.Join(errs...)
 }
 

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/heliostat-dev/heliostat/history/index"
 	"github.com/heliostat-dev/heliostat/history/pack"
 )
@@ -31,6 +33,8 @@ type Stored struct {
 
 	store   Store
 	decoder *pack.Decoder
+	// indexes are those that were read before. Without them each is read.
+	indexes *indexes
 }
 
 // Object is an object as a list of the store has it: its size, and when it was written.
@@ -68,21 +72,57 @@ func (s *Stored) read(ctx context.Context) error {
 	if err := s.readManifest(ctx); err != nil {
 		return err
 	}
+	var names []string
 	for _, name := range slices.Sorted(maps.Keys(s.Objects)) {
 		// Without its manifest, a final object still has the bytes.
 		isPack := strings.HasPrefix(name, "p/") || strings.HasPrefix(name, "f/") && !s.IsWhole
-		if !isPack || s.Named[name] || s.IsHidden(name) {
-			continue
+		if isPack && !s.Named[name] && !s.IsHidden(name) {
+			names = append(names, name)
 		}
-		x, err := s.open(ctx, name)
-		if err == nil {
-			err = s.Add(name, x)
-		}
-		if err := s.judge(name, err); err != nil {
-			return err
+	}
+	for some := range slices.Chunk(names, openers) {
+		opened := s.openAll(ctx, some)
+		for i, name := range some {
+			err := opened[i].err
+			if err == nil {
+				err = s.Add(name, opened[i].index)
+			}
+			if err := s.judge(name, err); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// openers is how many objects are opened at once.
+const openers = 8
+
+// opening is an index, or why there is none.
+type opening struct {
+	index *pack.Index
+	err   error
+}
+
+// openAll opens objects: at once for a reader, and one after another where each byte of memory counts.
+func (s *Stored) openAll(ctx context.Context, names []string) []opening {
+	all := make([]opening, len(names))
+	var group errgroup.Group
+	for i, name := range names {
+		if s.indexes == nil {
+			all[i].index, all[i].err = s.open(ctx, name)
+			continue
+		}
+		group.Go(func() error {
+			own := *s
+			if own.decoder, all[i].err = pack.NewDecoder(); all[i].err == nil {
+				all[i].index, all[i].err = own.open(ctx, name)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // they return no error
+	return all
 }
 
 // judge takes note of an object that cannot be added.
@@ -132,9 +172,20 @@ func (s *Stored) readEnd(ctx context.Context) error {
 	return s.judge(EndName, err)
 }
 
-// open reads the index of an object.
+// open reads the index of an object. Nobody may change it.
 func (s *Stored) open(ctx context.Context, name string) (*pack.Index, error) {
-	return s.decoder.Open(s.object(ctx, name), s.Objects[name].Size)
+	if s.indexes == nil {
+		return s.decoder.Open(s.object(ctx, name), s.Objects[name].Size)
+	}
+	key := keyOf(s.Key.Prefix()+name, s.Objects[name].Size)
+	if x := s.indexes.get(key); x != nil {
+		return x, nil
+	}
+	x, err := s.decoder.Open(s.object(ctx, name), s.Objects[name].Size)
+	if err == nil {
+		s.indexes.put(key, x)
+	}
+	return x, err
 }
 
 // Read returns the bytes of a range of a row.
@@ -266,26 +317,35 @@ func (s *Stored) addManifest(ctx context.Context, parts []*pack.Index) error {
 		s.Objects = again
 	}
 	for _, x := range parts {
-		s.loseRuns(x)
-		if err := s.Add(s.Manifest, x); err != nil {
+		if err := s.Add(s.Manifest, s.loseRuns(x)); err != nil {
 			return fmt.Errorf("add manifest %s: %w", s.Manifest, err)
 		}
 	}
 	return nil
 }
 
-// loseRuns makes gaps of the runs whose objects are away.
-func (s *Stored) loseRuns(x *pack.Index) {
-	x.Runs = slices.DeleteFunc(x.Runs, func(run pack.Run) bool {
+// loseRuns returns an index with gaps in place of the runs whose objects are away.
+func (s *Stored) loseRuns(x *pack.Index) *pack.Index {
+	isAway := func(run pack.Run) bool {
 		if run.Object == 0 {
 			return false
 		}
-		if _, is := s.Objects[x.Objects[run.Object-1]]; is {
-			return false
+		_, is := s.Objects[x.Objects[run.Object-1]]
+		return !is
+	}
+	if !slices.ContainsFunc(x.Runs, isAway) {
+		return x
+	}
+	left := *x
+	left.Runs, left.Gaps = nil, slices.Clone(x.Gaps)
+	for _, run := range x.Runs {
+		if isAway(run) {
+			left.Gaps = append(left.Gaps, pack.Gap{File: run.File, Offset: run.Offset, Length: run.Length, Reason: pack.ArchiverAway, At: run.At})
+			continue
 		}
-		x.Gaps = append(x.Gaps, pack.Gap{File: run.File, Offset: run.Offset, Length: run.Length, Reason: pack.ArchiverAway, At: run.At})
-		return true
-	})
+		left.Runs = append(left.Runs, run)
+	}
+	return &left
 }
 
 // NewestManifest returns the name of the newest manifest that the store has now.

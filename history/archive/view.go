@@ -35,15 +35,27 @@ func (a *Archive) View(ctx context.Context, key Key) (*View, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &View{cluster: a.cluster(key), decoder: decoder}
+	v := &View{cluster: a.known(key), decoder: decoder}
 	return v, v.refresh(ctx)
+}
+
+// Fork returns the same view for another reader: one view is read by one at a time.
+func (v *View) Fork() (*View, error) {
+	decoder, err := pack.NewDecoder()
+	if err != nil {
+		return nil, err
+	}
+	return &View{Stored: v.Stored, cluster: v.cluster, decoder: decoder, spooled: v.spooled}, nil
 }
 
 // refresh reads the archive again. The spool comes first: what leaves it meanwhile is in the store by then.
 func (v *View) refresh(ctx context.Context) error {
 	var err error
 	for range attempts {
-		v.Stored = &Stored{Archive: index.New(v.cluster.key.Cluster), Key: v.cluster.key, store: v.cluster.archive.store, decoder: v.decoder}
+		v.Stored = &Stored{
+			Archive: index.New(v.cluster.key.Cluster), Key: v.cluster.key, store: v.cluster.archive.store, decoder: v.decoder,
+			indexes: v.cluster.archive.indexes,
+		}
 		if err = v.refreshSpool(); err == nil {
 			err = v.Stored.read(ctx)
 		}
@@ -85,6 +97,18 @@ func (v *View) refreshSpool() error {
 
 // spoolIndex returns the index of a segment. The place of a run is the number of its chunk.
 func (v *View) spoolIndex(one *segment) (*pack.Index, error) {
+	key := keyOf(one.name, one.size)
+	if x := v.cluster.archive.indexes.get(key); x != nil {
+		return x, nil
+	}
+	x, err := v.readSpoolIndex(one)
+	if err == nil {
+		v.cluster.archive.indexes.put(key, x)
+	}
+	return x, err
+}
+
+func (v *View) readSpoolIndex(one *segment) (*pack.Index, error) {
 	_, rest, _ := parseName(one.name)
 	at, _ := made(rest)
 	x, files, chunks := &pack.Index{Cluster: v.cluster.key.Cluster, At: at}, map[pack.FileKey]int{}, 0
@@ -143,8 +167,9 @@ func (v *View) read(one *segment, each func(pack.Record) error) error {
 // Read calls each with the pieces of a file from an offset on, in their order, up to its end or to bytes that are on their way. How
 // its pod ended decides what counts as missing. An error of each ends the reading.
 func (v *View) Read(ctx context.Context, file pack.FileKey, ending index.Ending, offset int64, each func(Piece) error) error {
+	layout := v.Layout(file, ending)
 	for moved := 0; ; {
-		part, is := index.At(v.Layout(file, ending), offset)
+		part, is := index.At(layout, offset)
 		if !is {
 			return nil
 		}
@@ -159,6 +184,7 @@ func (v *View) Read(ctx context.Context, file pack.FileKey, ending index.Ending,
 				if err := v.refresh(ctx); err != nil {
 					return err
 				}
+				layout = v.Layout(file, ending)
 				continue
 			}
 			switch {

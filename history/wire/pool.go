@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/heliostat-dev/heliostat/history/pack"
@@ -22,6 +24,7 @@ type pool struct {
 	counts  map[pack.UID]int // streams of a namespace
 	wide    map[pack.UID]int // room of a namespace beyond the narrow one
 	taken   int
+	closed  bool
 }
 
 // member is the stream of a pod.
@@ -52,6 +55,20 @@ func (p *pool) enter(m *member) (former *member, isIn bool) {
 	p.streams[m.source.Pod] = m
 	p.count(m.source.Namespace, 1)
 	return former, true
+}
+
+// close returns the streams that there are. Those that enter later must leave.
+func (p *pool) close() []*member {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.closed = true
+	return slices.Collect(maps.Values(p.streams))
+}
+
+func (p *pool) isClosed() bool {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.closed
 }
 
 // leave gives back all that a stream has.

@@ -66,7 +66,13 @@ func (s *Server) Append(stream grpc.BidiStreamingServer[pb.AppendRequest, pb.App
 	defer end()
 	place := &member{source: source, end: end, ended: make(chan struct{})}
 	former, isIn := s.pool.enter(place)
-	if !isIn {
+	switch {
+	case s.pool.isClosed():
+		if isIn {
+			s.pool.leave(place)
+		}
+		return errEnds
+	case !isIn:
 		return status.Error(codes.ResourceExhausted, "too many streams")
 	}
 	defer s.pool.leave(place)
@@ -85,10 +91,29 @@ func (s *Server) Append(stream grpc.BidiStreamingServer[pb.AppendRequest, pb.App
 	}
 	go r.inbox.fill(stream)
 	err = r.run(ctx)
-	if ctx.Err() != nil && stream.Context().Err() == nil {
+	switch {
+	case ctx.Err() == nil || stream.Context().Err() != nil:
+		return err
+	case s.pool.isClosed():
+		return errEnds
+	default:
 		return status.Error(codes.Aborted, "another stream of the pod began")
 	}
-	return err
+}
+
+// errEnds sends a collector to another replica.
+var errEnds = status.Error(codes.Unavailable, "the archiver ends")
+
+// Close takes no more streams, and ends those that there are: each once what it is keeping is kept and acknowledged. It returns when
+// all have ended.
+func (s *Server) Close() {
+	all := s.pool.close()
+	for _, one := range all {
+		one.end()
+	}
+	for _, one := range all {
+		<-one.ended
+	}
 }
 
 // receiver is a stream on the archiver's end.

@@ -37,6 +37,12 @@ const (
 	partFiles   = 512                  // files in a part of a list that is sent: it fits into the narrow room
 )
 
+// The common names of the certificates by which archivers take their callers for the server for portals and for the operator.
+const (
+	NameOfServer   = "heliostat-server"
+	NameOfOperator = "heliostat-operator"
+)
+
 // ErrInvalid is wrapped by each error about a message that breaks a bound or the order of messages.
 var ErrInvalid = errors.New("invalid message")
 
@@ -56,7 +62,9 @@ func ServerOptions() []grpc.ServerOption {
 		grpc.ReadBufferSize(4 << 10), grpc.WriteBufferSize(4 << 10),
 		grpc.InitialWindowSize(64 << 10), grpc.InitialConnWindowSize(64 << 10),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 20 * time.Second}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{
+			MaxConnectionIdle: time.Minute, Time: 30 * time.Second, Timeout: 20 * time.Second,
+		}),
 	}
 }
 

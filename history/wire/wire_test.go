@@ -60,6 +60,46 @@ func TestStream_KeepsWhatIsSentAndAcknowledgesIt(t *testing.T) {
 	}
 }
 
+func TestServer_CloseEndsStreamsOnceWhatTheySentIsKept(t *testing.T) {
+	s := newShelf()
+	isKeeping, goOn := make(chan struct{}), make(chan struct{})
+	s.before = func([]pack.Record) error {
+		close(isKeeping)
+		<-goOn
+		return nil
+	}
+	server := NewServer(identify, s, roomy)
+	connection := serve(t, server)()
+	ctx, acks := within(t), make(chan Acked, 1)
+	sender, err := Open(as(ctx, "p", "n"), connection, Version, func(ack Acked) { acks <- ack })
+	must(t, err)
+	must(t, sender.Chunk(ctx, pack.Chunk{File: logFile(1, "a"), At: 7, Data: []byte("hello")}))
+	<-isKeeping
+	closed := make(chan struct{})
+	go func() { server.Close(); close(closed) }()
+	eventually(t, "the server is closed", server.pool.isClosed)
+	select {
+	case <-closed:
+		t.Error("the server has ended while a stream keeps records")
+	default:
+	}
+	close(goOn)
+	<-closed
+	if ack := <-acks; ack.Offset != 5 {
+		t.Errorf("acknowledged up to %d", ack.Offset)
+	}
+	<-sender.Done()
+	if status.Code(sender.Err()) != codes.Unavailable {
+		t.Errorf("the stream ended with %v", sender.Err())
+	}
+	if _, err := Open(as(ctx, "q", "n"), connection, Version, func(Acked) {}); status.Code(err) != codes.Unavailable {
+		t.Errorf("a later stream: %v", err)
+	}
+	if s.open != 0 || len(server.pool.streams) != 0 {
+		t.Errorf("%d streams are left", len(server.pool.streams))
+	}
+}
+
 // collector follows files as a collector does: after a break it goes on where the archiver is.
 type collector struct {
 	files map[string]string
