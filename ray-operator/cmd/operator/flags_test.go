@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/app"
@@ -67,17 +66,6 @@ func TestFlagsBecomeAConfig(t *testing.T) {
 			c.Mesh.TunnelPort = 15008
 			c.Mesh.ProbesFrom = []netip.Prefix{netip.MustParsePrefix("169.254.7.127/32"), netip.MustParsePrefix("fd00::1/128")}
 		})},
-		{[]string{
-			"--namespace=there", "--history-archivers=a.there.svc:8444,b.there.svc:8444", "--history-certificates=h", "--history-hosts=a.there.svc", "--history-labels=x=1",
-			"--history-keep=Records", "--history-keep-for=2h", "--history-max-keep-for=3h", `--history-size={"memory":"64Mi"}`, `--history-redact=["key=[a-z]+"]`,
-		}, with(func(c *app.Config) {
-			c.Namespace, c.HistoryCertificates, c.HistoryHosts = "there", "h", servercert.Hosts{Names: []string{"a.there.svc"}}
-			c.ArchiverLabels = map[string]string{"x": "1"}
-			c.Installed.History = &pod.History{
-				Archivers: []string{"a.there.svc:8444", "b.there.svc:8444"}, Redact: []string{"key=[a-z]+"}, Keep: v1beta1.HistoryRecords,
-				KeepFor: metav1.Duration{Duration: 2 * time.Hour}, MaxKeepFor: metav1.Duration{Duration: 3 * time.Hour}, Size: testkit.Resources("memory", "64Mi"),
-			}
-		})},
 		{[]string{"--measured-clusters=50"}, with(func(c *app.Config) { c.MeasuredClusters = 50 })},
 		{[]string{"--control-store-allow=10.1.2.3/8, fd00::/8", "--allow-local-addresses"}, with(func(c *app.Config) {
 			c.StoreAddresses = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}
@@ -128,15 +116,6 @@ func TestBadFlagsAreRefused(t *testing.T) {
 		{"--server-certificate=tls"}, {"--server-certificate=tls", "--server-hosts=a"}, {"--server-certificate=tls", "--namespace=n"}, {"--server-certificate=tls", "--namespace=n", "--server-hosts=::1"},
 	} {
 		if cfg, err := parse(t, bad...).config(); err == nil {
-			t.Errorf("%s is taken as %+v", bad, cfg)
-		}
-	}
-	history := []string{"--namespace=n", "--history-archivers=a:1", "--history-certificates=h", "--history-hosts=a"}
-	for _, bad := range []string{
-		"--namespace=", "--history-archivers=a", "--history-certificates=", "--history-hosts=::1", "--history-labels=x", "--history-keep=All", "--history-keep-for=59m",
-		"--history-max-keep-for=1h", `--history-size={"memory":"1Mi"}`, "--history-size=large", `--history-redact=["("]`, "--history-redact=x",
-	} {
-		if cfg, err := parse(t, append(history, bad)...).config(); err == nil {
 			t.Errorf("%s is taken as %+v", bad, cfg)
 		}
 	}

@@ -163,11 +163,7 @@ func New(cfg Config) (ctrl.Manager, error) {
 		credentials: &sweep.Credentials{},
 	}
 	heads := headclient.Options{Connect: rules.Connect, Permit: permit, Memory: headclient.NewMemory(answersAtOnce)}
-	kept, err := addHistory(manager, cfg, measured)
-	if err != nil {
-		return nil, err
-	}
-	if err := addClusters(manager, cfg, measured, heads, stores, kept); err != nil {
+	if err := addClusters(manager, cfg, measured, heads, stores); err != nil {
 		return nil, err
 	}
 	if err := sweeps(manager, cfg, measured, stores); err != nil {
@@ -260,7 +256,7 @@ func site(cfg Config) desired.Site {
 }
 
 // addClusters adds the controller of ComputeClusters.
-func addClusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dial headclient.Options, access storeAccess, kept *history) error {
+func addClusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dial headclient.Options, access storeAccess) error {
 	now := clock.RealClock{}
 	heads := nodes.New(nodes.DialBy(dial), now)
 	if err := manager.Add(heads); err != nil {
@@ -273,6 +269,10 @@ func addClusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, 
 	stores := controlstore.New(access.visit, access.turns, now)
 	if err := manager.Add(stores); err != nil {
 		return fmt.Errorf("add what asks control stores: %w", err)
+	}
+	kept, err := addHistory(manager, cfg, measured)
+	if err != nil {
+		return err
 	}
 	own, err := pending(manager, append(cluster.Children(), cfg.queued(&v1beta1.ComputeCluster{})...)...)
 	if err != nil {

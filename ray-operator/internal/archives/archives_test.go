@@ -60,7 +60,7 @@ func serve(t *testing.T, authority *pki.Authority) *archiver {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // of a test
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

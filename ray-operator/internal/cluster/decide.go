@@ -165,8 +165,9 @@ func (p *Plan) takeSecret(plan secretPlan) {
 // collectorGrace in seconds is what a pod with a collector has at least: Ray ends in about 4 s, and the collector is told after it.
 const collectorGrace = int64(15)
 
-// shortGrace returns a grace that is shorter than the pod's own, as long as its collector needs.
-func shortGrace(p Pod, seconds int64) *int64 {
+// shortGrace returns the grace of a pod that has nothing left to hand over, as long as its collector needs.
+func shortGrace(p Pod) *int64 {
+	seconds := lostGrace
 	if pod.HasCollector(p.Pod) {
 		seconds = max(seconds, collectorGrace)
 	}

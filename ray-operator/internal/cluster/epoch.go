@@ -125,7 +125,7 @@ func recreatePods(p *planner) bool {
 	}
 	for _, worker := range old {
 		if p.hasStore() && worker.At.Group != "" {
-			p.Delete = append(p.Delete, Removal{Pod: worker, GraceSeconds: shortGrace(worker, lostGrace), Why: "all pods are recreated"})
+			p.Delete = append(p.Delete, Removal{Pod: worker, GraceSeconds: shortGrace(worker), Why: "all pods are recreated"})
 		}
 	}
 	beginEpoch(p, telemetry.Event{Finding: reason.Recreating.Of(p.Epoch + 1), Action: "Recreate"})

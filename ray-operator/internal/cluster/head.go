@@ -51,7 +51,7 @@ func withdrawHead(b basis) *Removal {
 		return nil
 	}
 	event := telemetry.Event{Finding: reason.HeadWithdrawn.Of(b.head.Name, verdict.Finding.Code), Action: "Recover", Warning: true}
-	return &Removal{Pod: *b.head, GraceSeconds: shortGrace(*b.head, lostGrace), Why: "its control store is away", Event: &event}
+	return &Removal{Pod: *b.head, GraceSeconds: shortGrace(*b.head), Why: "its control store is away", Event: &event}
 }
 
 // isRecordSpared reports whether a cluster that has no record needs none: in its first epoch, with nothing to be kept

@@ -18,7 +18,7 @@ import (
 )
 
 // orphanGrace in seconds is for pods of a cluster that is gone: nobody waits for them.
-const orphanGrace = int64(5)
+const orphanGrace = lostGrace
 
 // podsOf are the pods that say that they belong to a cluster of a name, whatever its UID.
 type podsOf struct{ items []corev1.Pod }
@@ -43,7 +43,7 @@ func (p *podsOf) findOrphans(living types.UID) []Removal {
 		if owner == nil || owner.Kind != "ComputeCluster" || owner.UID == living || pod.Spec.NodeName == "" {
 			continue
 		}
-		least := *shortGrace(Pod{Pod: pod}, orphanGrace)
+		least := *shortGrace(Pod{Pod: pod})
 		if pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds <= least {
 			continue
 		}

@@ -83,7 +83,7 @@ func newLeaving(t *testing.T, pods ...client.Object) *leaving {
 func (l *leaving) age(pods *corev1.PodList) {
 	for i := range pods.Items {
 		if l.deleted[pods.Items[i].Name] > 0 {
-			pods.Items[i].DeletionGracePeriodSeconds = new(int64(orphanGrace))
+			pods.Items[i].DeletionGracePeriodSeconds = new(orphanGrace)
 		}
 	}
 }

@@ -52,7 +52,7 @@ func suspendCluster(p *planner) bool {
 func removeAll(pods []Pod, why string) (removals []Removal) {
 	for _, pod := range pods {
 		if !pod.isTerminating() {
-			removals = append(removals, Removal{Pod: pod, GraceSeconds: shortGrace(pod, lostGrace), Why: why})
+			removals = append(removals, Removal{Pod: pod, GraceSeconds: shortGrace(pod), Why: why})
 		}
 	}
 	return removals

@@ -185,7 +185,7 @@ func removeLeftovers(p *planner) {
 		switch {
 		case left.isTerminating():
 		case !p.hasPod(left):
-			p.Delete = append(p.Delete, Removal{Pod: left, GraceSeconds: shortGrace(left, lostGrace), Why: "its epoch is over"})
+			p.Delete = append(p.Delete, Removal{Pod: left, GraceSeconds: shortGrace(left), Why: "its epoch is over"})
 		case left.At.Group != "" && naming.FindGroup(p.cluster, left.At.Group) == nil && !left.isDraining():
 			beginExit(p, left, exitRemoved)
 		}
