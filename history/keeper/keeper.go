@@ -76,6 +76,8 @@ type work struct {
 	workers, visits int
 	// pass and step are how many bytes are moved in a pass, and of one archive at once.
 	pass, step int64
+	// partFiles and partNames are how many files and names one part of a manifest has.
+	partFiles, partNames int
 }
 
 // Keeper keeps the archives of all clusters. The replica that has the Lease calls its passes.
@@ -109,7 +111,7 @@ func New(settings Settings, store Store, records Records) (*Keeper, error) {
 	}
 	k := &Keeper{
 		settings: settings, store: store, records: records, encoder: encoder, next: settings.First,
-		work:  work{workers: 8, visits: 4000, pass: 1 << 30, step: 128 << 20},
+		work:  work{workers: 8, visits: 4000, pass: 1 << 30, step: 128 << 20, partFiles: partFiles, partNames: partNames},
 		known: map[archive.Key]*summary{}, levels: map[pack.UID]int64{}, isQueued: map[archive.Key]bool{},
 	}
 	k.decoders = make(chan *pack.Decoder, k.work.workers)
@@ -281,7 +283,7 @@ func (k *Keeper) visitAll(ctx context.Context, due []candidate, facts map[archiv
 	group.Wait()
 }
 
-// push puts an archive at the end of those whose bytes are to be moved.
+// push puts an archive at the end of those whose bytes must be moved.
 func (k *Keeper) push(key archive.Key) {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/heliostat-dev/heliostat/history/retain"
 )
 
-var histories = flag.Uint64("histories", 60, "how many histories TestPass plays")
+var histories = flag.Uint64("histories", 40, "how many histories TestPass plays")
 
 // count returns how many names begin with a text.
 func count(names []string, begin string) (n int) {
@@ -69,12 +69,73 @@ func TestPass_RewritesPacksOfAnEndedClusterIntoFinalObjects(t *testing.T) {
 			}
 		}
 	}
+	w.tidy(key)
+}
+
+func TestPass_CallsTheStoreOnceWhereNothingIsDue(t *testing.T) {
+	w := newWorld(t, 1)
+	for number := range 5 {
+		key := w.cluster(number)
+		w.pack(key, 0, w.now, func(p *pack.Writer) { w.add(p, file(1, 1), 0, 100, w.now) })
+		if number > 2 {
+			w.end(key, pack.UID{1})
+		}
+	}
+	k := w.keeper(w.bucket)
+	for range 4 {
+		w.pass(k, 11*minute)
+	}
 	calls := w.bucket.calls
 	w.pass(k, minute)
 	if done := w.bucket.calls - calls; done != 1 {
-		t.Errorf("%d calls where nothing is due", done)
+		t.Errorf("%d calls", done)
 	}
-	w.tidy(key)
+}
+
+func TestPass_PutsAGapWhereAFileExpiredThatGrowsAgain(t *testing.T) {
+	w := newWorld(t, 1)
+	key, one, gone := w.cluster(1), file(1, 1), file(2, 1)
+	w.end(key, pack.UID{2})
+	fact := w.records.archives[key]
+	fact.KeepFor, fact.Ended = hour, 0
+	w.records.archives[key] = fact
+	w.pack(key, 0, w.now, func(p *pack.Writer) {
+		w.add(p, one, 0, 100, w.now)
+		w.add(p, gone, 0, 100, w.now)
+	})
+	k := w.keeper(w.bucket)
+	w.pass(k, hour-minute)
+	w.same("before its time", map[pack.FileKey]string{
+		one.FileKey: string(bytesAt(one.FileKey, 0, 100)), gone.FileKey: string(bytesAt(gone.FileKey, 0, 100)) + "... Killed",
+	}, w.read(w.bucket, key))
+	w.pass(k, 2*minute)
+	missing := strings.Repeat(string('A'+rune(pack.LimitReached)), 100)
+	w.same("after its time", map[pack.FileKey]string{one.FileKey: missing}, w.read(w.bucket, key))
+	w.pack(key, 0, w.now, func(p *pack.Writer) { w.add(p, one, 100, 50, w.now) })
+	w.pass(k, minute)
+	w.same("when it grows", map[pack.FileKey]string{one.FileKey: missing + string(bytesAt(one.FileKey, 100, 50))}, w.read(w.bucket, key))
+	w.pass(k, 11*minute)
+	if names := w.bucket.names(key); count(names, "p/") != 1 || len(w.records.marks) > 0 {
+		t.Errorf("of a cluster that lives there are %v, and marks %v", names, w.records.marks)
+	}
+}
+
+func TestPass_KeepsWithoutARecordForTheLongestTime(t *testing.T) {
+	w := newWorld(t, 1)
+	key := w.cluster(1)
+	w.pack(key, 0, w.now, func(p *pack.Writer) { w.add(p, file(1, 1), 0, 100, w.now) })
+	delete(w.records.archives, key)
+	want := w.read(w.bucket, key)
+	k := w.keeper(w.bucket)
+	w.pass(k, 2*day)
+	w.pass(k, 361*day)
+	w.same("within a year", want, w.read(w.bucket, key))
+	for range 6 {
+		w.pass(k, 2*day)
+	}
+	if names := w.bucket.names(key); len(names) > 0 || len(w.records.marks) > 0 {
+		t.Errorf("after a year there are %v", names)
+	}
 }
 
 // fill writes random packs of an archive: chunks that come twice, gaps, lists. Those of a hostile pod have other bytes in each pack, and
@@ -119,6 +180,7 @@ func (w *world) fill(key archive.Key, packs int, sizes map[pack.FileKey]int64, i
 
 // TestPass_ChangesNothingThatIsRead compares what is read with packs that no keeper ever touched.
 func TestPass_ChangesNothingThatIsRead(t *testing.T) {
+	parts := 0
 	for seed := range *histories {
 		w := newWorld(t, seed)
 		key := w.cluster(1)
@@ -136,6 +198,10 @@ func TestPass_ChangesNothingThatIsRead(t *testing.T) {
 				k = w.keeper(w.bucket)
 			}
 			k.work.step = 1 + w.random.Int64N(2000)
+			k.work.partFiles, k.work.partNames = 1+w.random.IntN(8), 1+w.random.IntN(8)
+			if count(w.bucket.names(key), "m/") > 2 {
+				parts++
+			}
 			if step == 8 {
 				w.end(key, pack.UID{1}, pack.UID{2})
 			}
@@ -150,10 +216,19 @@ func TestPass_ChangesNothingThatIsRead(t *testing.T) {
 		w.pass(k, day+1)
 		w.pass(k, minute)
 		w.same(fmt.Sprintf("history %d, at its end", seed), w.read(untouched, key), w.read(w.bucket, key))
-		if names := w.bucket.names(key); count(names, "p/") > 0 || count(names, "m/") > 1 {
+		heads := 0
+		for _, name := range w.bucket.names(key) {
+			if _, is := archive.ManifestTime(name); is {
+				heads++
+			}
+		}
+		if names := w.bucket.names(key); count(names, "p/") > 0 || heads > 1 {
 			t.Fatalf("history %d ends with %v", seed, names)
 		}
 		w.tidy(key)
+	}
+	if parts == 0 {
+		t.Error("no manifest has parts")
 	}
 }
 

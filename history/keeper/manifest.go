@@ -63,7 +63,7 @@ func (j *job) parts() []*part {
 		one := all[len(all)-1]
 		entries := len(r.Ranges) + len(r.Gaps) + 1
 		size := 80 + len(r.Path) + 40*len(r.Ranges) + 30*len(r.Gaps)
-		if one.files == partFiles || one.entries > 0 && (one.entries+entries > partEntries || one.bytes+size > partBytes) {
+		if one.files == j.work.partFiles || one.entries > 0 && (one.entries+entries > partEntries || one.bytes+size > partBytes) {
 			one = &part{}
 			all = append(all, one)
 		}
@@ -75,7 +75,7 @@ func (j *job) parts() []*part {
 	}
 	var names []string
 	for name := range j.stored.Objects {
-		if j.isTaken(name) && !used[name] {
+		if isTaken(j.stored, name) && !used[name] {
 			names = append(names, name)
 		}
 	}
@@ -84,21 +84,21 @@ func (j *job) parts() []*part {
 		if i == len(all) {
 			all = append(all, &part{})
 		}
-		count := min(len(names), partNames)
+		count := min(len(names), j.work.partNames)
 		all[i].names, names = names[:count:count], names[count:]
 	}
 	return all
 }
 
 // isTaken reports whether an object is one that the new manifest has, or stands in place of.
-func (j *job) isTaken(name string) bool {
-	if strings.HasPrefix(name, "m/") || name == archive.EndName || j.isUnread(name) {
+func isTaken(s *archive.Stored, name string) bool {
+	if strings.HasPrefix(name, "m/") || name == archive.EndName || isUnread(s, name) {
 		return false
 	}
-	if j.stored.Named[name] || strings.HasPrefix(name, "p/") {
+	if s.Named[name] || strings.HasPrefix(name, "p/") {
 		return true
 	}
-	return strings.HasPrefix(name, "f/") && !j.stored.IsWhole // it was read as a pack
+	return strings.HasPrefix(name, "f/") && !s.IsWhole // it was read as a pack
 }
 
 // writePart writes one object of a manifest.

@@ -26,7 +26,7 @@ type plan struct {
 	targets map[string]bool
 	// isOver: the archive expired. isNothing: there is no record, and nothing to keep.
 	isOver, isNothing bool
-	// isCut: rows are others than before. isChanged: or those of packs are to be taken over. hasMoves: bytes are to move.
+	// isCut: rows are others than before. isChanged: or those of packs must be taken over. hasMoves: bytes are to move.
 	isCut, isChanged, hasMoves bool
 	// isStuck: it is above a limit, and nothing more can be cut.
 	isStuck bool
@@ -91,18 +91,7 @@ func (j *job) endings() map[pack.UID]index.Ending {
 func (j *job) decide() plan {
 	endings := j.endings()
 	p := plan{live: map[string]int64{}, targets: map[string]bool{}, due: never}
-	size := int64(0)
-	for _, one := range j.stored.Rows() {
-		r := &row{Row: one, ending: endings[one.Pod]}
-		if !j.isKnown {
-			r.ending.At = max(j.newest(), 1) // as far as anybody can see
-		}
-		p.rows = append(p.rows, r)
-		for _, part := range r.Ranges {
-			p.live[part.Object] += stored(part)
-			size += stored(part)
-		}
-	}
+	size := j.load(&p, endings)
 	j.plan.live = p.live
 	hasEnded := j.isKnown && j.fact.Ended > 0 && j.stored.Archive.State(endings, j.now) != index.Collecting
 	if j.fact.Ended > 0 && !hasEnded {
@@ -116,16 +105,11 @@ func (j *job) decide() plan {
 		last = max(last, ending.At)
 	}
 	if len(p.rows) == 0 && len(j.stored.Left) == 0 {
-		isDue := j.isExpired(last)
-		if p.isOver = hasEnded && isDue; p.isOver {
-			return p
-		}
-		if hasEnded {
-			p.due = min(p.due, last+j.fact.KeepFor)
-		}
-		if p.isNothing = !j.isKnown && j.newest()+retain.OrphanAge <= j.now; p.isNothing {
-			return p
-		}
+		p.isOver = hasEnded && (j.hasOutlived() || last+j.fact.KeepFor <= j.now)
+		p.isNothing = !j.isKnown && newest(j.stored)+retain.OrphanAge <= j.now
+	}
+	if p.isOver || p.isNothing {
+		return p
 	}
 	j.target(&p, hasEnded, wasAbove)
 	p.isStuck = wasAbove && !p.isChanged && !p.hasMoves
@@ -133,17 +117,31 @@ func (j *job) decide() plan {
 	return p
 }
 
+// load fills the rows, and returns how many bytes of the store they take.
+func (j *job) load(p *plan, endings map[pack.UID]index.Ending) (size int64) {
+	for _, one := range j.stored.Rows() {
+		r := &row{Row: one, ending: endings[one.Pod]}
+		if !j.isKnown {
+			r.ending.At = max(newest(j.stored), 1) // as far as anybody can see
+		}
+		p.rows = append(p.rows, r)
+		for _, part := range r.Ranges {
+			p.live[part.Object] += stored(part)
+			size += stored(part)
+		}
+	}
+	return size
+}
+
 // hasOutlived reports whether the archive has outlived its namespace for long enough.
 func (j *job) hasOutlived() bool {
 	return j.fact.NamespaceGone > 0 && j.fact.NamespaceGone+j.settings.Limits.AfterNamespace <= j.now
 }
 
-func (j *job) isExpired(last int64) bool { return j.hasOutlived() || last+j.fact.KeepFor <= j.now }
-
 // newest returns when the last object was written.
-func (j *job) newest() int64 {
+func newest(s *archive.Stored) int64 {
 	newest := int64(0)
-	for _, object := range j.stored.Objects {
+	for _, object := range s.Objects {
 		newest = max(newest, object.At)
 	}
 	return newest
@@ -262,44 +260,43 @@ func (p *plan) drop(fact Archive, isGone bool, now int64) (last int64) {
 
 // target finds the objects whose bytes are to move.
 func (j *job) target(p *plan, hasEnded, isAbove bool) {
-	today := j.now - j.now%day
 	packs := j.packs()
-	p.isChanged = p.isCut || j.lacksManifest()
+	p.isChanged = p.isCut || lacksManifest(j.stored)
+	until := j.now - j.now%day // the packs of the days that have ended
+	switch {
+	case hasEnded:
+		until = never
+	case isAbove:
+		until = max(until, j.now-hour)
+	}
+	for i, name := range packs {
+		at, _ := archive.PackTime(name)
+		isTarget := at < until || len(packs) > manyPacks && i < len(packs)-fewPacks
+		p.targets[name] = isTarget
+		// The rows of a pack must be taken over, be it without bytes.
+		p.isChanged = p.isChanged || isTarget && !j.stored.Named[name]
+	}
 	live, overhead := p.measure()
 	for name, object := range j.stored.Objects {
-		at, isPack := archive.PackTime(name)
 		dead := object.Size - live[name] - overhead[name]
-		isMostlyDead := live[name] > 0 && (dead > object.Size/2 || isAbove && dead > object.Size/16)
-		switch {
-		case !isPack:
-			p.targets[name] = isMostlyDead
-		case hasEnded || at < today || isAbove && at < j.now-hour:
+		if strings.HasPrefix(name, "f/") && live[name] > 0 && (dead > object.Size/2 || isAbove && dead > object.Size/16) {
 			p.targets[name] = true
 		}
-	}
-	if len(packs) > manyPacks {
-		for _, name := range packs[:len(packs)-fewPacks] {
-			p.targets[name] = true
-		}
-	}
-	for _, name := range packs {
-		// The rows of a pack are to be taken over, be it without bytes.
-		p.isChanged = p.isChanged || p.targets[name] && !j.stored.Named[name]
 	}
 	p.findMoves(hasEnded)
 }
 
 // lacksManifest reports whether the newest manifest is damaged or away, where there must be one.
-func (j *job) lacksManifest() bool {
+func lacksManifest(s *archive.Stored) bool {
 	isFinal := func(name string) bool { return strings.HasPrefix(name, "f/") || strings.HasPrefix(name, "m/") }
-	return !j.stored.IsWhole && slices.ContainsFunc(slices.Collect(maps.Keys(j.stored.Objects)), isFinal)
+	return !s.IsWhole && slices.ContainsFunc(slices.Collect(maps.Keys(s.Objects)), isFinal)
 }
 
 // packs returns the packs that were read, in order.
 func (j *job) packs() []string {
 	var all []string
 	for name := range j.stored.Objects {
-		if _, is := archive.PackTime(name); is && !j.isReplaced(name) && !j.isUnread(name) {
+		if _, is := archive.PackTime(name); is && !j.isReplaced(name) && !isUnread(j.stored, name) {
 			all = append(all, name)
 		}
 	}
@@ -308,8 +305,8 @@ func (j *job) packs() []string {
 }
 
 // isUnread reports whether an object was listed and is not in the index.
-func (j *job) isUnread(name string) bool {
-	return slices.Contains(j.stored.Damaged, name) || slices.Contains(j.stored.Left, name)
+func isUnread(s *archive.Stored, name string) bool {
+	return slices.Contains(s.Damaged, name) || slices.Contains(s.Left, name)
 }
 
 // measure returns how many bytes of each object the rows have, and how many its index has at most: else an object of small files would

@@ -41,7 +41,10 @@ func (k *Keeper) visit(ctx context.Context, v visiting) (moved int64, err error)
 	j := &job{Keeper: k, visiting: v, decoder: decoder}
 	j.fact, j.isKnown = v.facts[v.key]
 	if !j.isKnown {
-		j.fact = Archive{Key: v.key, KeepFor: k.settings.MaxKeepFor}
+		j.fact = Archive{Key: v.key}
+	}
+	if j.fact.KeepFor <= 0 {
+		j.fact.KeepFor = k.settings.MaxKeepFor
 	}
 	err = j.run(ctx)
 	k.mutex.Lock()
@@ -200,12 +203,12 @@ func (j *job) sweep(ctx context.Context) error {
 			unnamed = append(unnamed, retain.Stored{Key: name, At: object.At})
 		}
 	}
-	gone = append(gone, retain.Orphans(unnamed, j.isNamed, j.now)...)
+	gone = append(gone, retain.Orphans(unnamed, func(name string) bool { return isNamed(s, name) }, j.now)...)
 	return j.remove(ctx, gone)
 }
 
 // isNamed reports whether the newest manifest names an object, or is it.
-func (j *job) isNamed(name string) bool { return name == j.stored.Manifest || j.stored.Named[name] }
+func isNamed(s *archive.Stored, name string) bool { return name == s.Manifest || s.Named[name] }
 
 // isReplaced reports whether the newest manifest stands in place of an object.
 func (j *job) isReplaced(name string) bool {
@@ -238,7 +241,7 @@ func (j *job) summary() *summary {
 		case j.isReplaced(name):
 			s.replaced += object.Size
 			s.due = min(s.due, j.settledAt())
-		case isOrphan && j.stored.Manifest != "" && !j.isNamed(name):
+		case isOrphan && j.stored.Manifest != "" && !isNamed(j.stored, name):
 			s.due = min(s.due, object.At+retain.OrphanAge)
 		}
 	}
