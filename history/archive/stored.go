@@ -72,6 +72,11 @@ func (s *Stored) read(ctx context.Context) error {
 	if err := s.readManifest(ctx); err != nil {
 		return err
 	}
+	return s.addPacks(ctx)
+}
+
+// addPacks adds the packs that the manifest does not name.
+func (s *Stored) addPacks(ctx context.Context) error {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(s.Objects)) {
 		// Without its manifest, a final object still has the bytes.

@@ -148,13 +148,9 @@ func TestArchiver_IsNotReadyBeforeItsStoreWasRight(t *testing.T) {
 	b.send(0, []byte("taken all the same"))
 }
 
-func TestArchiver_AnswersEachCallerByItsCertificate(t *testing.T) {
-	b := newBed(t)
-	b.isLeader = false
-	b.start()
-	b.send(0, []byte("text"))
-	other := newAuthority("archivers")
-	calls := map[string]func(*grpc.ClientConn) error{
+// callsOf returns one call of each kind.
+func callsOf(t *testing.T) map[string]func(*grpc.ClientConn) error {
+	return map[string]func(*grpc.ClientConn) error{
 		"Append": func(c *grpc.ClientConn) error {
 			sender, err := wire.Open(t.Context(), c, wire.Version, func(wire.Acked) {})
 			if err == nil {
@@ -181,6 +177,15 @@ func TestArchiver_AnswersEachCallerByItsCertificate(t *testing.T) {
 			return err
 		},
 	}
+}
+
+func TestArchiver_AnswersEachCallerByItsCertificate(t *testing.T) {
+	b := newBed(t)
+	b.isLeader = false
+	b.start()
+	b.send(0, []byte("text"))
+	other := newAuthority("archivers")
+	calls := callsOf(t)
 	const (
 		ok, denied = codes.OK, codes.PermissionDenied
 		unknown    = codes.Unauthenticated

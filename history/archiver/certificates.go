@@ -39,7 +39,7 @@ func (c *certificates) load() error {
 	isSame := true
 	for i, file := range c.files {
 		var err error
-		if contents[i], err = os.ReadFile(file); err != nil {
+		if contents[i], err = os.ReadFile(file); err != nil { //nolint:gosec // G304: flags name the files
 			return fmt.Errorf("read certificates: %w", err)
 		}
 		isSame = isSame && bytes.Equal(contents[i], c.contents[i])

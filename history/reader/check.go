@@ -89,9 +89,17 @@ func checkListRecords(r *pb.ListRecordsRequest) error {
 		return invalid("phases has %d entries, at most %d fit", len(r.GetPhases()), maxPhases)
 	case r.GetLimit() < 0 || r.GetLimit() > maxRecords:
 		return invalid("limit %d, it must be from 0 to %d", r.GetLimit(), maxRecords)
-	case r.GetSince() < 0 || r.GetUntil() < 0 || r.GetSince() > pack.MaxOffset || r.GetUntil() > pack.MaxOffset:
-		return invalid("since and until must be times in milliseconds of Unix time")
 	}
+	for _, at := range []int64{r.GetSince(), r.GetUntil()} {
+		if at < 0 || at > pack.MaxOffset {
+			return invalid("since and until must be times in milliseconds of Unix time")
+		}
+	}
+	return checkFilters(r)
+}
+
+// checkFilters judges the texts by which records are chosen.
+func checkFilters(r *pb.ListRecordsRequest) error {
 	for _, namespace := range r.GetNamespaceUids() {
 		if _, err := uid("namespace_uids", namespace); err != nil {
 			return err

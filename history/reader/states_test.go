@@ -29,7 +29,12 @@ func watched(t *testing.T, b *bed) func() []*pb.WatchStatesResponse {
 	go func() {
 		done <- b.states.watch(ctx, b.table, b.keeper, func(m *pb.WatchStatesResponse) error { sent = append(sent, m); return nil })
 	}()
-	t.Cleanup(func() { cancel(); <-done })
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; status.Code(err) != codes.Canceled {
+			t.Errorf("the watch ended with %v", err)
+		}
+	})
 	synctest.Wait()
 	return func() []*pb.WatchStatesResponse {
 		all := sent

@@ -131,7 +131,7 @@ func (v *views) read(ctx context.Context, one *view, key archive.Key) error {
 		v.Log.Warn("Objects of an archive cannot be read: what they had is missing", "cluster", key.Cluster.String(), "objects", len(one.Damaged))
 	}
 	one.files = one.Files()
-	one.isKnown = err == nil && (answer != nil || len(one.files) > 0)
+	one.isKnown = answer != nil || len(one.files) > 0
 	switch state := answer.GetRecord().GetArchiveState(); index.State(state) {
 	case index.Expired, index.Deleted:
 		one.state = state
