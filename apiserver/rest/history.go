@@ -150,8 +150,8 @@ func getRecord(
 ) (*historyv1.GetRecordResponse, error) {
 	got, err := archivers.GetRecord(ctx, request)
 	switch its := got.GetRecord(); {
-	case status.Code(err) == codes.NotFound:
-		return nil, nil //nolint:nilnil // there is none
+	case status.Code(err) == codes.NotFound, status.Code(err) == codes.InvalidArgument:
+		return nil, nil //nolint:nilnil // there is none, or the UID can be none
 	case err != nil:
 		return nil, ofArchivers(err)
 	case its.GetName() != on.GetName() || its.GetNamespace() != on.GetNamespace() || its.GetKind() != request.GetKind():

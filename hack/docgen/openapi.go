@@ -164,8 +164,11 @@ func streamOperation(route rest.Route) node {
 		parameters = append(parameters, parameter)
 	}
 	content := node{"text/event-stream": node{"schema": node{"type": "string"}}}
-	if strings.HasSuffix(route.Path, "/log") {
+	if strings.HasSuffix(route.Path, "/log") || route.Call == "ReadFile" {
 		content["text/plain"] = node{"schema": node{"type": "string"}}
+	}
+	if route.Call == "DownloadFiles" {
+		content = node{"application/x-tar": node{"schema": node{"type": "string", "format": "binary"}}}
 	}
 	answer := node{"description": "The answer goes on until its last event.", "content": content}
 	if route.Call == "ReadLog" {

@@ -46,7 +46,7 @@ type ListHistoryRequest struct {
 	Limit int32 `protobuf:"varint,10,opt,name=limit,proto3" json:"limit,omitempty"`
 	// continue is what the page before returned.
 	Continue string `protobuf:"bytes,11,opt,name=continue,proto3" json:"continue,omitempty"`
-	// gone adds records of namespaces that are gone, which needs "get histories" in all namespaces.
+	// gone adds records of namespaces that are gone, which needs "get" on histories in all namespaces.
 	Gone          bool `protobuf:"varint,12,opt,name=gone,proto3" json:"gone,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

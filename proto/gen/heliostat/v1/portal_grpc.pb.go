@@ -110,11 +110,11 @@ type PortalClient interface {
 	GetHistory(ctx context.Context, in *GetHistoryRequest, opts ...grpc.CallOption) (*GetHistoryResponse, error)
 	// DeleteHistory removes what is kept of an object: the archive of a cluster, or the record of a job or service.
 	DeleteHistory(ctx context.Context, in *DeleteHistoryRequest, opts ...grpc.CallOption) (*DeleteHistoryResponse, error)
-	// ListFiles returns the files of an object's pods that are kept and that the caller can read, in pages.
+	// ListFiles returns the files of an object's pods that are kept, in pages. Of the permissions it needs the one about the object's kind.
 	ListFiles(ctx context.Context, in *ListFilesRequest, opts ...grpc.CallOption) (*ListFilesResponse, error)
-	// ReadFile returns a file that is kept, byte for byte. Ranges that are missing are notices.
+	// ReadFile returns a file that is kept, byte for byte. Ranges that are missing are notices. It needs what ListFiles needs.
 	ReadFile(ctx context.Context, in *ReadFileRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[LogEvent], error)
-	// DownloadFiles returns all files that ListFiles would return, as a tar.
+	// DownloadFiles returns all files that ListFiles would return, as a tar. It needs what ListFiles needs.
 	DownloadFiles(ctx context.Context, in *DownloadFilesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[DownloadFilesResponse], error)
 	// ConvertManifests converts objects of ray.io and jobs of Kubeflow, and returns a verdict for each field. It creates and reads
 	// nothing.
@@ -533,11 +533,11 @@ type PortalServer interface {
 	GetHistory(context.Context, *GetHistoryRequest) (*GetHistoryResponse, error)
 	// DeleteHistory removes what is kept of an object: the archive of a cluster, or the record of a job or service.
 	DeleteHistory(context.Context, *DeleteHistoryRequest) (*DeleteHistoryResponse, error)
-	// ListFiles returns the files of an object's pods that are kept and that the caller can read, in pages.
+	// ListFiles returns the files of an object's pods that are kept, in pages. Of the permissions it needs the one about the object's kind.
 	ListFiles(context.Context, *ListFilesRequest) (*ListFilesResponse, error)
-	// ReadFile returns a file that is kept, byte for byte. Ranges that are missing are notices.
+	// ReadFile returns a file that is kept, byte for byte. Ranges that are missing are notices. It needs what ListFiles needs.
 	ReadFile(*ReadFileRequest, grpc.ServerStreamingServer[LogEvent]) error
-	// DownloadFiles returns all files that ListFiles would return, as a tar.
+	// DownloadFiles returns all files that ListFiles would return, as a tar. It needs what ListFiles needs.
 	DownloadFiles(*DownloadFilesRequest, grpc.ServerStreamingServer[DownloadFilesResponse]) error
 	// ConvertManifests converts objects of ray.io and jobs of Kubeflow, and returns a verdict for each field. It creates and reads
 	// nothing.
