@@ -8,11 +8,8 @@ import (
 	"slices"
 	"strings"
 
-<<<<<<< HEAD
 	"golang.org/x/sync/errgroup"
 
-=======
->>>>>>> main
 	"github.com/heliostat-dev/heliostat/history/index"
 	"github.com/heliostat-dev/heliostat/history/pack"
 )
@@ -36,11 +33,8 @@ type Stored struct {
 
 	store   Store
 	decoder *pack.Decoder
-<<<<<<< HEAD
 	// indexes are those that were read before. Without them each is read.
 	indexes *indexes
-=======
->>>>>>> main
 }
 
 // Object is an object as a list of the store has it: its size, and when it was written.
@@ -78,7 +72,6 @@ func (s *Stored) read(ctx context.Context) error {
 	if err := s.readManifest(ctx); err != nil {
 		return err
 	}
-<<<<<<< HEAD
 	return s.addPacks(ctx)
 }
 
@@ -102,26 +95,11 @@ func (s *Stored) addPacks(ctx context.Context) error {
 			if err := s.judge(name, err); err != nil {
 				return err
 			}
-=======
-	for _, name := range slices.Sorted(maps.Keys(s.Objects)) {
-		// Without its manifest, a final object still has the bytes.
-		isPack := strings.HasPrefix(name, "p/") || strings.HasPrefix(name, "f/") && !s.IsWhole
-		if !isPack || s.Named[name] || s.IsHidden(name) {
-			continue
-		}
-		x, err := s.open(ctx, name)
-		if err == nil {
-			err = s.Add(name, x)
-		}
-		if err := s.judge(name, err); err != nil {
-			return err
->>>>>>> main
 		}
 	}
 	return nil
 }
 
-<<<<<<< HEAD
 // openers is how many objects are opened at once.
 const openers = 8
 
@@ -152,8 +130,6 @@ func (s *Stored) openAll(ctx context.Context, names []string) []opening {
 	return all
 }
 
-=======
->>>>>>> main
 // judge takes note of an object that cannot be added.
 func (s *Stored) judge(name string, err error) error {
 	switch {
@@ -201,7 +177,6 @@ func (s *Stored) readEnd(ctx context.Context) error {
 	return s.judge(EndName, err)
 }
 
-<<<<<<< HEAD
 // open reads the index of an object. Nobody may change it.
 func (s *Stored) open(ctx context.Context, name string) (*pack.Index, error) {
 	if s.indexes == nil {
@@ -216,11 +191,6 @@ func (s *Stored) open(ctx context.Context, name string) (*pack.Index, error) {
 		s.indexes.put(key, x)
 	}
 	return x, err
-=======
-// open reads the index of an object.
-func (s *Stored) open(ctx context.Context, name string) (*pack.Index, error) {
-	return s.decoder.Open(s.object(ctx, name), s.Objects[name].Size)
->>>>>>> main
 }
 
 // Read returns the bytes of a range of a row.
@@ -352,19 +322,13 @@ func (s *Stored) addManifest(ctx context.Context, parts []*pack.Index) error {
 		s.Objects = again
 	}
 	for _, x := range parts {
-<<<<<<< HEAD
 		if err := s.Add(s.Manifest, s.loseRuns(x)); err != nil {
-=======
-		s.loseRuns(x)
-		if err := s.Add(s.Manifest, x); err != nil {
->>>>>>> main
 			return fmt.Errorf("add manifest %s: %w", s.Manifest, err)
 		}
 	}
 	return nil
 }
 
-<<<<<<< HEAD
 // loseRuns returns an index with gaps in place of the runs whose objects are away.
 func (s *Stored) loseRuns(x *pack.Index) *pack.Index {
 	isAway := func(run pack.Run) bool {
@@ -387,20 +351,6 @@ func (s *Stored) loseRuns(x *pack.Index) *pack.Index {
 		left.Runs = append(left.Runs, run)
 	}
 	return &left
-=======
-// loseRuns makes gaps of the runs whose objects are away.
-func (s *Stored) loseRuns(x *pack.Index) {
-	x.Runs = slices.DeleteFunc(x.Runs, func(run pack.Run) bool {
-		if run.Object == 0 {
-			return false
-		}
-		if _, is := s.Objects[x.Objects[run.Object-1]]; is {
-			return false
-		}
-		x.Gaps = append(x.Gaps, pack.Gap{File: run.File, Offset: run.Offset, Length: run.Length, Reason: pack.ArchiverAway, At: run.At})
-		return true
-	})
->>>>>>> main
 }
 
 // NewestManifest returns the name of the newest manifest that the store has now.

@@ -52,14 +52,10 @@ func (v *View) Fork() (*View, error) {
 func (v *View) refresh(ctx context.Context) error {
 	var err error
 	for range attempts {
-<<<<<<< HEAD
 		v.Stored = &Stored{
 			Archive: index.New(v.cluster.key.Cluster), Key: v.cluster.key, store: v.cluster.archive.store, decoder: v.decoder,
 			indexes: v.cluster.archive.indexes,
 		}
-=======
-		v.Stored = &Stored{Archive: index.New(v.cluster.key.Cluster), Key: v.cluster.key, store: v.cluster.archive.store, decoder: v.decoder}
->>>>>>> main
 		if err = v.refreshSpool(); err == nil {
 			err = v.Stored.read(ctx)
 		}

@@ -9,14 +9,9 @@ import (
 const internal = "ray-operator/internal/"
 
 // writers are the packages that change something in Kubernetes: for the operator, for callers of the server, and the one
-<<<<<<< HEAD
 // that passes on what an election writes to its Lease. The last three write to buckets; of these the
 // archiver has a client of Kubernetes, for reviews of tokens and its Lease alone.
 var writers = []string{internal + "kube", "portal/access", "cli/kube", internal + "permit", "history/store", "history/keeper", "history/archiver"}
-=======
-// that passes on what an election writes to its Lease. The last two write to buckets, and have no client of Kubernetes.
-var writers = []string{internal + "kube", "portal/access", "cli/kube", internal + "permit", "history/store", "history/keeper"}
->>>>>>> main
 
 // maxReconcile is how many lines a function Reconcile has at most; golangci-lint has one limit for all functions.
 const maxReconcile = 40
