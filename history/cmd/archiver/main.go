@@ -8,6 +8,8 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"flag"
 	"fmt"
@@ -24,6 +26,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/heliostat-dev/heliostat/history/archiver"
+	"github.com/heliostat-dev/heliostat/history/records"
 )
 
 // grace is how long the end may take. The pod has a little more.
@@ -128,7 +131,21 @@ func (f *flags) complete() (archiver.Config, error) {
 		}
 		cfg.Pod = host
 	}
-	cfg.Memory, cfg.Grace = debug.SetMemoryLimit(-1), grace
+	cfg.Memory, cfg.Grace, cfg.Records = debug.SetMemoryLimit(-1), grace, openRecords
 	cfg.Now, cfg.Log = time.Now, slog.New(slog.NewJSONHandler(os.Stderr, nil))
 	return cfg, nil
+}
+
+// openRecords opens the records on the volume of the spool.
+func openRecords(needs archiver.Needs) (archiver.Records, error) {
+	var first [4]byte
+	if _, err := rand.Read(first[:]); err != nil {
+		return nil, fmt.Errorf("draw a number: %w", err)
+	}
+	cfg := needs.Config
+	return records.Open(records.Settings{
+		Directory: cfg.Spool, Store: needs.Store, Replica: needs.Replica, First: uint64(binary.BigEndian.Uint32(first[:])) << 20,
+		KeepFor: cfg.Retention.KeepFor, MaxKeepFor: cfg.Retention.MaxKeepFor, AfterNamespace: cfg.Retention.AfterNamespace, Objects: cfg.Retention.NamespaceObjects,
+		Namespaces: cfg.WatchNamespaces, Kubernetes: cfg.Kubernetes, IsWriter: needs.IsWriter, Now: cfg.Now, Log: cfg.Log,
+	})
 }
