@@ -26,7 +26,7 @@ demo-down: ## Take everything down that "make demo" brought up
 	@hack/demo/demo.sh down $(GIVEN)
 
 ##@ Change it
-.PHONY: generate proto web build tools images sbom release clean
+.PHONY: generate proto web docs build tools images sbom release clean
 generate: bin/controller-gen bin/crd-ref-docs bin/crdtrim bin/celrules proto ## Write what is generated: deepcopy, CRD, chart's copy, reference; Ray's protocol
 	@hack/tools/generate.sh
 
@@ -35,6 +35,9 @@ proto: $(PROTO_TOOLS) ## Write proto/gen from Ray's protocol as far as we speak 
 
 web: ## Build the page into dashboard-proxy/web/dist with node, for the server to embed
 	@web/make.sh
+
+docs: ## Build the documentation site into .state/site, and check its links and navigation
+	@hack/site/build.sh
 
 build: bin/operator bin/heliostat ## Build the operator and the programs of the tests into bin/
 	@tests/run.sh build

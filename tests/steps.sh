@@ -122,11 +122,11 @@ gotest() {
 # NEEDS_MACHINE matches packages whose tests need root or Redis servers, but no Kubernetes.
 NEEDS_MACHINE='/(ray-operator/internal/controlstore|tests/redistest|tests/internal/(packets|podnet)|localkube/internal/netpol)$'
 
-# test_python: tests the module python and the launcher of gangs with the standard library alone.
+# test_python: tests the module python, the launcher of gangs and the site of the documentation with the standard library alone.
 test_python() {
   command -v python3 >/dev/null || { echo "python3 is missing: install it"; return 1; }
   local bad=0
-  for tests in python/tests ray-operator/launcher/tests; do
+  for tests in python/tests ray-operator/launcher/tests hack/site/tests; do
     python3 -B -m unittest discover -s "$tests" && continue
     echo "--- the tests of $tests failed; they run once more, as those of Go do (find out why)"
     python3 -B -m unittest discover -s "$tests" || bad=1

@@ -209,7 +209,7 @@ func (f *front) unidentified(err error) error {
 	}
 	f.log.Error("Cannot learn who a caller is", "error", err)
 	return problem.New(http.StatusServiceUnavailable, "ServiceUnavailable",
-		"nobody could be asked who the caller is, and nothing was done",
+		"the authentication backend is unavailable; the request was not executed",
 		"try again").Later(time.Second)
 }
 

@@ -63,7 +63,7 @@ func TestFront_SaysWhyNobodyIsSignedIn(t *testing.T) {
 	broken, away := newSignedIn(t)
 	away.Break(true)
 	b = broken
-	if code, text := send(tokenFor(t, away, "portal")); code != http.StatusServiceUnavailable || !strings.Contains(text, "nothing was done") {
+	if code, text := send(tokenFor(t, away, "portal")); code != http.StatusServiceUnavailable || !strings.Contains(text, "was not executed") {
 		t.Errorf("an issuer that is away: %d %s", code, text)
 	}
 	if len(b.upstream.Seen()) > 0 {

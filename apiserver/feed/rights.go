@@ -29,7 +29,7 @@ const (
 )
 
 // errUnanswered is that not all rights could be asked for.
-var errUnanswered = errors.New("ask for the caller's rights: nobody answered")
+var errUnanswered = errors.New("check the caller's rights: no answer")
 
 // mayFunc is a Request's May.
 type mayFunc func(ctx context.Context, kind, namespace string) error

@@ -116,7 +116,7 @@ func (r *reading) waits(ctx context.Context, job *v1beta1.ClusterJob) (again boo
 	switch {
 	case len(job.Status.Attempts) > 0, r.of.Attempt > 1, isOver && r.of.Attempt > 0:
 		if r.hasSent { // its place in the status is another's by now
-			return false, r.broken(reason.OutputGone.Of("job "+job.Name, "its attempt is not told of any more"))
+			return false, r.broken(reason.OutputGone.Of("job "+job.Name, "the status no longer lists this attempt"))
 		}
 		return false, ErrNotFound
 	case isOver:

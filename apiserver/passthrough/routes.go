@@ -100,7 +100,7 @@ func (r Request) attributes() authorizationv1.ResourceAttributes {
 func Read(r *http.Request) (Request, *Refusal) {
 	none := Request{Route: RouteNone}
 	if !slices.Contains(methods, r.Method) {
-		return none, refuse(http.StatusMethodNotAllowed, "the method is none that Kubernetes has: use GET, POST, PUT, PATCH or DELETE")
+		return none, refuse(http.StatusMethodNotAllowed, "unsupported method: use GET, POST, PUT, PATCH or DELETE")
 	}
 	if r.URL.Host != "" || r.URL.Scheme != "" || !isPlain(r.URL) {
 		return none, refuse(http.StatusBadRequest, "the path of the request can be read in more than one way: send it without a host, //, . or .. and without escapes")

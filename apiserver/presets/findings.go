@@ -37,7 +37,7 @@ func unasked() Finding {
 	return Finding{"options", ruleSchema, "the schema of the options cannot be asked", "Correct " + KeySchema + " of the preset"}
 }
 
-// ruleSchema is the rule of what a schema says that has no rule of its own.
+// ruleSchema is the ID of schema violations without a rule of their own.
 const ruleSchema = "option-schema"
 
 // collect are the findings of a failure and its causes. Of alternatives none is named: nobody knows which was meant.

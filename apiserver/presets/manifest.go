@@ -81,7 +81,7 @@ func checkObject(manifest map[string]any) error {
 	case manifest["apiVersion"] != v1beta1.GroupVersion.String():
 		return fmt.Errorf("its apiVersion is not %s; presets make objects of no other", v1beta1.GroupVersion)
 	case !slices.Contains(kinds, kind):
-		return fmt.Errorf("its kind is none of %s; presets make no others", strings.Join(kinds, ", "))
+		return fmt.Errorf("kind must be one of %s", strings.Join(kinds, ", "))
 	case manifest["metadata"] != nil && !isObject:
 		return errors.New("its metadata is no object; correct it")
 	case metadata["namespace"] != nil:

@@ -393,9 +393,9 @@ var broken = map[string]struct {
 	"a pod":             {withManifest("apiVersion: v1\nkind: Pod\n"), "manifest.yaml: its apiVersion is not heliostat.dev/v1beta1"},
 	"another kind": {
 		withManifest("apiVersion: heliostat.dev/v1beta1\nkind: RayCluster\n"),
-		"manifest.yaml: its kind is none of ComputeCluster, ClusterJob, ClusterJobSchedule, ClusterService; presets make no others",
+		"manifest.yaml: kind must be one of ComputeCluster, ClusterJob, ClusterJobSchedule, ClusterService",
 	},
-	"a kind that is an option": {withManifest("apiVersion: heliostat.dev/v1beta1\nkind: ${a}\n"), "manifest.yaml: its kind is none of"},
+	"a kind that is an option": {withManifest("apiVersion: heliostat.dev/v1beta1\nkind: ${a}\n"), "manifest.yaml: kind must be one of"},
 	"a namespace":              {withManifest(head + "metadata: {namespace: x}\n"), "manifest.yaml: it has metadata.namespace; leave it out"},
 	"metadata of no object":    {withManifest(head + "metadata: x\n"), "manifest.yaml: its metadata is no object"},
 	"a finalizer":              {withManifest(head + "metadata: {finalizers: [x]}\n"), "manifest.yaml: it has metadata.finalizers, which no preset sets; "},

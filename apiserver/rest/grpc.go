@@ -301,7 +301,7 @@ func (g *calls) identify(ctx context.Context, r *http.Request) (*access.Caller, 
 	}
 	g.api.log.Error("Cannot learn who a caller is", "error", err)
 	return nil, problem.New(http.StatusServiceUnavailable, "ServiceUnavailable",
-		"nobody could be asked who the caller is, and nothing was done",
+		"the authentication backend is unavailable; the request was not executed",
 		"try again").Later(time.Second)
 }
 

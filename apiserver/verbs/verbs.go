@@ -232,6 +232,6 @@ func findGroup(cluster *v1beta1.ComputeCluster, name string) (int, error) {
 		return 0, problem.Bad("group", "must be given, as the cluster has several groups",
 			"give one of "+strings.Join(names, ", "))
 	}
-	return 0, problem.Bad("group", fmt.Sprintf("must be a group of the cluster, and %q is none", name),
+	return 0, problem.Bad("group", fmt.Sprintf("must be a group of the cluster; %q is not one", name),
 		"give one of "+strings.Join(names, ", "))
 }

@@ -14,7 +14,7 @@ import (
 const maxToken = 8 << 10
 
 // errToken is that a text is none that a server made.
-var errToken = errors.New("the text is none that this server makes")
+var errToken = errors.New("the text is not a token of this server")
 
 // encodeToken returns numbers and texts as the text of a token. CBOR is short: each event of a watch has one.
 func encodeToken(value any) string {

@@ -139,7 +139,7 @@ func (s *search) readCursor(text string, all *Findings) {
 		s.at, isOurs = token.At.position()
 	}
 	if !isOurs {
-		all.add("continue", "continue is none that this server makes",
+		all.add("continue", "continue is not a token of this server",
 			"give it as the page before has it, or leave it out to begin again")
 	}
 }

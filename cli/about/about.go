@@ -69,7 +69,7 @@ type right struct {
 func whoami(c *console.Console) *cobra.Command {
 	out := output.NewFlags()
 	command := &cobra.Command{
-		Use: "whoami", Short: "Say who the API server takes you for, and what you may do in the namespace",
+		Use: "whoami", Short: "Show your user name and your rights in the namespace",
 		Args: console.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := out.Check(); err != nil {
@@ -138,7 +138,7 @@ func version(c *console.Console) *cobra.Command {
 	out := output.NewFlags()
 	isClient := false
 	command := &cobra.Command{
-		Use: "version", Short: "Say which versions of this program and of the operator run",
+		Use: "version", Short: "Show the versions of this program and of the operator",
 		Args: console.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := out.Check(); err != nil {
@@ -163,7 +163,7 @@ func version(c *console.Console) *cobra.Command {
 			return nil
 		},
 	}
-	command.Flags().BoolVar(&isClient, "client", false, "ask no API server")
+	command.Flags().BoolVar(&isClient, "client", false, "show the version of this program only")
 	out.AddFormat(command.Flags())
 	return command
 }

@@ -100,7 +100,7 @@ func Command(settings Settings) *cobra.Command {
 	root.SetErr(settings.ErrOut)
 	root.SetFlagErrorFunc(badFlag)
 	access.AddFlags(root.PersistentFlags())
-	root.PersistentFlags().BoolVarP(&c.IsQuiet, "quiet", "q", false, "print data and errors alone")
+	root.PersistentFlags().BoolVarP(&c.IsQuiet, "quiet", "q", false, "print only data and errors")
 	root.AddCommand(bundle.Command(c), convert.Command(access, settings.IOStreams), job.Command(c), service.Command(c))
 	for _, commands := range [][]*cobra.Command{about.Commands(c), cluster.Commands(c), logs.Commands(c), tune.Commands(c),
 		object.Commands(c), overview.Commands(c), session.Commands(c)} {

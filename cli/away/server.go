@@ -83,7 +83,7 @@ func credential(config *rest.Config, at console.Server) (*rest.Config, error) {
 		return &rest.Config{Host: at.URL, BearerToken: at.Token}, nil
 	}
 	if config.Impersonate.UserName != "" {
-		return nil, outcome.Errorf(outcome.Refused, "the server takes nobody for another user; leave out --as or --server")
+		return nil, outcome.Errorf(outcome.Refused, "the server does not support impersonation; leave out --as or --server")
 	}
 	only := &rest.Config{Host: at.URL, BearerToken: config.BearerToken, BearerTokenFile: config.BearerTokenFile,
 		ExecProvider: config.ExecProvider, AuthProvider: config.AuthProvider, AuthConfigPersister: config.AuthConfigPersister}
@@ -241,7 +241,7 @@ func (s *Server) Call(ctx context.Context, service *v1beta1.ClusterService, requ
 	}
 	to, err := url.Parse(strings.TrimRight(at, "/") + request.URL.RequestURI())
 	if err != nil {
-		return nil, outcome.Errorf(outcome.Usage, "the path %q is none of an address: %w", request.URL.RequestURI(), err)
+		return nil, outcome.Errorf(outcome.Usage, "invalid path %q: %w", request.URL.RequestURI(), err)
 	}
 	request = request.Clone(ctx)
 	request.URL, request.Host = to, to.Host

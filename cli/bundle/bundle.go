@@ -42,12 +42,12 @@ const lastLines = 2000
 func Command(c *console.Console) *cobra.Command {
 	path := ""
 	command := &cobra.Command{
-		Use: "bundle KIND/NAME", Short: "Write what somebody else needs to look into a problem to a file",
-		Long: `Write what somebody else needs to look into a problem to a tar file: the object, its clusters and their pods, why they
-are as they are, their events, and the last lines of their containers.
+		Use: "bundle KIND/NAME", Short: "Collect the details of a problem in a file",
+		Long: `Collect what is needed to analyze a problem in a tar file: the object, its clusters and their pods, the explanation of their
+status, their events, and the last lines of their containers.
 
-Secrets, tokens and values of variables are left out, in logs too. Where a Secret that the objects name is gone, or you
-may not read it, there are no logs. Logs may hold other things that are not for everybody: look before you send the file.`,
+Secrets, tokens and values of environment variables are left out, also from logs. If a Secret that the objects name does not
+exist, or you may not read it, the file has no logs. Logs can contain other confidential data: review the file before you send it.`,
 		Example: "  heliostat bundle job/train\n  heliostat bundle cluster/dev --file dev.tar.gz",
 		Args:    console.Arguments(1, 1, "KIND/NAME"), ValidArgsFunction: object.Complete(c),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -65,7 +65,7 @@ may not read it, there are no logs. Logs may hold other things that are not for 
 			return write(cmd.Context(), c, objects, found, path)
 		},
 	}
-	command.Flags().StringVar(&path, "file", "", "where to write it; default: NAME.tar.gz. A file that is there stays")
+	command.Flags().StringVar(&path, "file", "", "file to write; default: NAME.tar.gz. An existing file is not overwritten")
 	return command
 }
 
@@ -108,7 +108,7 @@ func pack(out io.Writer, files []file, c *console.Console) error {
 	return errors.Join(archive.Close(), zipped.Close())
 }
 
-// bundle is one in the making.
+// bundle is a support bundle that is being written.
 type bundle struct {
 	console  *console.Console
 	objects  *kube.Objects

@@ -26,9 +26,9 @@ func Commands(c *console.Console) []*cobra.Command { return []*cobra.Command{up(
 func scale(c *console.Console) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "scale NAME [GROUP=]N…",
-		Short: "Give worker groups of a cluster a number of replicas",
-		Long: `Give worker groups of a cluster a number of replicas. The group's name may be left out where there is one group.
-A cluster with autoscaling has as many as demand asks for: change minReplicas or maxReplicas there.`,
+		Short: "Set the number of replicas of worker groups",
+		Long: `Set the number of replicas of worker groups. The name of the group is optional for a cluster with one group. A cluster with
+autoscaling follows demand: change minReplicas or maxReplicas instead.`,
 		Example: "  heliostat scale dev 4\n  heliostat scale dev cpu=4 gpu=0 --dry-run=server",
 		Args:    console.Arguments(2, -1, "NAME and GROUP=N"), ValidArgsFunction: object.Complete(c, kube.Cluster),
 	}
@@ -67,15 +67,15 @@ A cluster with autoscaling has as many as demand asks for: change minReplicas or
 func keep(c *console.Console) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "keep NAME --for DURATION",
-		Short: "Keep the idle policy of a cluster from acting for a while",
-		Long: `Keep the idle policy of a cluster from acting for a while, seven days at most, and say in its status who asked.
-Another call replaces the time; --for 0s ends it.`,
+		Short: "Pause the idle policy of a cluster for a while",
+		Long: `Pause the idle policy of a cluster for up to seven days. The status of the cluster names the user.
+Another call replaces the time; --for 0s ends the pause.`,
 		Example: "  heliostat keep dev --for 8h\n  heliostat keep dev --for 0s",
 		Args:    console.Arguments(1, 1, "NAME"), ValidArgsFunction: object.Complete(c, kube.Cluster),
 	}
 	verb := object.NewVerb(c, command, "", "has no idle policy that acts")
 	var during time.Duration
-	console.AddDuration(command.Flags(), &during, "for", "how long to keep it, such as 8h")
+	console.AddDuration(command.Flags(), &during, "for", "how long to pause it, such as 8h")
 	command.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := verb.Check(); err != nil {
 			return err

@@ -47,8 +47,8 @@ func (s *Shape) Add(flags *pflag.FlagSet) {
 	flags.StringVar(&s.gpu, "gpu", "", "GPUs of each worker: a number, or RESOURCE=N such as amd.com/gpu=1")
 	flags.StringVar(&s.image, "image", "", "image with Ray and your dependencies; default: Ray's own of that version")
 	flags.StringVar(&s.ray, "ray-version", naming.NewestRay, "version of Ray in the image")
-	flags.StringVar(&s.autoscale, "autoscale", "", "MIN:MAX workers, as demand asks for them, in place of --workers")
-	console.AddDuration(flags, &s.idle, "idle", "suspend the cluster when nobody has used it for that long, such as 1h")
+	flags.StringVar(&s.autoscale, "autoscale", "", "MIN:MAX workers, scaled by demand, instead of --workers")
+	console.AddDuration(flags, &s.idle, "idle", "suspend the cluster after it was idle for this time, such as 1h")
 }
 
 // Given returns the names of the flags of a shape that a user gave.

@@ -36,11 +36,11 @@ func up(c *console.Console) *cobra.Command {
 	r := &request{console: c, out: output.NewFlags()}
 	command := &cobra.Command{
 		Use:   "up NAME",
-		Short: "Bring a cluster up: create it, or resume it, and wait until it is ready",
-		Long: `Bring a cluster up: create it where there is none of that name, or resume it where it is suspended, and wait until it
-is ready. A cluster that is there keeps its shape: flags that say another are refused.
+		Short: "Create or resume a cluster, and wait until it is ready",
+		Long: `Create a cluster, or resume it if it is suspended, and wait until it is ready. The spec of an existing cluster does not change:
+flags that differ from it are refused.
 
-Exit code: as of heliostat wait. Ctrl-C ends the wait, and the cluster goes on coming up.`,
+Exit code: that of heliostat wait. Ctrl-C ends the wait; the cluster continues to start.`,
 		Example: `  heliostat up dev --workers 2 --cpu 4 --memory 16Gi --idle 1h
   heliostat up train --autoscale 0:8 --gpu 1 --detach
   heliostat up dev --preset notebook --option workers=4
@@ -59,7 +59,7 @@ Exit code: as of heliostat wait. Ctrl-C ends the wait, and the cluster goes on c
 	r.out.AddFormat(flags)
 	r.dryRun.Add(flags)
 	flags.BoolVar(&r.isDetached, "detach", false, "do not wait until the cluster is ready")
-	console.AddDuration(flags, &r.timeout, "timeout", "how long to wait; 0 is as long as it takes")
+	console.AddDuration(flags, &r.timeout, "timeout", "how long to wait; 0 waits without a limit")
 	return command
 }
 

@@ -67,7 +67,7 @@ type Resolve func(ctx context.Context, host string) ([]netip.Addr, error)
 // ReadLog reads the last lines of a container of a pod, or of the one that ran before it.
 type ReadLog func(ctx context.Context, of Container, isPrevious bool, lines int64) (string, error)
 
-// StreamLog reads the log of a container behind a time, with times before its lines, and what comes where it is followed.
+// StreamLog reads a container's log from a time on, with timestamps. With follow it continues with new lines.
 type StreamLog func(ctx context.Context, of Container, after time.Time, isFollowed bool) (io.ReadCloser, error)
 
 // Container is one of a pod.
@@ -121,7 +121,7 @@ func (c *Console) Progress() *progress.Line {
 // Confirm asks a question that a user must say yes to. Where nobody can answer, it names the flag that says yes.
 func (c *Console) Confirm(question string) error {
 	if !c.CanAsk {
-		return outcome.Errorf(outcome.Usage, "nobody can be asked here; give --yes")
+		return outcome.Errorf(outcome.Usage, "no terminal to ask for confirmation; set --yes")
 	}
 	fmt.Fprintf(c.ErrOut, "%s [y/N] ", question)
 	var answer string

@@ -35,9 +35,9 @@ func ServerOf(environ []string) Server {
 
 // AddServer adds the flags that name the server to those of a command that can use it.
 func (c *Console) AddServer(flags *pflag.FlagSet) {
-	flags.Var(text{&c.Server.URL}, "server", "address of Heliostat's server, which reaches heads in place of a port-forward; "+
+	flags.Var(text{&c.Server.URL}, "server", "address of Heliostat's server, used instead of a port-forward; "+
 		"default: HELIOSTAT_SERVER")
-	flags.Var(text{&c.Server.Authority}, "server-ca", "file with the authority of the server's certificate; default: "+
+	flags.Var(text{&c.Server.Authority}, "server-ca", "file with the certificate authority of the server; default: "+
 		"HELIOSTAT_SERVER_CA")
 }
 

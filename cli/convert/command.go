@@ -26,7 +26,7 @@ ScheduledSparkApplication become a job and a schedule, and an Experiment of Kati
 Our YAML goes to standard output. Standard error gets one row for each field that was not kept unchanged: where it
 stands, its verdict, and what to do. An object with a refused field does not come out; all others do.
 
-A job of Kubeflow becomes a ClusterJob with a gang, on a cluster of its own or, with --onto, on one that is there.
+A job of Kubeflow becomes a ClusterJob with a gang, on a cluster of its own or, with --onto, on an existing one.
 
 Exit code: 0 converted; 3 something will behave differently; 5 something was refused; 2 something could not be read.`
 
@@ -55,7 +55,7 @@ func Command(access *genericclioptions.ConfigFlags, streams genericiooptions.IOS
 	var wanted request
 	command := &cobra.Command{
 		Use:   "convert (-f FILE|DIR|- | KINDS [NAME...])",
-		Short: "Convert objects of KubeRay and Kubeflow to Heliostat's, and report the result for each field",
+		Short: "Convert objects of KubeRay and Kubeflow, and report the result for each field",
 		Long:  long, Example: examples,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := wanted.read(args); err != nil {
@@ -70,10 +70,10 @@ func Command(access *genericclioptions.ConfigFlags, streams genericiooptions.IOS
 	flags.BoolVarP(&wanted.allNamespaces, "all-namespaces", "A", false, "take live objects of all namespaces")
 	flags.BoolVar(&wanted.options.Aliases, "aliases", false, "add Services with KubeRay's names (NAME-head-svc, "+
 		"NAME-serve-svc) for clients that must not notice")
-	flags.BoolVar(&wanted.options.KeepOpen, "keep-open", false, "keep clusters open that were: no token, no isolation")
+	flags.BoolVar(&wanted.options.KeepOpen, "keep-open", false, "keep open clusters open: no token, no isolation")
 	addChoices(&wanted.choices, flags)
 	flags.StringVar(&wanted.explain, "explain", "",
-		"print how a field is converted, such as workerGroupSpecs.replicas or TFJob.spec.successPolicy, and convert nothing")
+		"explain how a field is converted, such as workerGroupSpecs.replicas or TFJob.spec.successPolicy, and exit")
 	return command
 }
 

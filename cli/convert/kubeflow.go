@@ -11,7 +11,7 @@ import (
 
 // addChoices adds the flags about jobs of Kubeflow.
 func addChoices(to *convert.Choices, flags *pflag.FlagSet) {
-	flags.StringVar(&to.Onto, "onto", "", "run jobs of Kubeflow on this cluster that is there, in place of one of their own")
+	flags.StringVar(&to.Onto, "onto", "", "run jobs of Kubeflow on this existing cluster, instead of one of their own")
 	flags.StringVar(&to.Command, "command", "", "program of containers of Kubeflow's jobs that name none, such as 'python /app/train.py'; "+
 		"it is divided at spaces, and quotes hold words together")
 	flags.StringArrayVar(&to.Images, "image", nil, "FROM=TO takes the image TO where a job of Kubeflow names FROM, and IMAGE alone is "+

@@ -35,7 +35,7 @@ func Command(c *console.Console) *cobra.Command {
 func list(c *console.Console) *cobra.Command {
 	chosen := overview.NewChoice(c)
 	command := &cobra.Command{
-		Use: "list", Short: "List jobs, the newest first", Args: console.Arguments(0, 0, "no arguments"),
+		Use: "list", Short: "List jobs, newest first", Args: console.Arguments(0, 0, "no arguments"),
 		Example: "  heliostat job list -A\n  heliostat job list -w\n  heliostat job list -l team=a -o json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			look := func() ([]verbs.Object, error) {
@@ -81,8 +81,8 @@ func row(object verbs.Object, now time.Time) []string {
 
 func stop(c *console.Console) *cobra.Command {
 	command := &cobra.Command{
-		Use: "stop NAME…", Short: "Stop jobs for good",
-		Long:    "Stop jobs for good. What has run of a job is kept in its status; heliostat job retry runs it again as another job.",
+		Use: "stop NAME…", Short: "Stop jobs permanently",
+		Long:    "Stop jobs permanently. The status keeps the attempts of a job. heliostat job retry runs it again as a new job.",
 		Example: "  heliostat job stop train",
 	}
 	verb := object.NewVerb(c, command, "stopping", "is stopped or has ended already")
@@ -92,7 +92,7 @@ func stop(c *console.Console) *cobra.Command {
 
 func retry(c *console.Console) *cobra.Command {
 	command := &cobra.Command{
-		Use: "retry NAME…", Short: "Run jobs that have ended again, as other jobs",
+		Use: "retry NAME…", Short: "Run ended jobs again, as new jobs",
 		Example: "  heliostat job retry train",
 	}
 	verb := object.NewVerb(c, command, "is retried", "")

@@ -40,9 +40,9 @@ type wish struct {
 }
 
 func (w *wish) add(flags *pflag.FlagSet) {
-	flags.StringVar(&w.name, "name", "", "name of the job; default: one that is made up")
+	flags.StringVar(&w.name, "name", "", "name of the job; default: a generated name")
 	flags.StringVarP(&w.file, "filename", "f", "", "manifest of a ClusterJob to begin with; - is standard input")
-	flags.StringVar(&w.cluster, "cluster", "", "run on this cluster; default: on one of its own, which other flags shape")
+	flags.StringVar(&w.cluster, "cluster", "", "run on this existing cluster; default: a cluster of the job's own, which other flags describe")
 	w.shape.Add(flags)
 	flags.Lookup("idle").Hidden = true // it is there to be refused with a reason
 	w.gang.add(flags)

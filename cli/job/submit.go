@@ -34,19 +34,19 @@ func submit(c *console.Console) *cobra.Command {
 	s := &submission{console: c, out: output.NewFlags()}
 	command := &cobra.Command{
 		Use:   "submit [flags] [-- COMMAND…]",
-		Short: "Create a job, follow its output, and end with its outcome",
-		Long: `Create a job, follow its output, and end with its outcome. It runs on a cluster of its own, which flags shape as those of
-heliostat up do and which goes when the job ends, or on one that is there (--cluster). One word after -- is a line for a
-shell; several are a program with its arguments, which no shell reads.
+		Short: "Create a job, follow its output, and exit with its outcome",
+		Long: `Create a job, follow its output, and exit with its outcome. The job runs on an existing cluster
+(--cluster), or on a cluster of its own that is deleted when the job ends and that the flags of heliostat up describe. A single
+word after -- is a shell command line. Several words are a program with its arguments, which no shell interprets.
 
-With --gang the command is a program that knows nothing of Ray, such as one written for torchrun or mpirun. Its replicas are
-placed all or none, and start, end and restart together. A cluster of the job's own gets a worker for each.
+With --gang the command is a program that does not use Ray, such as one written for torchrun or mpirun. Its replicas are placed
+all or none, and start, end and restart together. A cluster of the job's own gets one worker for each replica.
 
---working-dir packs a directory: what .gitignore and .rayignore there do not exclude, and no .git, .venv, venv or
-__pycache__. For a cluster of the job's own up to 1 MiB goes into a ConfigMap that goes with the job. To a cluster that is
-there up to 100 MiB are uploaded, and renewed while this command runs.
+--working-dir packs a directory, without .git, .venv, venv, __pycache__ and the files that .gitignore and .rayignore exclude. For
+a cluster of the job's own, up to 1 MiB is stored in a ConfigMap, which is deleted with the job. To an existing cluster, up to
+100 MiB are uploaded, and renewed while this command runs.
 
-The job is an object of Kubernetes: it goes on when this command ends. Ctrl-C prints how to follow it again and how to stop
+The job is a Kubernetes object and continues when this command ends. Ctrl-C prints the commands to follow it again and to stop
 it. Exit code: 0 succeeded; 1 failed; 3 stopped; 5 refused.`,
 		Example: `  heliostat job submit --cluster dev -- python train.py --epochs 3
   heliostat job submit --workers 4 --gpu 1 --retries 2 --env EPOCHS=3 -- 'python train.py > /tmp/log'
@@ -71,7 +71,7 @@ it. Exit code: 0 succeeded; 1 failed; 3 stopped; 5 refused.`,
 	s.out.AddFormat(flags)
 	s.dryRun.Add(flags)
 	c.AddServer(flags)
-	flags.BoolVar(&s.isDetached, "detach", false, "create the job, and follow nothing")
+	flags.BoolVar(&s.isDetached, "detach", false, "create the job without following its output")
 	return command
 }
 

@@ -38,7 +38,7 @@ type asked struct {
 }
 
 func (a *asked) add(flags *pflag.FlagSet) {
-	flags.BoolVarP(&a.isFollowed, "follow", "f", false, "go on with what comes")
+	flags.BoolVarP(&a.isFollowed, "follow", "f", false, "continue with new output")
 	flags.Int32Var(&a.attempt, "attempt", 0, "of a job: number of the attempt; default: the current one, and with -f those that follow")
 	a.process.add(flags, "of a gang: ")
 	flags.StringVar(&a.choice.group, "group", "", "of a cluster: the pods of this worker group, in place of the head's")
@@ -62,17 +62,17 @@ func (a *asked) print(ctx context.Context, clusters away.Clusters, found verbs.O
 func ofAnyKind(c *console.Console) *cobra.Command {
 	a := &asked{}
 	command := &cobra.Command{
-		Use: "logs KIND/NAME", Short: "Print the output of a job, a cluster's pods or a service's replicas, and follow it with -f",
-		Long: `Print what has been written, and with -f what comes.
+		Use: "logs KIND/NAME", Short: "Print the output of a job, of a cluster's pods or of a service's replicas",
+		Long: `Print the output of an object, and with -f continue with new output.
 
-Of a job: the output of its program, attempt by attempt, until it has ended. Where the cluster is gone, the last lines of the
-job's status. Of one process of a gang (--process): its own log, from the Ray node where it ran, while that is there. Of a
-cluster: the log of Ray's container in the head's pod, or in those of a worker group (--group) or in one
-pod (--pod). Of a service: the logs of the replicas of all deployments or of one (--deployment), on each of its clusters.
+Of a job: the output of its program, attempt by attempt, until it has ended. If the cluster is gone, the last lines in the job's
+status. Of a process of a gang (--process): its own log, from the Ray node where it ran, while that exists. Of a cluster: the log
+of the Ray container in the head pod, in the pods of a worker group (--group) or in one pod (--pod). Of a service: the logs of
+the replicas of all deployments or of one (--deployment), on each of its clusters.
 
-A connection that is lost is made again for 5 minutes, and each line comes once. Jobs and services are reached by a
-port-forward of the head's pod with the cluster's token, which the role "edit" permits; for pods "view" is enough. With
---server jobs and services are read through the server, for which "view" is enough too.`,
+The command retries a lost connection for 5 minutes, and prints each line once. It connects to jobs and services by a
+port-forward of the head pod with the cluster's token, which the role "edit" permits, or through the server (--server), for
+which "view" is enough. For pods "view" is enough.`,
 		Example: `  heliostat logs job/train -f
   heliostat logs job/train --process worker/3 --round 2
   heliostat logs job/search --trial 12

@@ -31,10 +31,10 @@ import (
 func Command(c *console.Console, use string) *cobra.Command {
 	o, of := &Output{Clusters: away.Clusters{Console: c}}, process{}
 	command := &cobra.Command{
-		Use: use, Short: "Print the output of a job, and follow it with -f",
-		Long: `Print what the program of a job has written, attempt by attempt. With -f it goes on until the job has ended. A connection
-that is lost is made again for 5 minutes, and the output goes on where it was. Where the cluster is gone, the last lines of
-the job's status are printed. With --process it prints the log of one process of a gang.
+		Use: use, Short: "Print the output of a job",
+		Long: `Print the output of a job's program, attempt by attempt. With -f the command continues until the job has ended. It retries a
+lost connection for 5 minutes and continues at the same byte. If the cluster is gone, it prints the last lines in the job's
+status. With --process it prints the log of one process of a gang.
 
 It reaches the head by a port-forward of its pod with the cluster's token, which the role "edit" permits, or through the
 server (--server), for which "view" is enough.`,
@@ -56,7 +56,7 @@ server (--server), for which "view" is enough.`,
 		},
 	}
 	c.AddServer(command.Flags())
-	command.Flags().BoolVarP(&o.IsFollowed, "follow", "f", false, "go on until the job has ended")
+	command.Flags().BoolVarP(&o.IsFollowed, "follow", "f", false, "continue until the job has ended")
 	command.Flags().Int32Var(&o.Attempt, "attempt", 0, "number of the attempt; default: the current one, and with -f those "+
 		"that follow")
 	of.add(command.Flags(), "")

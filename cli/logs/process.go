@@ -30,7 +30,7 @@ type process struct {
 func (p *process) add(flags *pflag.FlagSet, of string) {
 	flags.StringVar(&p.name, "process", "", of+"the log of this process, as ROLE/NUMBER such as worker/3")
 	flags.Int32Var(&p.round, "round", 0, of+"number of the round; default: the newest one of the attempt, and with -f those that follow")
-	flags.StringVar(&p.trial, "trial", "", "of a job that tunes: only the lines of the trial of this number")
+	flags.StringVar(&p.trial, "trial", "", "of a tuning job: only the lines of the trial with this number")
 }
 
 // print prints the log of the process, or where none is asked for, the output of the job.

@@ -69,9 +69,9 @@ func (v *Verb) Do(ctx context.Context, objects *kube.Objects, object verbs.Objec
 func suspend(c *console.Console) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "suspend KIND/NAME…",
-		Short: "Take the pods of objects away, and keep the objects",
-		Long: `Take the pods of clusters, jobs or services away, and keep the objects. A job that is resumed begins a new attempt, so
-what has run of it is lost. A schedule (schedule/NAME) starts no more jobs. heliostat resume takes a suspension back.`,
+		Short: "Suspend objects: delete their pods and keep the objects",
+		Long: `Delete the pods of clusters, jobs or services, and keep the objects. A resumed job starts a new attempt, so the progress of the
+current attempt is lost. A suspended schedule (schedule/NAME) starts no jobs. heliostat resume ends the suspension.`,
 		Example: "  heliostat suspend cluster/dev\n  heliostat suspend job/a job/b --dry-run=server",
 	}
 	v := NewVerb(c, command, "suspended", "is suspended already")
@@ -82,7 +82,7 @@ what has run of it is lost. A schedule (schedule/NAME) starts no more jobs. heli
 func resume(c *console.Console) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "resume KIND/NAME…",
-		Short: "Resume objects that were suspended, by a user or by their idle policy",
+		Short: "Resume suspended objects",
 		Example: "  heliostat resume cluster/dev && heliostat wait cluster/dev\n" +
 			"  heliostat resume service/translate",
 	}

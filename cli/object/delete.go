@@ -21,9 +21,9 @@ func remove(c *console.Console) *cobra.Command {
 	var dryRun output.DryRun
 	command := &cobra.Command{
 		Use:   "delete KIND/NAME…",
-		Short: "Delete objects, after saying what goes with them",
-		Long: `Delete clusters, jobs, services or schedules. First it says what goes with each: clusters, pods, and what else runs there. Then it
-asks. Where nobody can be asked, give --yes.`,
+		Short: "Delete objects, after a list of what is deleted with them",
+		Long: `Delete clusters, jobs, services or schedules. The command first lists what is deleted with each: clusters, pods, and whatever
+else runs there. Then it asks for confirmation. Without a terminal, set --yes.`,
 		Example: "  heliostat delete cluster/dev\n  heliostat delete job/a job/b --yes",
 		Args:    console.Arguments(1, -1, "KIND/NAME"), ValidArgsFunction: Complete(c),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -49,7 +49,7 @@ asks. Where nobody can be asked, give --yes.`,
 			return deleteAll(cmd.Context(), c, objects, all, dryRun)
 		},
 	}
-	command.Flags().BoolVarP(&isSure, "yes", "y", false, "ask nothing")
+	command.Flags().BoolVarP(&isSure, "yes", "y", false, "do not ask for confirmation")
 	dryRun.Add(command.Flags())
 	return command
 }

@@ -21,11 +21,11 @@ func wait(c *console.Console) *cobra.Command {
 	w := Wait{Console: c}
 	command := &cobra.Command{
 		Use:   "wait KIND/NAME",
-		Short: "Wait until a cluster, service or schedule is ready, or a job has ended, and say how far it is",
-		Long: `Wait until a cluster or service is ready, a job has ended, or a schedule starts jobs. On a terminal one line says how
-far it is and what it waits for; elsewhere there is one line per change.
+		Short: "Wait until an object is ready or a job has ended, and show the progress",
+		Long: `Wait until a cluster or service is ready, a job has ended, or a schedule starts jobs. On a terminal, one line shows the progress
+and the reason for the wait. Elsewhere, the command prints a line for each change.
 
-Exit code: 0 ready or succeeded; 1 failed; 3 stopped or suspended; 4 the time is over; 5 refused by the operator.
+Exit code: 0 ready or succeeded; 1 failed; 3 stopped or suspended; 4 timed out; 5 refused by the operator.
 Ctrl-C ends the wait and nothing else.`,
 		Example: "  heliostat wait job/train --timeout 2h\n  heliostat wait cluster/dev --for suspended",
 		Args:    console.Arguments(1, 1, "KIND/NAME"), ValidArgsFunction: Complete(c),
@@ -41,8 +41,8 @@ Ctrl-C ends the wait and nothing else.`,
 			return w.Until(cmd.Context(), found[0])
 		},
 	}
-	command.Flags().StringVar(&w.Goal, "for", ForReady, "what to wait for: ready, which of a job is its end, or suspended")
-	console.AddDuration(command.Flags(), &w.Timeout, "timeout", "how long to wait; 0 is as long as it takes")
+	command.Flags().StringVar(&w.Goal, "for", ForReady, "state to wait for: ready (for a job, its end) or suspended")
+	console.AddDuration(command.Flags(), &w.Timeout, "timeout", "how long to wait; 0 waits without a limit")
 	return command
 }
 

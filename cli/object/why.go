@@ -21,9 +21,9 @@ func why(c *console.Console) *cobra.Command {
 	out := output.NewFlags()
 	command := &cobra.Command{
 		Use:   "why KIND/NAME",
-		Short: "Say why an object is as it is, down to the pod that it waits for, and what helps",
-		Long: `Say why a cluster, job, service or schedule is as it is: a chain of causes from the object down to the pod that it waits
-for. What helps stands below a cause, behind an arrow. A name without a kind is enough where it is one object's.`,
+		Short: "Explain the status of an object, with causes and remedies",
+		Long: `Explain the status of a cluster, job, service or schedule by a chain of causes, from the object down to the pod that it waits
+for. The remedy follows each cause, after an arrow. The kind is optional if the name is unique.`,
 		Example: "  heliostat why job/train\n  heliostat why dev -n team-a -o json",
 		Args:    console.Arguments(1, 1, "KIND/NAME"), ValidArgsFunction: Complete(c),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -44,7 +44,7 @@ func NewFlags() *Flags {
 // Add adds the flags to those of a command that prints a table.
 func (f *Flags) Add(flags *pflag.FlagSet) {
 	f.AddFormat(flags)
-	flags.BoolVar(&f.noHeaders, "no-headers", false, "print a table without its first line")
+	flags.BoolVar(&f.noHeaders, "no-headers", false, "print a table without its header")
 }
 
 // AddFormat adds the flag of the format to those of a command.
@@ -140,7 +140,7 @@ func (f *Flags) Answer(out io.Writer, kind string, answer any) error {
 	}
 	fields["apiVersion"], fields["kind"] = group, kind
 	if *f.print.OutputFormat == "name" {
-		return outcome.Errorf(outcome.Usage, "-o name prints names of objects, and there are none; give -o json")
+		return outcome.Errorf(outcome.Usage, "-o name prints names of objects, and this output has none; set -o json")
 	}
 	return f.Object(out, &unstructured.Unstructured{Object: fields})
 }
@@ -221,8 +221,8 @@ type DryRun struct{ mode string }
 
 // Add adds the flag to those of a command.
 func (d *DryRun) Add(flags *pflag.FlagSet) {
-	flags.StringVar(&d.mode, "dry-run", "none", "client prints what would be sent; server has the API server check it, and "+
-		"keeps nothing")
+	flags.StringVar(&d.mode, "dry-run", "none", "client prints the object that would be sent; server submits it to the API "+
+		"server without storing it")
 	flags.Lookup("dry-run").NoOptDefVal = "client"
 }
 

@@ -31,9 +31,9 @@ func problems(c *console.Console) *cobra.Command {
 	chosen := NewChoice(c)
 	command := &cobra.Command{
 		Use:   "problems [KIND,…]",
-		Short: "List what does not mend itself, by reason, the oldest first",
-		Long: `List objects whose status warns of something that a person has to act on, by reason, the oldest first. Jobs that
-have ended are left out: their end is an outcome and no problem. heliostat why KIND/NAME has the whole chain.`,
+		Short: "List objects that need attention",
+		Long: `List objects whose status has a warning that needs action, grouped by reason, oldest first. Ended jobs are left out, because
+their end is an outcome. heliostat why KIND/NAME explains each object.`,
 		Example: "  heliostat problems -A\n  heliostat problems services -o json",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			kinds, err := readKinds(args)

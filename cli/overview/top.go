@@ -22,12 +22,12 @@ func top(c *console.Console) *cobra.Command {
 	var isIdle, hasEnded bool
 	command := &cobra.Command{
 		Use:   "top [KIND,…]",
-		Short: "List clusters, jobs, services and schedules with what they wait for and what they cost",
-		Long: `List clusters, jobs, services and schedules: phase, why, age, since when a cluster is idle, GPUs, and who owns it.
+		Short: "List clusters, jobs, services and schedules, with reasons and GPUs",
+		Long: `List clusters, jobs, services and schedules: phase, reason, age, idle time of a cluster, GPUs and owner.
 
-GPUs are those of a cluster's desired pods. A cluster of a job or a service counts for itself, so that a sum is right.
-OWNER is what the object says of itself, or the job or service that a cluster belongs to. An idle cluster that is kept has
-IdleKept as its WHY, and -o wide says until when and at whose request.`,
+GPUs are those of a cluster's desired pods. Only clusters have GPUs, so sums are right. OWNER is the owner that the object
+names, or the job or service that a cluster belongs to. An idle cluster whose idle policy is paused has the reason IdleKept;
+-o wide shows the time and the user.`,
 		Example: `  heliostat top
   heliostat top -A --idle
   heliostat top -w
@@ -50,8 +50,8 @@ IdleKept as its WHY, and -o wide says until when and at whose request.`,
 			return chosen.Show(cmd.Context(), look, func(all []verbs.Object) error { return chosen.printTop(all, c.Clock.Now()) })
 		},
 	}
-	command.Flags().BoolVar(&isIdle, "idle", false, "list nothing but clusters that nobody uses, the longest idle first")
-	command.Flags().BoolVar(&hasEnded, "ended", false, "list jobs that have ended too")
+	command.Flags().BoolVar(&isIdle, "idle", false, "list only idle clusters, longest idle first")
+	command.Flags().BoolVar(&hasEnded, "ended", false, "also list ended jobs")
 	chosen.Add(command)
 	chosen.AddWatch(command)
 	return command

@@ -38,7 +38,7 @@ func (s shown) next(all []verbs.Object) (changed []verbs.Object, gone []string) 
 
 // AddWatch adds the flag that has Show go on.
 func (c *Choice) AddWatch(command *cobra.Command) {
-	command.Flags().BoolVarP(&c.isWatched, "watch", "w", false, "go on with what changes, a line each, until Ctrl-C")
+	command.Flags().BoolVarP(&c.isWatched, "watch", "w", false, "print a line for each change until Ctrl-C")
 }
 
 // Show prints what a look finds. Where the list is watched, it goes on with what changes, until the context ends.

@@ -27,10 +27,10 @@ type call struct {
 func newCall(c *console.Console) *cobra.Command {
 	var asked call
 	command := &cobra.Command{
-		Use: "call NAME PATH", Short: "Send one request to a service, and print its answer",
-		Long: `Send one request to a pod of a service by a port-forward, or through the server (--server), and print the answer. With -d
-it is a POST. Standard error has the status, and the same as a line of curl for use within Kubernetes. Exit code: 1 where the
-service answers 400 or more.`,
+		Use: "call NAME PATH", Short: "Send a request to a service, and print the response",
+		Long: `Send a request to a pod of a service by a port-forward, or through the server (--server), and print the response. With -d the
+request is a POST. Standard error shows the status and an equivalent curl command for use inside Kubernetes. Exit code: 1 if
+the status is 400 or higher.`,
 		Example: "  heliostat service call translate /\n" +
 			"  heliostat service call translate /v1/models -d '{\"text\": \"hello\"}' -H 'Content-Type: application/json'",
 		Args: console.Arguments(2, 2, "NAME and PATH"), ValidArgsFunction: object.Complete(c, kube.Service),
@@ -46,7 +46,7 @@ service answers 400 or more.`,
 		},
 	}
 	c.AddServer(command.Flags())
-	command.Flags().StringVarP(&asked.data, "data", "d", "", "body of the request, which is a POST then")
+	command.Flags().StringVarP(&asked.data, "data", "d", "", "body of the request; makes it a POST")
 	command.Flags().StringArrayVarP(&asked.headers, "header", "H", nil, "header, as NAME: VALUE; can be given more than once")
 	return command
 }
@@ -90,7 +90,7 @@ func (r *call) request(ctx context.Context, base *url.URL) (*http.Request, error
 	}
 	request, err := http.NewRequestWithContext(ctx, method, base.Scheme+"://"+base.Host+r.path, body)
 	if err != nil {
-		return nil, outcome.Errorf(outcome.Usage, "the path %q is none of an address: %w", r.path, err)
+		return nil, outcome.Errorf(outcome.Usage, "invalid path %q: %w", r.path, err)
 	}
 	for _, header := range r.headers {
 		name, value, hasValue := strings.Cut(header, ":")

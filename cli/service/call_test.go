@@ -102,7 +102,7 @@ func TestCall_PrintsTheAnswer(t *testing.T) {
 		"another name":       {asItIs, []string{"translat", "/"}, outcome.Usage, "", `write "translate"`},
 		"no address yet":     {func(s *v1beta1.ClusterService) { s.Status.URL = "" }, []string{"translate", "/"}, outcome.Refused, "", "has no address yet"},
 		"a certificate":      {func(s *v1beta1.ClusterService) { s.Status.URL = "https://x:1" }, []string{"translate", "/"}, outcome.Refused, "", "speaks TLS"},
-		"a control sequence": {asItIs, []string{"translate", "/\x1b"}, outcome.Usage, "", "none of an address"},
+		"a control sequence": {asItIs, []string{"translate", "/\x1b"}, outcome.Usage, "", "invalid path"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, said, err := callService(t, c.change, c.args...)

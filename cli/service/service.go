@@ -61,13 +61,13 @@ func find(ctx context.Context, c *console.Console, name string) (*kube.Objects, 
 func status(c *console.Console) *cobra.Command {
 	wait := object.Wait{Console: c, Goal: object.ForRollout}
 	command := &cobra.Command{
-		Use: "status NAME", Short: "Wait until the version of the spec has all requests for good",
-		Long: `Wait until the version of the spec has all requests for good. That is some time after the last request went to the version
-before it: for upgradeStrategy.retireAfterSeconds, and on a second cluster for upgradeStrategy.drainSeconds at least, the operator watches
-the new version, and rolls it back when it gets sick. On a cluster that the service refers to this takes 30 s.
+		Use: "status NAME", Short: "Wait until a rollout is complete",
+		Long: `Wait until a rollout is complete: the version of the spec gets all requests, and the operator no longer rolls it back. After
+the last request to the earlier version, the operator watches the new one for upgradeStrategy.retireAfterSeconds, and on a second
+cluster for at least upgradeStrategy.drainSeconds. On a cluster that the service refers to, it does so for 30 s.
 
-Exit code: 0 it has them; 1 the version was rolled back or the service failed; 3 suspended; 4 the time is over; 5 refused by
-the operator. Ctrl-C ends the wait and nothing else.`,
+Exit code: 0 complete; 1 the version was rolled back or the service failed; 3 suspended; 4 timed out; 5 refused by the
+operator. Ctrl-C only ends the wait.`,
 		Args: console.Arguments(1, 1, "NAME"), ValidArgsFunction: object.Complete(c, kube.Service),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			objects, service, err := find(cmd.Context(), c, args[0])
@@ -78,7 +78,7 @@ the operator. Ctrl-C ends the wait and nothing else.`,
 			return wait.Until(cmd.Context(), service)
 		},
 	}
-	console.AddDuration(command.Flags(), &wait.Timeout, "timeout", "how long to wait; 0 is as long as it takes")
+	console.AddDuration(command.Flags(), &wait.Timeout, "timeout", "how long to wait; 0 waits without a limit")
 	return command
 }
 
@@ -105,7 +105,7 @@ func kept(
 func history(c *console.Console) *cobra.Command {
 	out := output.NewFlags()
 	command := &cobra.Command{
-		Use: "history NAME", Short: "List the versions that are kept of a service, the newest first",
+		Use: "history NAME", Short: "List the stored versions of a service, newest first",
 		Args: console.Arguments(1, 1, "NAME"), ValidArgsFunction: object.Complete(c, kube.Service),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := out.Check(); err != nil {

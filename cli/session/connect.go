@@ -44,10 +44,10 @@ type ways struct {
 func connect(c *console.Console) *cobra.Command {
 	out := output.NewFlags()
 	command := &cobra.Command{
-		Use: "connect NAME", Short: "Compare versions with a cluster, and print the lines that reach it from here",
-		Long: `Compare the versions of Ray and Python of a cluster with those of python3 on this machine, and print the lines that reach
-the cluster from here and from within Kubernetes. Ray Client (ray://) needs the same Ray and the same minor version of
-Python; heliostat job submit needs neither.`,
+		Use: "connect NAME", Short: "Compare versions with a cluster, and print how to connect to it",
+		Long: `Compare the versions of Ray and Python of a cluster with those of python3 on this machine, and print how to
+connect to the cluster from this machine and from inside Kubernetes. Ray Client (ray://) needs the same version of Ray and the
+same minor version of Python; heliostat job submit needs neither.`,
 		Example: "  heliostat connect dev\n  heliostat connect dev -o jsonpath={.cluster.ray}",
 		Args:    console.Arguments(1, 1, "NAME"), ValidArgsFunction: object.Complete(c, kube.Cluster),
 		RunE: func(cmd *cobra.Command, args []string) error {

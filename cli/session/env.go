@@ -29,11 +29,11 @@ type environment struct {
 func env(c *console.Console) *cobra.Command {
 	var form string
 	command := &cobra.Command{
-		Use: "env NAME", Short: "Print the variables by which Ray's programs sign in to a cluster",
-		Long: `Print the variables by which Ray's own programs sign in to a cluster, for a shell to read. They hold the cluster's
-token and no address, which heliostat session gives. With --server they hold the address of the cluster at the server,
-and your own token: Ray's job client needs nothing else. With -o json it prints them as a list, with server and token
-beside them.`,
+		Use: "env NAME", Short: "Print the environment variables for Ray's own programs",
+		Long: `Print the environment variables with which Ray's own programs sign in to a cluster, in a form that a shell can evaluate. They
+contain the cluster's token and no address, which heliostat session provides. With --server they contain the cluster's
+address at the server and your own token, which is all that Ray's job client needs. With -o json they are printed as a list,
+together with server and token.`,
 		Example: "  eval \"$(heliostat env dev)\"\n  eval \"$(heliostat env dev --server https://heliostat.example.com)\" && ray job list",
 		Args:    console.Arguments(1, 1, "NAME"), ValidArgsFunction: object.Complete(c, kube.Cluster),
 		RunE: func(cmd *cobra.Command, args []string) error {

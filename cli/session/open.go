@@ -35,13 +35,13 @@ const (
 func open(c *console.Console) *cobra.Command {
 	var port int
 	command := &cobra.Command{
-		Use: "open NAME", Short: "Serve the dashboard of a cluster, or the page of a job, on this machine, signed in, until Ctrl-C",
-		Long: `Serve the dashboard of a cluster on a free port of this machine, and print its address. The address has a secret that the
-browser keeps as a cookie: other users of this machine, and other pages, are not let in. Requests get the cluster's token
-on the way. The address is below localhost, or below 127.0.0.1 where names below localhost do not lead to this machine.
-With --server it prints where the server serves the dashboard, and ends: the browser signs in there.
+		Use: "open NAME", Short: "Serve the dashboard of a cluster, or the page of a job, on this machine",
+		Long: `Serve the dashboard of a cluster on a free port of this machine, and print its address. The address contains a secret that
+the browser keeps as a cookie, so other users of this machine and other pages have no access. The command adds the cluster's
+token to each request, and runs until Ctrl-C. The address is a name below localhost, or 127.0.0.1 if such names do not resolve to
+this machine. With --server, the command prints the address of the dashboard at the server, where the browser signs in, and exits.
 
-open job/NAME serves the page that the job's program has while it runs: that of an application of Spark. It gets no token.`,
+open job/NAME serves the web page of the job's program while it runs, such as that of a Spark application, without a token.`,
 		Example: "  heliostat open dev\n  heliostat open job/etl --port 4040",
 		Args:    console.Arguments(1, 1, "NAME"), ValidArgsFunction: object.Complete(c, kube.Cluster),
 		RunE: func(cmd *cobra.Command, args []string) error {

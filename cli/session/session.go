@@ -66,10 +66,10 @@ func find(ctx context.Context, c *console.Console, name string, kinds ...kube.Ki
 
 func session(c *console.Console) *cobra.Command {
 	return &cobra.Command{
-		Use: "session NAME [-- COMMAND…]", Short: "Lead ports of this machine to a cluster, for a command or until Ctrl-C",
-		Long: `Lead free ports of this machine to the head of a cluster, and print where they are. With a command it runs that with the
-addresses and the token as variables, and ends with its exit code. Each connection finds the head that there is then, so
-that a session outlives heads. Several at once do not get in each other's way.`,
+		Use: "session NAME [-- COMMAND…]", Short: "Forward a cluster's ports to this machine",
+		Long: `Forward free ports of this machine to the head of a cluster, and print their addresses. With a COMMAND, run it with the
+addresses and the token as environment variables, and exit with its exit code. Each new connection goes to the current head,
+so a session survives a restart of the head. Several sessions can run at the same time.`,
 		Example: "  heliostat session dev -- ray job list\n  heliostat session dev -- python notebook.py",
 		Args:    console.Arguments(1, -1, "NAME"), ValidArgsFunction: object.Complete(c, kube.Cluster),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -26,11 +26,11 @@ func Commands(c *console.Console) []*cobra.Command { return []*cobra.Command{tab
 func table(c *console.Console) *cobra.Command {
 	clusters, out := &away.Clusters{Console: c}, output.NewFlags()
 	command := &cobra.Command{
-		Use: "tune NAME", Short: "Print the trials of a job that tunes, with their values",
-		Long: `Print the trials of a job that tunes: number, state, value of the metric, values of the parameters, and why a trial failed.
-They are read from the output of the last attempt. Where the cluster is gone, its last lines are what is left.
+		Use: "tune NAME", Short: "List the trials of a tuning job, with their values",
+		Long: `List the trials of a tuning job: number, state, value of the metric, values of the parameters, and why a trial failed. The
+command reads them from the output of the last attempt. If the cluster is gone, only the last lines of the output remain.
 
-It reaches the head as "heliostat logs" does.`,
+It connects to the head as "heliostat logs" does.`,
 		Example: "  heliostat tune search\n  heliostat tune search --no-headers",
 		Args:    console.Arguments(1, 1, "NAME"), ValidArgsFunction: object.Complete(c, kube.Job),
 		RunE: func(cmd *cobra.Command, args []string) error {

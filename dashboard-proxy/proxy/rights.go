@@ -125,7 +125,7 @@ func ends(err error, unanswered int) *Refusal {
 	case errors.Is(err, access.ErrForbidden):
 		return &Refusal{Code: http.StatusForbidden, Text: "the right to it was taken away: ask for the right"}
 	case unanswered >= maxUnanswered:
-		return &Refusal{Code: http.StatusServiceUnavailable, Text: "nobody confirmed the right to it: connect again"}
+		return &Refusal{Code: http.StatusServiceUnavailable, Text: "the right to it could not be confirmed: connect again"}
 	}
 	return nil
 }

@@ -89,5 +89,5 @@ func (o *OIDC) fit(identity access.Identity) error {
 		}
 		return nil
 	}
-	return fmt.Errorf("oidc.issuer: %q is not among identity.issuers, so nobody could sign in: add it there", o.Issuer)
+	return fmt.Errorf("oidc.issuer: %q is missing in identity.issuers; add it there", o.Issuer)
 }

@@ -14,7 +14,7 @@ func (p *Page) handOver(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
 	origin, path, is := p.Origins.readAddress(query.Get("to"))
 	if !is || !session.IsChallenge(query.Get("challenge")) || !isOfWindow(r) {
-		p.refuseHandOver(w, http.StatusBadRequest, "The address to go to is none of the dashboards. Open the dashboard from "+
+		p.refuseHandOver(w, http.StatusBadRequest, "The target address is not that of a dashboard. Open the dashboard from "+
 			"the page.")
 		return nil
 	}

@@ -53,7 +53,7 @@ func (l Link) check() error {
 		return errors.New("name: it is empty: write what users see")
 	}
 	if !slices.Contains(kinds, l.Kind) {
-		return fmt.Errorf("kind: %q is none: write one of %s, or leave it out for all", l.Kind, strings.Join(kinds[1:], ", "))
+		return fmt.Errorf("kind: unknown value %q; use one of %s, or leave it out for all", l.Kind, strings.Join(kinds[1:], ", "))
 	}
 	for _, found := range variable.FindAllStringSubmatch(l.URLTemplate, -1) {
 		if !slices.Contains(variables, found[1]) {

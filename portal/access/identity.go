@@ -97,11 +97,11 @@ func (i *Identity) complete() error {
 	}
 	switch {
 	case i.Mode != PassThrough && i.Mode != Impersonate:
-		return fmt.Errorf("mode: %q is none: write %s or %s", i.Mode, PassThrough, Impersonate)
+		return fmt.Errorf("mode: unknown value %q; use %s or %s", i.Mode, PassThrough, Impersonate)
 	case i.Mode == PassThrough && ways > 0:
 		return fmt.Errorf("mode: issuers, audience and frontProxy work with %s alone: set it, or leave them out", Impersonate)
 	case i.Mode == Impersonate && ways == 0:
-		return errors.New("mode: nobody could sign in: give issuers, audience or frontProxy")
+		return errors.New("mode: no way to sign in; set issuers, audience or frontProxy")
 	}
 	if strings.TrimSpace(i.Audience) != i.Audience {
 		return errors.New("audience: it holds white space at an end: leave it out")
@@ -113,7 +113,7 @@ func (i *Identity) complete() error {
 			return fmt.Errorf("issuers[%d].%w", at, err)
 		}
 		if known["url "+one.URL] || known["prefix "+*one.Prefix] {
-			return fmt.Errorf("issuers[%d]: another one has the same url or prefix: give each its own, so that nobody poses as a user of the other", at)
+			return fmt.Errorf("issuers[%d]: url and prefix must be unique, so that no user of one issuer can impersonate a user of another", at)
 		}
 		known["url "+one.URL], known["prefix "+*one.Prefix] = true, true
 	}
@@ -151,7 +151,7 @@ func (p *FrontProxy) complete() error {
 		return fmt.Errorf("certificateAuthority: %w", err)
 	}
 	if len(p.Names) == 0 || slices.Contains(p.Names, "") {
-		return errors.New("names: there is none, or an empty one: write the common names that the proxy's certificate may have")
+		return errors.New("names: missing or empty; list the common names that the proxy's certificate may have")
 	}
 	for _, header := range []struct {
 		field, standard string

@@ -21,7 +21,7 @@ func (n *nodePart) takeTemplate() {
 	n.takeTemplateMetadata(path+".metadata", &template.ObjectMeta)
 	pod, path := &template.Spec, path+".spec"
 	if len(pod.Containers) == 0 {
-		n.refuse(path+".containers", "ray.io runs Ray in the first container, and there is none; give one")
+		n.refuse(path+".containers", "ray.io runs Ray in the first container, and the template has no container; add one")
 		return
 	}
 	n.takeContainer(path+".containers[0]", pod)

@@ -169,7 +169,7 @@ func (c *conversation) ask(ctx context.Context, q question) (answer, error) {
 	}
 	defer func() { _ = response.Body.Close() }()
 	if coding := response.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
-		return answer{}, c.fail(Protocol, q.act, errors.New("the answer is compressed, which nobody asked for"))
+		return answer{}, c.fail(Protocol, q.act, errors.New("the response is compressed, which was not requested"))
 	}
 	if q.flows && response.StatusCode == http.StatusOK {
 		if response.ContentLength < 0 && len(response.TransferEncoding) == 0 {

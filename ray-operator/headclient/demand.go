@@ -313,7 +313,7 @@ func readSelector(from *rpc.LabelSelector) (Selector, error) {
 		case rpc.LabelSelectorOperator_LABEL_OPERATOR_NOT_IN:
 			term.Not = true
 		default:
-			return nil, fmt.Errorf("the operator %d of a label selector is none that is known", one.GetOperator())
+			return nil, fmt.Errorf("unknown operator %d of a label selector", one.GetOperator())
 		}
 		for _, value := range term.Values {
 			if err := checkLabel(term.Label, value); err != nil {
@@ -412,7 +412,7 @@ func readLocality(from *autoscaler.LocalityRequirement) (Locality, error) {
 	case rpc.PlacementStrategy_STRICT_SPREAD:
 		locality.Strategy = StrictSpread
 	default:
-		return Locality{}, fmt.Errorf("the strategy %d of a locality is none that is known", from.GetLocalityConstraint().GetPlacementStrategy())
+		return Locality{}, fmt.Errorf("unknown strategy %d of a locality", from.GetLocalityConstraint().GetPlacementStrategy())
 	}
 	return locality, nil
 }

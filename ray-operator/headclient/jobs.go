@@ -197,7 +197,7 @@ func (j *Jobs) Python(ctx context.Context) (string, error) {
 		return "", j.fail(Protocol, act, err)
 	}
 	if !pythonVersion.MatchString(said.Data.Python) {
-		return "", j.fail(Protocol, act, errors.New("its version is none"))
+		return "", j.fail(Protocol, act, errors.New("missing version"))
 	}
 	return said.Data.Python, nil
 }
@@ -212,7 +212,7 @@ func readSession(body []byte) (Session, error) {
 	}
 	for what, value := range map[string]string{"session": said.Name, "version": said.Version} {
 		if value == "" || value != clean(value) || len(value) > maxName {
-			return Session{}, fmt.Errorf("its %s is none", what)
+			return Session{}, fmt.Errorf("missing %s", what)
 		}
 	}
 	return Session{Name: said.Name, Version: said.Version}, nil
@@ -247,7 +247,7 @@ func readJob(body []byte, id, token string) (Job, NodeID, error) {
 // read gives the job, and the node of its driver.
 func (s *saidJob) read(token string) (Job, NodeID, error) {
 	if s.Status == "" || len(s.Status) > maxName || s.Status != clean(s.Status) {
-		return Job{}, NodeID{}, errors.New("its status is none")
+		return Job{}, NodeID{}, errors.New("missing or unknown status")
 	}
 	job := Job{
 		ID: s.ID, Status: JobStatus(s.Status), Entrypoint: s.Entrypoint, Metadata: s.Metadata,
@@ -263,7 +263,7 @@ func (s *saidJob) read(token string) (Job, NodeID, error) {
 	var node NodeID
 	if s.Node != "" {
 		if node, err = ParseNodeID(s.Node); err != nil {
-			return Job{}, NodeID{}, errors.New("the node of its driver is none")
+			return Job{}, NodeID{}, errors.New("invalid node of its driver")
 		}
 	}
 	return job, node, nil

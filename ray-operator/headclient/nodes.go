@@ -260,7 +260,7 @@ func readNodeState(status autoscaler.NodeStatus) (NodeState, error) {
 	case autoscaler.NodeStatus_DEAD:
 		return Dead, nil
 	default:
-		return "", fmt.Errorf("its status %d is none that is known", status)
+		return "", fmt.Errorf("unknown status %d", status)
 	}
 }
 

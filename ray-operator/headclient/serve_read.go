@@ -87,7 +87,7 @@ func readServing(body []byte, token string) (Serving, error) {
 	case len(said.Controller) == 0:
 		return Serving{}, nil
 	case said.Capacity != nil && (*said.Capacity < 0 || *said.Capacity > 100):
-		return Serving{}, fmt.Errorf("its capacity of %g percent is none", *said.Capacity)
+		return Serving{}, fmt.Errorf("invalid capacity of %g percent", *said.Capacity)
 	}
 	if err := said.check(); err != nil {
 		return Serving{}, err
@@ -149,11 +149,11 @@ const declarative = "declarative"
 func (s *saidApplication) check(name string) error {
 	switch {
 	case !named(name) || s.Name != "" && s.Name != name:
-		return errors.New("its name is none")
+		return errors.New("missing name")
 	case !named(s.State):
-		return errors.New("its status is none")
+		return errors.New("missing or unknown status")
 	case s.Route != nil && (len(*s.Route) > maxRoute || *s.Route != clean(*s.Route)):
-		return errors.New("its route prefix is none")
+		return errors.New("invalid route prefix")
 	}
 	return nil
 }
@@ -208,9 +208,9 @@ func readDeployed(said json.RawMessage) (json.RawMessage, error) {
 func (s *saidDeployment) read(name, token string) (Deployment, error) {
 	switch {
 	case !named(name):
-		return Deployment{}, errors.New("its name is none")
+		return Deployment{}, errors.New("missing name")
 	case !named(s.State) || s.Trigger != "" && !named(s.Trigger):
-		return Deployment{}, errors.New("its status is none")
+		return Deployment{}, errors.New("missing or unknown status")
 	case s.Wanted < 0 || s.Wanted > maxWanted:
 		return Deployment{}, fmt.Errorf("%d replicas are not possible", s.Wanted)
 	}

@@ -32,8 +32,8 @@ type Walk struct {
 var Walks = []Walk{
 	{Pages: []string{"README.md"}},
 	{Pages: []string{
-		"docs/getting-started.md", "docs/clusters.md", "docs/jobs.md", "docs/schedules.md", "docs/installation.md",
-		"docs/monitoring.md", "docs/control-store.md",
+		"docs/getting-started.md", "docs/clusters.md", "docs/cluster-access.md", "docs/jobs.md", "docs/schedules.md",
+		"docs/installation.md", "docs/monitoring.md", "docs/control-store.md",
 	}},
 	{Pages: []string{"docs/services.md", "docs/cli.md"}},
 	{Namespace: "team-a", Pages: []string{"docs/server.md", "docs/portals.md", "docs/dashboards.md"}},

@@ -67,7 +67,7 @@ func (f *flags) level() slog.Level {
 func (f *flags) config(host, port string) (app.Config, error) {
 	cfg := f.cfg
 	if rest := f.rest(); len(rest) > 0 {
-		return cfg, fmt.Errorf("read flags: %q is none", rest[0])
+		return cfg, fmt.Errorf("read flags: unexpected argument %q", rest[0])
 	}
 	if cfg.APIServer == "" && host != "" {
 		cfg.APIServer = "https://" + net.JoinHostPort(host, port)

@@ -56,7 +56,7 @@ func TestSignInFlags_SayWhatIsBad(t *testing.T) {
 		page + " --links-file=/none":                                          "the links",
 		page + " --links-file=" + written(t, "{}"):                            "read the links",
 		page + " --sign-in-file=" + written(t, "x"):                           "read the sign-in file",
-		page + " --identity-file=" + identity + " --sign-in-file=" + stranger: "not among identity.issuers",
+		page + " --identity-file=" + identity + " --sign-in-file=" + stranger: "is missing in identity.issuers",
 	} {
 		if _, err := parse(t, strings.Fields(files+args)...).config("h", "1"); err == nil || !strings.Contains(err.Error(),
 			want) {

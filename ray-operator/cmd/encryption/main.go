@@ -54,7 +54,7 @@ func parse(set *flag.FlagSet, args []string) error {
 		return fmt.Errorf("read flags: %w", err)
 	}
 	if set.NArg() > 0 {
-		return fmt.Errorf("read flags: %q is none", set.Arg(0))
+		return fmt.Errorf("read flags: unexpected argument %q", set.Arg(0))
 	}
 	return nil
 }

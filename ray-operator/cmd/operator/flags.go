@@ -121,7 +121,7 @@ func (f *flags) config() (app.Config, error) {
 	}
 	cfg.Image.PullPolicy = corev1.PullPolicy(f.pullPolicy)
 	if !slices.Contains(pullPolicies, cfg.Image.PullPolicy) {
-		return cfg, fmt.Errorf("read --autoscaler-pull-policy: %q is none: write Always, IfNotPresent or Never", f.pullPolicy)
+		return cfg, fmt.Errorf("read --autoscaler-pull-policy: unknown value %q; use Always, IfNotPresent or Never", f.pullPolicy)
 	}
 	if err := f.readPods(&cfg); err != nil {
 		return cfg, err
@@ -167,7 +167,7 @@ func (f *flags) readMesh(into *app.Config) (err error) {
 // readPods reads what was given about all clusters' pods, and checks what was about the log and the metrics.
 func (f *flags) readPods(into *app.Config) (err error) {
 	if f.logFormat != formatJSON && f.logFormat != formatText {
-		return fmt.Errorf("read --log-format: %q is none: write json or text", f.logFormat)
+		return fmt.Errorf("read --log-format: unknown value %q; use json or text", f.logFormat)
 	}
 	if n := f.cfg.MeasuredClusters; n < 0 {
 		return fmt.Errorf("read --measured-clusters: %d is no number of clusters: write 0 or more", n)

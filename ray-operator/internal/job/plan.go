@@ -120,7 +120,7 @@ func (p *Plan) String() string {
 // wakeIn has the job looked at again after a wait, or sooner.
 func (p *Plan) wakeIn(wait time.Duration) { p.Wake = reconcile.Soonest(p.Wake, wait) }
 
-// setPhase sets what the job is at.
+// setPhase sets the phase of the job.
 func (p *Plan) setPhase(phase string, finding reason.Finding) { p.Phase, p.Finding = phase, finding }
 
 // addEvent adds an event of a finding.

@@ -81,7 +81,7 @@ func (n *Need) Text(name string) string {
 	return refused + lacks + "; ask an administrator for the right, or leave the field out"
 }
 
-// MostText returns the words of a refusal of more names than a policy can ask about.
+// MostText returns the message of the refusal of a spec that names more objects than a policy can check.
 func (n *Need) MostText() string {
 	return fmt.Sprintf("more than %d names need the right to %s; name fewer, or ask an administrator for the right to create pods", n.Most, n.right("NAME"))
 }

@@ -87,7 +87,7 @@ type Version struct {
 	Renewing string `json:"n,omitempty"`
 }
 
-// How far pods that are replaced where they are have come, where no head must be named.
+// Progress of an in-place replacement of pods, without a head.
 const (
 	// headlessly: there was no head when it began.
 	headlessly = "headless"

@@ -50,7 +50,7 @@ func report(p provisioned) Plan {
 	return r.plan
 }
 
-// setPhase sets what the service is at.
+// setPhase sets the phase of the service.
 func (r *reporter) setPhase(phase string, finding reason.Finding) {
 	r.plan.Phase, r.plan.Finding = phase, finding
 }

@@ -68,7 +68,7 @@ func (g *Gangs) writer(o *operator) *kube.Writer {
 	return &kube.Writer{Client: each, Live: each}
 }
 
-// gangClient is the way of one operator to the objects.
+// gangClient is one operator's client for PodGroups.
 type gangClient struct {
 	*Gangs
 	operator *operator

@@ -136,7 +136,7 @@ func (s state) withoutOutput() state {
 	return same
 }
 
-// withoutLosses is the state with every loss taken for the same.
+// withoutLosses returns the state with all losses replaced by one marker.
 func (s state) withoutLosses() state {
 	same := state{}
 	for name, text := range s {

@@ -283,5 +283,5 @@ func (r *replica) count(hosts int64) {
 	r.lacking = int(min(max(0, hosts-int64(len(r.hosts))), mostLacking))
 }
 
-// mostLacking bounds how many pods of one replica are counted on without being there.
+// mostLacking is the largest number of missing pods of one replica that a decision may assume.
 const mostLacking = 4096

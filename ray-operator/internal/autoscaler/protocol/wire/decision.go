@@ -82,7 +82,7 @@ func checkDecision(decision protocol.Decision) error {
 		c.name("the pod of a worker that leaves", removal.Pod)
 		c.nameOrNone("the node of a worker that leaves", removal.Node)
 		if !slices.Contains(reasons, removal.Reason) {
-			c.fail("the reason %q to leave is none", Text(removal.Reason))
+			c.fail("unknown reason %q to leave", Text(removal.Reason))
 		}
 		if c.err != nil {
 			break

@@ -90,7 +90,7 @@ func checkSnapshot(snapshot protocol.Snapshot) error {
 	c.name("the head's UID", snapshot.Head)
 	c.number("the most nodes", int64(snapshot.MaxNodes), 0, MaxNodes)
 	if !slices.Contains(paces, snapshot.Pace) {
-		c.fail("the pace %q is none", Text(string(snapshot.Pace)))
+		c.fail("unknown pace %q", Text(string(snapshot.Pace)))
 	}
 	c.atMost("groups", len(snapshot.Groups), MaxGroups)
 	c.atMost("pods", len(snapshot.Pods), MaxPods)
