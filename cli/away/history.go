@@ -21,6 +21,23 @@ import (
 // HistoryPage is how many records or files one answer has at most.
 const HistoryPage = 500
 
+// mostPages is how many pages are read for one list: some may have nothing that the user can see.
+const mostPages = 1000
+
+// EachPage reads pages, each after the one before, until there is enough. It returns whether there are more.
+func EachPage(page func(after string) (next string, err error), hasEnough func() bool) (hasMore bool, err error) {
+	after := ""
+	for range mostPages {
+		if after, err = page(after); err != nil || after == "" {
+			return false, err
+		}
+		if hasEnough() {
+			break
+		}
+	}
+	return true, nil
+}
+
 // Former is an object that may be gone: the newest one of its name, or that with a UID.
 type Former struct {
 	Namespace string
@@ -93,6 +110,17 @@ func (s *Server) ListFiles(ctx context.Context, of Former, patterns []string, af
 	}
 	answer := &heliostatv1.ListFilesResponse{}
 	return answer, s.readMessage(ctx, http.MethodGet, answer, query, of.path("files")...)
+}
+
+// AllFiles returns the files that match patterns, up to a number, and whether there are more.
+func (s *Server) AllFiles(ctx context.Context, of Former, patterns []string, most int) ([]*heliostatv1.File, bool, error) {
+	var all []*heliostatv1.File
+	hasMore, err := EachPage(func(after string) (string, error) {
+		page, err := s.ListFiles(ctx, of, patterns, after)
+		all = append(all, page.GetFiles()...)
+		return page.GetContinue(), err
+	}, func() bool { return len(all) >= most })
+	return all[:min(len(all), most)], hasMore || len(all) > most, err
 }
 
 // ReadFile reads a file of an object from an offset.

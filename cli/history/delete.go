@@ -77,7 +77,7 @@ func goesWith(ctx context.Context, server *away.Server, of away.Former) (string,
 	if of.Target.Kind.Word != kube.Cluster.Word {
 		return "; files stay in the archive of its cluster", nil
 	}
-	all, hasMore, err := listFiles(ctx, server, of, nil, countedFiles)
+	all, hasMore, err := server.AllFiles(ctx, of, nil, countedFiles)
 	switch {
 	case outcome.Code(err) == outcome.Refused: // the right to delete needs none to read files
 		return ", with all files", nil

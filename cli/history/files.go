@@ -38,7 +38,7 @@ heliostat logs KIND/NAME --file PATTERN prints files.`,
 			if err != nil {
 				return err
 			}
-			all, hasMore, err := listFiles(cmd.Context(), server, of, patterns, mostFiles)
+			all, hasMore, err := server.AllFiles(cmd.Context(), of, patterns, mostFiles)
 			if err != nil {
 				return err
 			}
@@ -56,22 +56,6 @@ heliostat logs KIND/NAME --file PATTERN prints files.`,
 	out.Add(command.Flags())
 	c.AddServer(command.Flags())
 	return command
-}
-
-// listFiles returns the files that match, up to a number, and whether there are more.
-func listFiles(ctx context.Context, server *away.Server, of away.Former, patterns []string, most int) ([]*heliostatv1.File, bool, error) {
-	var all []*heliostatv1.File
-	for after := ""; ; {
-		page, err := server.ListFiles(ctx, of, patterns, after)
-		if err != nil {
-			return nil, false, err
-		}
-		all = append(all, page.GetFiles()...)
-		after = page.GetContinue()
-		if after == "" || len(all) >= most {
-			return all[:min(len(all), most)], after != "" || len(all) > most, nil
-		}
-	}
 }
 
 func printFiles(c *console.Console, out *output.Flags, of away.Former, all []*heliostatv1.File) error {

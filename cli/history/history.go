@@ -183,19 +183,16 @@ func (f *filter) list(ctx context.Context, kinds []string) error {
 // records returns the records that match, up to the limit, and whether there are more.
 func (f *filter) records(ctx context.Context, server *away.Server, query url.Values) ([]*heliostatv1.HistoryRecord, bool, error) {
 	var all []*heliostatv1.HistoryRecord
-	for {
+	hasMore, err := away.EachPage(func(after string) (string, error) {
 		query.Set("limit", strconv.Itoa(min(away.HistoryPage, f.limit-len(all))))
+		if after != "" {
+			query.Set("continue", after)
+		}
 		page, err := server.ListHistory(ctx, query)
-		if err != nil {
-			return nil, false, err
-		}
 		all = append(all, page.GetRecords()...)
-		after := page.GetContinue()
-		if after == "" || len(all) >= f.limit {
-			return all[:min(len(all), f.limit)], after != "", nil
-		}
-		query.Set("continue", after)
-	}
+		return page.GetContinue(), err
+	}, func() bool { return len(all) >= f.limit })
+	return all[:min(len(all), f.limit)], hasMore, err
 }
 
 // print prints records as rows, or in the format that was asked for.

@@ -62,21 +62,12 @@ func (f *fileOutput) again() string {
 
 // list returns the files that match.
 func (f *fileOutput) list(ctx context.Context) ([]*heliostatv1.File, error) {
-	var all []*heliostatv1.File
-	for after := ""; ; {
-		page, err := f.server.ListFiles(ctx, f.of, []string{f.pattern}, after)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, slices.DeleteFunc(page.GetFiles(), func(one *heliostatv1.File) bool { return f.pod != "" && one.GetPod() != f.pod })...)
-		if len(all) > mostFiles {
-			return nil, outcome.Errorf(outcome.Usage, "more than %d files match %q; write a narrower pattern, or see heliostat history download --help",
-				mostFiles, f.pattern)
-		}
-		if after = page.GetContinue(); after == "" {
-			return all, nil
-		}
+	all, hasMore, err := f.server.AllFiles(ctx, f.of, []string{f.pattern}, mostFiles)
+	if err == nil && hasMore {
+		err = outcome.Errorf(outcome.Usage, "more than %d files match %q; write a narrower pattern, or see heliostat history download --help",
+			mostFiles, f.pattern)
 	}
+	return slices.DeleteFunc(all, func(one *heliostatv1.File) bool { return f.pod != "" && one.GetPod() != f.pod }), err
 }
 
 // readKept prints what the server keeps of an object, where files or an earlier object are asked for.
@@ -110,7 +101,11 @@ func (a *asked) former(c *console.Console, server *away.Server, of away.Former) 
 
 // orFormer prints what is kept of a job that is not there any more, where the server has something. Else it returns why there is no job.
 func (a *asked) orFormer(ctx context.Context, c *console.Console, namespace string, target kube.Target, why error) error {
-	if target.Kind.Word != kube.Job.Word || !isMissing(why) || c.Server.URL == "" {
+	if !isMissing(why) || c.Server.URL == "" {
+		return why
+	}
+	if target.Kind.Word != kube.Job.Word {
+		c.Note("if %s was deleted, its files are in the history: %s", target, console.Again(namespace, "history files %s", target))
 		return why
 	}
 	server, err := away.HistoryServer(c)

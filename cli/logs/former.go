@@ -3,7 +3,6 @@ package logs
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/heliostat-dev/heliostat/cli/away"
 	"github.com/heliostat-dev/heliostat/cli/console"
@@ -50,10 +49,14 @@ func (n *notes) take(event away.Event) {
 	}
 }
 
-// sayEnd says how a job ended that nobody can look at any more.
+// sayEnd says how a job ended whose status nobody has read.
 func sayEnd(c *console.Console, target kube.Target, end *away.End) {
-	if end != nil && ends[end.Outcome] {
-		c.Note("%s was deleted; it ended: %s", target, strings.TrimSpace(end.Outcome+" "+end.Message))
+	switch {
+	case end == nil || !ends[end.Outcome]:
+	case end.Message == "":
+		c.Note("%s ended: %s", target, end.Outcome)
+	default:
+		c.Note("%s ended: %s (%s)", target, end.Outcome, end.Message)
 	}
 }
 
