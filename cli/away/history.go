@@ -67,13 +67,16 @@ func (f Former) historyPath() []string {
 }
 
 // HistoryServer returns the server that keeps histories, and that they need one where the console names none.
-func HistoryServer(c *console.Console) (*Server, error) {
+func HistoryServer(c *console.Console) (*History, error) {
 	server, err := FindServer(c)
 	if err == nil && server == nil {
 		err = outcome.Errorf(outcome.Usage, "history is read through Heliostat's server; set --server URL or HELIOSTAT_SERVER")
 	}
-	return server, err
+	return &History{server}, err
 }
+
+// History is the server as it is asked for what is kept.
+type History struct{ *Server }
 
 // IsNothing reports whether the server has nothing of what was asked for.
 func IsNothing(err error) bool {
@@ -82,24 +85,24 @@ func IsNothing(err error) bool {
 }
 
 // ListHistory returns a page of what is kept of objects.
-func (s *Server) ListHistory(ctx context.Context, query url.Values) (*heliostatv1.ListHistoryResponse, error) {
+func (s *History) ListHistory(ctx context.Context, query url.Values) (*heliostatv1.ListHistoryResponse, error) {
 	answer := &heliostatv1.ListHistoryResponse{}
 	return answer, s.readMessage(ctx, http.MethodGet, answer, query, "history")
 }
 
 // GetHistory returns what is kept of an object.
-func (s *Server) GetHistory(ctx context.Context, of Former) (*heliostatv1.GetHistoryResponse, error) {
+func (s *History) GetHistory(ctx context.Context, of Former) (*heliostatv1.GetHistoryResponse, error) {
 	answer := &heliostatv1.GetHistoryResponse{}
 	return answer, s.readMessage(ctx, http.MethodGet, answer, nil, of.historyPath()...)
 }
 
 // DeleteHistory deletes what is kept of an object.
-func (s *Server) DeleteHistory(ctx context.Context, of Former) error {
+func (s *History) DeleteHistory(ctx context.Context, of Former) error {
 	return s.readMessage(ctx, http.MethodDelete, &heliostatv1.DeleteHistoryResponse{}, nil, of.historyPath()...)
 }
 
 // ListFiles returns a page of the files that are kept of an object. Without patterns it is of all files.
-func (s *Server) ListFiles(ctx context.Context, of Former, patterns []string, after string) (*heliostatv1.ListFilesResponse, error) {
+func (s *History) ListFiles(ctx context.Context, of Former, patterns []string, after string) (*heliostatv1.ListFilesResponse, error) {
 	query := of.query()
 	query.Set("limit", strconv.Itoa(HistoryPage))
 	if len(patterns) > 0 {
@@ -113,7 +116,7 @@ func (s *Server) ListFiles(ctx context.Context, of Former, patterns []string, af
 }
 
 // AllFiles returns the files that match patterns, up to a number, and whether there are more.
-func (s *Server) AllFiles(ctx context.Context, of Former, patterns []string, most int) ([]*heliostatv1.File, bool, error) {
+func (s *History) AllFiles(ctx context.Context, of Former, patterns []string, most int) ([]*heliostatv1.File, bool, error) {
 	var all []*heliostatv1.File
 	hasMore, err := EachPage(func(after string) (string, error) {
 		page, err := s.ListFiles(ctx, of, patterns, after)
@@ -124,7 +127,7 @@ func (s *Server) AllFiles(ctx context.Context, of Former, patterns []string, mos
 }
 
 // ReadFile reads a file of an object from an offset.
-func (s *Server) ReadFile(ctx context.Context, of Former, file *heliostatv1.File, offset int64, sink Sink) error {
+func (s *History) ReadFile(ctx context.Context, of Former, file *heliostatv1.File, offset int64, sink Sink) error {
 	query := of.query()
 	query.Set("pod", file.GetPod())
 	query.Set("id", file.GetId())
@@ -160,7 +163,7 @@ func (s *Server) ReadFormer(ctx context.Context, of FormerOutput, sink Sink) err
 }
 
 // NewestRound returns the newest round of a process of a gang that is kept, and 0 where none is.
-func (s *Server) NewestRound(ctx context.Context, of FormerOutput) (int32, error) {
+func (s *History) NewestRound(ctx context.Context, of FormerOutput) (int32, error) {
 	query := of.query()
 	query.Set("process", of.Process)
 	if of.Attempt != 0 {
@@ -174,7 +177,7 @@ func (s *Server) NewestRound(ctx context.Context, of FormerOutput) (int32, error
 }
 
 // Download writes files of an object as a tar, and returns how many bytes it has.
-func (s *Server) Download(ctx context.Context, of Former, patterns []string, out io.Writer) (int64, error) {
+func (s *History) Download(ctx context.Context, of Former, patterns []string, out io.Writer) (int64, error) {
 	query := of.query()
 	if len(patterns) > 0 {
 		query["paths"] = patterns
@@ -192,7 +195,7 @@ func (s *Server) Download(ctx context.Context, of Former, patterns []string, out
 }
 
 // readMessage asks the server, and reads an answer that is a message of its protocol.
-func (s *Server) readMessage(ctx context.Context, method string, into proto.Message, query url.Values, path ...string) error {
+func (s *History) readMessage(ctx context.Context, method string, into proto.Message, query url.Values, path ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()
 	answer, err := s.send(ctx, method, "application/json", query, path...)

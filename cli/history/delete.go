@@ -73,7 +73,7 @@ func stateOf(record *heliostatv1.HistoryRecord) string {
 }
 
 // goesWith says what is deleted with the history of an object.
-func goesWith(ctx context.Context, server *away.Server, of away.Former) (string, error) {
+func goesWith(ctx context.Context, server *away.History, of away.Former) (string, error) {
 	if of.Target.Kind.Word != kube.Cluster.Word {
 		return "; files stay in the archive of its cluster", nil
 	}

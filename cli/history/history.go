@@ -181,7 +181,7 @@ func (f *filter) list(ctx context.Context, kinds []string) error {
 }
 
 // records returns the records that match, up to the limit, and whether there are more.
-func (f *filter) records(ctx context.Context, server *away.Server, query url.Values) ([]*heliostatv1.HistoryRecord, bool, error) {
+func (f *filter) records(ctx context.Context, server *away.History, query url.Values) ([]*heliostatv1.HistoryRecord, bool, error) {
 	var all []*heliostatv1.HistoryRecord
 	hasMore, err := away.EachPage(func(after string) (string, error) {
 		query.Set("limit", strconv.Itoa(min(away.HistoryPage, f.limit-len(all))))
@@ -254,7 +254,7 @@ func answer[T proto.Message](out *output.Flags, c *console.Console, kind string,
 }
 
 // formerOf returns the object that a user named, and the server that keeps its history.
-func formerOf(c *console.Console, text, uid string) (*away.Server, away.Former, error) {
+func formerOf(c *console.Console, text, uid string) (*away.History, away.Former, error) {
 	target, err := kube.ParseTarget(text, kube.Cluster, kube.Job, kube.Service)
 	if err != nil {
 		return nil, away.Former{}, err

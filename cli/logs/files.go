@@ -17,7 +17,7 @@ const mostFiles = 1000
 // fileOutput is what is kept of files of an object.
 type fileOutput struct {
 	console *console.Console
-	server  *away.Server
+	server  *away.History
 	of      away.Former
 	// pattern is that of their paths, and pod the only pod, where it is not empty.
 	pattern, pod string
@@ -94,7 +94,7 @@ func (a *asked) readKept(ctx context.Context, c *console.Console, namespace, tex
 }
 
 // former returns the output of a job that is gone.
-func (a *asked) former(c *console.Console, server *away.Server, of away.Former) *formerOutput {
+func (a *asked) former(c *console.Console, server *away.History, of away.Former) *formerOutput {
 	return &formerOutput{console: c, server: server, trial: a.process.trial, of: away.FormerOutput{
 		Former: of, Attempt: a.attempt, Process: a.process.name, Round: a.process.round, IsFollowed: a.isFollowed}}
 }

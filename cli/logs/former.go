@@ -63,7 +63,7 @@ func sayEnd(c *console.Console, target kube.Target, end *away.End) {
 // formerOutput is the output of a job that is gone, or of an earlier one of its name.
 type formerOutput struct {
 	console *console.Console
-	server  *away.Server
+	server  *away.History
 	of      away.FormerOutput
 	trial   string
 }
