@@ -30,6 +30,7 @@ import (
 	"github.com/heliostat-dev/heliostat/cli/cluster"
 	"github.com/heliostat-dev/heliostat/cli/console"
 	"github.com/heliostat-dev/heliostat/cli/convert"
+	"github.com/heliostat-dev/heliostat/cli/history"
 	"github.com/heliostat-dev/heliostat/cli/job"
 	"github.com/heliostat-dev/heliostat/cli/kube"
 	"github.com/heliostat-dev/heliostat/cli/logs"
@@ -101,7 +102,7 @@ func Command(settings Settings) *cobra.Command {
 	root.SetFlagErrorFunc(badFlag)
 	access.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().BoolVarP(&c.IsQuiet, "quiet", "q", false, "print only data and errors")
-	root.AddCommand(bundle.Command(c), convert.Command(access, settings.IOStreams), job.Command(c), service.Command(c))
+	root.AddCommand(bundle.Command(c), convert.Command(access, settings.IOStreams), history.Command(c), job.Command(c), service.Command(c))
 	for _, commands := range [][]*cobra.Command{about.Commands(c), cluster.Commands(c), logs.Commands(c), tune.Commands(c),
 		object.Commands(c), overview.Commands(c), session.Commands(c)} {
 		root.AddCommand(commands...)

@@ -49,6 +49,8 @@ type bed struct {
 	reads  int
 	// The API server does not answer between two times.
 	silentFrom, silentUntil time.Time
+	// environ are the variables of the program.
+	environ []string
 }
 
 func newBed(t *testing.T) *bed {
@@ -148,7 +150,7 @@ func (b *bed) run(ctx context.Context, isTerminal bool, input string, args ...st
 	var out, said bytes.Buffer
 	settings := app.Settings{
 		IOStreams: genericiooptions.IOStreams{In: strings.NewReader(input), Out: &out, ErrOut: &said},
-		Clock:     b.clock, Connect: func() (*kube.Objects, error) { return b.objects, nil },
+		Clock:     b.clock, Environ: b.environ, Connect: func() (*kube.Objects, error) { return b.objects, nil },
 	}
 	if isTerminal {
 		settings.CanAsk, settings.Width = true, func() int { return 100 }

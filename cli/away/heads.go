@@ -56,6 +56,8 @@ type Output struct {
 	Offset int64
 	// IsFollowed: go on until the attempt has ended.
 	IsFollowed bool
+	// Note takes what the server says of the output: ranges that are missing, and how the job ended. It may be nil.
+	Note func(Event)
 }
 
 // Find returns how heads are asked: through the server where the console names one.

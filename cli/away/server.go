@@ -149,19 +149,17 @@ func (s *Server) Dashboard(ctx context.Context, namespace, kind, name string) (s
 	return found.Dashboard, checkEncrypted(at)
 }
 
-// ReadOutput implements Heads.
+// ReadOutput implements Heads. The server goes on with what is kept of the output where the head is gone.
 func (s *Server) ReadOutput(ctx context.Context, of Output, out io.Writer) error {
-	query := url.Values{"attempt": {strconv.Itoa(int(of.Attempt.Number))}, "offset": {strconv.FormatInt(of.Offset, 10)},
-		"follow": {strconv.FormatBool(of.IsFollowed)}}
-	answer, err := s.getWith(ctx, query, "namespaces", of.Job.Namespace, "jobs", of.Job.Name, "log")
-	if err != nil {
+	asked := FormerOutput{Former: Former{of.Job.Namespace, kube.Target{Kind: kube.Job, Name: of.Job.Name}, string(of.Job.UID)},
+		Attempt: of.Attempt.Number, Offset: of.Offset, IsFollowed: of.IsFollowed}
+	return s.ReadFormer(ctx, asked, func(event Event) error {
+		if event.Data == nil && of.Note != nil {
+			of.Note(event)
+		}
+		_, err := out.Write(event.Data)
 		return err
-	}
-	defer func() { _ = answer.Body.Close() }() // it was read, or the failure is another
-	if _, err := io.Copy(out, answer.Body); err != nil {
-		return fmt.Errorf("read the output of job/%s from the server %s: %w", of.Job.Name, s.url, err)
-	}
-	return nil
+	})
 }
 
 // EachReplica implements Heads. The server reads each log by itself, from an offset.
@@ -274,11 +272,19 @@ func (s *Server) decodeWith(ctx context.Context, into any, query url.Values, pat
 
 // getWith asks the server, and returns an answer that is one. The caller closes its body.
 func (s *Server) getWith(ctx context.Context, query url.Values, path ...string) (*http.Response, error) {
+	return s.send(ctx, http.MethodGet, "", query, path...)
+}
+
+// send asks the server for an answer of some types, or of any, and returns one that is one. The caller closes its body.
+func (s *Server) send(ctx context.Context, method, accept string, query url.Values, path ...string) (*http.Response, error) {
 	at := s.url.JoinPath(append([]string{"v1"}, path...)...)
 	at.RawQuery = query.Encode()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, method, at.String(), http.NoBody)
 	if err != nil {
 		return nil, outcome.Errorf(outcome.Usage, "%s is no address: %w", at, err)
+	}
+	if accept != "" {
+		request.Header.Set("Accept", accept)
 	}
 	answer, err := s.client.Do(request)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/heliostat-dev/heliostat/cli/away"
 	"github.com/heliostat-dev/heliostat/cli/console"
 	"github.com/heliostat-dev/heliostat/cli/kube"
 	"github.com/heliostat-dev/heliostat/portal/heads"
@@ -25,6 +26,8 @@ func (o *Output) printKept(ctx context.Context, job *v1beta1.ClusterJob, attempt
 		o.refresh(ctx, job, &attempt)
 	}
 	rest, isJoined := restOf(string(out.tail), attempt.LastLines)
+	hasAll := isJoined || attempt.LogState == v1beta1.LogComplete
+	before := out.count
 	switch {
 	case out.count > 0 && attempt.LogState == v1beta1.LogLost:
 		return fmt.Errorf("read the rest of the output of job/%s: %w", job.Name, kube.Because(why))
@@ -38,7 +41,18 @@ func (o *Output) printKept(ctx context.Context, job *v1beta1.ClusterJob, attempt
 	if _, err := io.WriteString(out, rest); err != nil {
 		return fmt.Errorf("print the last lines: %w", err)
 	}
+	if out.count > before && !hasAll {
+		o.sayRest(job, attempt)
+	}
 	return nil
+}
+
+// sayRest says how to read an output of which only the last lines are here, where no server was asked.
+func (o *Output) sayRest(job *v1beta1.ClusterJob, attempt v1beta1.JobAttempt) {
+	if _, isServer := o.heads.(*away.Server); !isServer {
+		o.Clusters.Console.Note("if history is kept, the whole output is there: %s --server URL",
+			console.Again(job.Namespace, "logs job/%s --attempt %d", job.Name, attempt.Number))
+	}
 }
 
 // restOf returns what of the kept last lines follows after what was printed, and reports whether nothing is missing between
@@ -105,9 +119,14 @@ const largestTail = 64 << 10
 type counter struct {
 	out   io.Writer
 	count int64
-	tail  []byte
-	err   error
+	// skipped is how many bytes of the output nobody has: they were not printed.
+	skipped int64
+	tail    []byte
+	err     error
 }
+
+// offset returns where the output goes on.
+func (c *counter) offset() int64 { return c.count + c.skipped }
 
 // Write implements io.Writer.
 func (c *counter) Write(part []byte) (int, error) {

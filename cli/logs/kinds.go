@@ -35,6 +35,8 @@ type asked struct {
 	process    process
 	choice     podChoice
 	deployment string
+	// uid is that of an earlier object, and file the pattern of files that are kept; empty where none is asked for.
+	uid, file string
 }
 
 func (a *asked) add(flags *pflag.FlagSet) {
@@ -44,6 +46,39 @@ func (a *asked) add(flags *pflag.FlagSet) {
 	flags.StringVar(&a.choice.group, "group", "", "of a cluster: the pods of this worker group, in place of the head's")
 	flags.StringVar(&a.choice.pod, "pod", "", "of a cluster: this pod, in place of the head's")
 	flags.StringVar(&a.deployment, "deployment", "", "of a service: the replicas of this deployment, as NAME or APPLICATION/NAME")
+}
+
+// addKept adds the flags about what is kept.
+func (a *asked) addKept(flags *pflag.FlagSet) {
+	flags.StringVar(&a.uid, "uid", "", "UID of an earlier object with the same name, from the history (needs --server)")
+	flags.StringVar(&a.file, "file", "", "files from the history that match this pattern, such as 'worker-*.err' (needs --server)")
+}
+
+// run prints what a user asks of an object.
+func (a *asked) run(cmd *cobra.Command, c *console.Console, text string) error {
+	objects, err := c.Connect()
+	if err != nil {
+		return err
+	}
+	isGiven := cmd.Flags().Changed
+	if a.uid != "" || a.file != "" {
+		if err := a.checkKeptFlags(isGiven); err != nil {
+			return err
+		}
+		return a.readKept(cmd.Context(), c, objects.Namespace, text)
+	}
+	found, err := objects.Find(cmd.Context(), text, kube.Cluster, kube.Job, kube.Service)
+	if err != nil {
+		target, wrong := kube.ParseTarget(text, kube.Cluster, kube.Job, kube.Service)
+		if wrong != nil {
+			return err
+		}
+		return a.orFormer(cmd.Context(), c, objects.Namespace, target, err)
+	}
+	if err := checkFlags(kube.KindOf(found), isGiven); err != nil {
+		return err
+	}
+	return a.print(cmd.Context(), away.Clusters{Console: c, Objects: objects}, found)
 }
 
 // print prints the logs of an object by its kind.
@@ -66,9 +101,11 @@ func ofAnyKind(c *console.Console) *cobra.Command {
 		Long: `Print the output of an object, and with -f continue with new output.
 
 Of a job: the output of its program, attempt by attempt, until it has ended. If the cluster is gone, the last lines in the job's
-status. Of a process of a gang (--process): its own log, from the Ray node where it ran, while that exists. Of a cluster: the log
-of the Ray container in the head pod, in the pods of a worker group (--group) or in one pod (--pod). Of a service: the logs of
-the replicas of all deployments or of one (--deployment), on each of its clusters.
+status, or through the server (--server) the whole output from the history, also of a deleted job. Of a process of a gang
+(--process): its own log, from the Ray node where it ran, while that exists. Of a cluster: the log of the Ray container in the
+head pod, in the pods of a worker group (--group) or in one pod (--pod). Of a service: the logs of the replicas of all
+deployments or of one (--deployment), on each of its clusters. Of all kinds, through the server: files from the history
+(--file), of an earlier object too (--uid).
 
 The command retries a lost connection for 5 minutes, and prints each line once. It connects to jobs and services by a
 port-forward of the head pod with the cluster's token, which the role "edit" permits, or through the server (--server), for
@@ -77,24 +114,13 @@ which "view" is enough. For pods "view" is enough.`,
   heliostat logs job/train --process worker/3 --round 2
   heliostat logs job/search --trial 12
   heliostat logs cluster/dev --group gpu -f
-  heliostat logs service/translate --deployment Model`,
+  heliostat logs service/translate --deployment Model
+  heliostat logs cluster/dev --file 'worker-*.err'`,
 		Args: console.Arguments(1, 1, "KIND/NAME"), ValidArgsFunction: object.Complete(c),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			objects, err := c.Connect()
-			if err != nil {
-				return err
-			}
-			found, err := objects.Find(cmd.Context(), args[0], kube.Cluster, kube.Job, kube.Service)
-			if err != nil {
-				return err
-			}
-			if err := checkFlags(kube.KindOf(found), cmd.Flags().Changed); err != nil {
-				return err
-			}
-			return a.print(cmd.Context(), away.Clusters{Console: c, Objects: objects}, found)
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd, c, args[0]) },
 	}
 	a.add(command.Flags())
+	a.addKept(command.Flags())
 	c.AddServer(command.Flags())
 	return command
 }
@@ -110,7 +136,7 @@ func checkFlags(kind kube.Kind, isGiven func(string) bool) error {
 	}
 	for _, flag := range throughServer {
 		if isGiven(flag) && kind.Word == kube.Cluster.Word {
-			return outcome.Errorf(outcome.Usage, "--%s is for a job or a service, and this is a cluster; leave it out", flag)
+			return outcome.Errorf(outcome.Usage, "--%s is for a job or a service, and this is a cluster; leave it out, or give --file", flag)
 		}
 	}
 	if isGiven("group") && isGiven("pod") {

@@ -29,12 +29,13 @@ import (
 
 // Command returns the command that prints the output of a job, by one of its names.
 func Command(c *console.Console, use string) *cobra.Command {
-	o, of := &Output{Clusters: away.Clusters{Console: c}}, process{}
+	a := &asked{}
 	command := &cobra.Command{
 		Use: use, Short: "Print the output of a job",
 		Long: `Print the output of a job's program, attempt by attempt. With -f the command continues until the job has ended. It retries a
 lost connection for 5 minutes and continues at the same byte. If the cluster is gone, it prints the last lines in the job's
-status. With --process it prints the log of one process of a gang.
+status, or through the server (--server) the whole output from the history, also of a deleted job. With --process it prints the
+log of one process of a gang.
 
 It reaches the head by a port-forward of its pod with the cluster's token, which the role "edit" permits, or through the
 server (--server), for which "view" is enough.`,
@@ -45,21 +46,15 @@ server (--server), for which "view" is enough.`,
 			if err != nil {
 				return err
 			}
-			if o.Clusters.Objects, err = c.Connect(); err != nil {
-				return err
-			}
-			found, err := o.Clusters.Objects.Read(cmd.Context(), target)
-			if err != nil {
-				return err
-			}
-			return of.print(cmd.Context(), o, found)
+			return a.run(cmd, c, target.String())
 		},
 	}
 	c.AddServer(command.Flags())
-	command.Flags().BoolVarP(&o.IsFollowed, "follow", "f", false, "continue until the job has ended")
-	command.Flags().Int32Var(&o.Attempt, "attempt", 0, "number of the attempt; default: the current one, and with -f those "+
+	command.Flags().BoolVarP(&a.isFollowed, "follow", "f", false, "continue until the job has ended")
+	command.Flags().Int32Var(&a.attempt, "attempt", 0, "number of the attempt; default: the current one, and with -f those "+
 		"that follow")
-	of.add(command.Flags(), "")
+	a.process.add(command.Flags(), "")
+	a.addKept(command.Flags())
 	return command
 }
 
@@ -73,6 +68,8 @@ type Output struct {
 	trial string // whose lines alone are printed; empty for all
 	line  *progress.Line
 	heads away.Heads
+	// told is the last end that the server told of; it is nil without a server.
+	told *away.End
 }
 
 // Print prints the output of a job. An interruption detaches.
@@ -135,6 +132,10 @@ func (o *Output) showWait(ctx context.Context, waiting verbs.Object, after time.
 func (o *Output) printNew(ctx context.Context, object verbs.Object, printed *int32) (bool, error) {
 	for {
 		job, err := o.read(ctx, object)
+		if err != nil && *printed > 0 && o.told != nil && ends[o.told.Outcome] && isMissing(err) { // all of it was printed
+			sayEnd(o.Clusters.Console, kube.TargetOf(object), o.told)
+			return true, nil
+		}
 		if err != nil {
 			return false, err
 		}
@@ -181,7 +182,7 @@ func (o *Output) read(ctx context.Context, object verbs.Object) (*v1beta1.Cluste
 	}
 	job, is := found.(*v1beta1.ClusterJob)
 	if !is || job.UID != object.GetUID() {
-		return nil, fmt.Errorf("%s was deleted, and another object has its name", kube.TargetOf(object))
+		return nil, fmt.Errorf("%s %w", kube.TargetOf(object), errReplaced)
 	}
 	return job, nil
 }
@@ -196,9 +197,9 @@ func (o *Output) printAttempt(ctx context.Context, job *v1beta1.ClusterJob, atte
 	head := patience{console: o.Clusters.Console, who: "the head", what: "job/" + job.Name,
 		again: console.Again(job.Namespace, "logs job/%s -f", job.Name)}
 	for {
-		before := out.count
+		before := out.offset()
 		err := o.stream(ctx, job, attempt, out)
-		if out.count > before {
+		if out.offset() > before {
 			head.silence.Broken()
 		}
 		switch {
@@ -206,7 +207,7 @@ func (o *Output) printAttempt(ctx context.Context, job *v1beta1.ClusterJob, atte
 			return err
 		case out.err != nil:
 			return fmt.Errorf("print the output: %w", out.err)
-		case attempt.EndTime != nil && (out.count == 0 || !away.IsPassing(err)):
+		case attempt.EndTime != nil && (out.count == 0 || isLost(err) || !away.IsPassing(err)):
 			return o.printKept(ctx, job, attempt, out, err)
 		}
 		if err := o.rest(ctx, &head, job, &attempt, err); err != nil {
@@ -250,8 +251,11 @@ func (o *Output) refresh(ctx context.Context, job *v1beta1.ClusterJob, attempt *
 
 // stream prints what follows after what was printed.
 func (o *Output) stream(ctx context.Context, job *v1beta1.ClusterJob, attempt v1beta1.JobAttempt, out *counter) error {
-	return o.heads.ReadOutput(ctx, away.Output{Job: job, Attempt: attempt, Offset: out.count,
-		IsFollowed: o.IsFollowed && attempt.EndTime == nil}, out)
+	notes := &notes{console: o.Clusters.Console, out: out}
+	err := o.heads.ReadOutput(ctx, away.Output{Job: job, Attempt: attempt, Offset: out.offset(),
+		IsFollowed: o.IsFollowed && attempt.EndTime == nil, Note: notes.take}, out)
+	o.told = notes.end
+	return err
 }
 
 // isForbidden reports whether somebody lacks a right, which no other output makes up for.
