@@ -93,7 +93,7 @@ func TestHistory_AnswersByRight(t *testing.T) {
 		"admin":         {"list computeclusters team-a", "get clusterjobs/log team-a", "get computeclusters/proxy team-a", "delete computeclusters/history team-a"},
 		"log":           {"get clusterjobs/log team-a"},
 		"other":         {"list computeclusters team-b", "get computeclusters/proxy team-b", "delete computeclusters/history team-b"},
-		"history-admin": {"get histories", "list histories", "delete histories"},
+		"history-admin": {"get histories", "delete histories"},
 	}
 	for path, want := range map[string]string{
 		"GET clusters/old/history":                       "view:200 edit:200 admin:200",
