@@ -287,7 +287,7 @@ func TestReadLog_OfAJobThatIsGone(t *testing.T) {
 		}
 	}
 	w := b.get(t, everythingKept+"jobs/gone/log")
-	if got := w.Result().Trailer.Get(trailerOutcome); got != "Failed" { //nolint:bodyclose // a recorder's
+	if got := w.Result().Trailer.Get(trailerOutcome); got != "Failed" {
 		t.Errorf("it ends with %s", got)
 	}
 	_, answer := b.send(t, "GET", everythingKept+"jobs/gone/files", "")
