@@ -48,7 +48,6 @@ func (k *Kept) List(ctx context.Context, object *Object, patterns []string, limi
 				NamespaceUid: object.Record.GetNamespaceUid(), ClusterUid: place.ClusterUID, Paths: begins(place, patterns), Limit: int32(limit - len(page.Files)), After: token,
 			})
 			if isNothing(err) {
-				token = ""
 				break
 			}
 			if err != nil {

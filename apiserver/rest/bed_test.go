@@ -44,8 +44,8 @@ type kubernetes struct {
 	presets map[string][]*corev1.ConfigMap
 	// namespaces are those that are there.
 	namespaces map[string]types.UID
-	kept    []*appsv1.ControllerRevision
-	refuses error
+	kept       []*appsv1.ControllerRevision
+	refuses    error
 	// noEvents is why no events are read.
 	noEvents error
 	// unidentified is why nobody can be identified.

@@ -109,7 +109,11 @@ func (v *reviewer) find(ctx context.Context, call string, on keptTarget) (*found
 			return foundOf(got, rights, err)
 		}
 	}
-	gone := []authorizationv1.ResourceAttributes{goneAttributes(rights[0].Verb)}
+	verb := "get"
+	if call == "DeleteHistory" {
+		verb = "delete"
+	}
+	gone := []authorizationv1.ResourceAttributes{goneAttributes(verb)}
 	switch err := v.mayAll(ctx, gone); {
 	case isForbidden(err):
 	case err != nil:

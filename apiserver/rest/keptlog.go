@@ -18,6 +18,9 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
+// jobLogs are the outputs of jobs, while their heads are there and afterwards.
+type jobLogs struct{ *portal }
+
 // keptLog is a request for the output of a job, as calls about what is kept are.
 type keptLog struct{ *heliostatv1.ReadLogRequest }
 
@@ -25,7 +28,7 @@ type keptLog struct{ *heliostatv1.ReadLogRequest }
 func (keptLog) GetKind() string { return view.Jobs }
 
 // reachLog finds whose output a request is for: that of the job that is there, for which it returns nil, or what is kept of one.
-func (p *portal) reachLog(ctx context.Context, r *heliostatv1.ReadLogRequest) (*found, error) {
+func (p jobLogs) reachLog(ctx context.Context, r *heliostatv1.ReadLogRequest) (*found, error) {
 	if err := checkKept(keptLog{r}); err != nil {
 		return nil, err
 	}
@@ -44,7 +47,7 @@ func (p *portal) reachLog(ctx context.Context, r *heliostatv1.ReadLogRequest) (*
 }
 
 // jobOf returns the job of a request as the view has it, and an empty one where it has none.
-func (p *portal) jobOf(r place) *v1beta1.ClusterJob {
+func (p jobLogs) jobOf(r place) *v1beta1.ClusterJob {
 	object, _, _ := p.View.Find(view.Key{Kind: view.Jobs, Namespace: r.GetNamespace(), Name: r.GetName()})
 	if job, is := object.(*v1beta1.ClusterJob); is {
 		return job
@@ -100,7 +103,7 @@ func (r *relay) end() *logs.End {
 }
 
 // readJob reads the output of a job that is there, and goes on with what is kept of it where its head is gone.
-func (p *portal) readJob(ctx context.Context, r *heliostatv1.ReadLogRequest, options logs.Options, sink logs.Sink) error {
+func (p jobLogs) readJob(ctx context.Context, r *heliostatv1.ReadLogRequest, options logs.Options, sink logs.Sink) error {
 	job := p.jobOf(r)
 	if p.History == nil || job.UID == "" {
 		return p.readLive(ctx, r, options, sink)
@@ -153,15 +156,15 @@ func isAbsent(err error) bool {
 }
 
 // readLive reads the output of a job from its head.
-func (p *portal) readLive(ctx context.Context, r *heliostatv1.ReadLogRequest, options logs.Options, sink logs.Sink) error {
+func (p jobLogs) readLive(ctx context.Context, r *heliostatv1.ReadLogRequest, options logs.Options, sink logs.Sink) error {
 	if r.GetProcess() != "" {
-		return readProcess(ctx, p, r, options, sink)
+		return readProcess(ctx, p.portal, r, options, sink)
 	}
 	return p.Logs.ReadJob(ctx, logs.JobReference{Namespace: r.GetNamespace(), Name: r.GetName(), Attempt: r.GetAttempt()}, options, sink)
 }
 
 // readKept reads what is kept of the output of a job. How the job has ended may be known.
-func (p *portal) readKept(
+func (p jobLogs) readKept(
 	ctx context.Context, object *found, r *heliostatv1.ReadLogRequest, options logs.Options, end *logs.End, sink logs.Sink,
 ) error {
 	archivers, err := p.kept()
@@ -200,7 +203,7 @@ func (p *portal) readKept(
 }
 
 // whyNoOutput returns why nothing is kept of the output of a job.
-func (p *portal) whyNoOutput(ctx context.Context, archivers *kept.Kept, object *found) error {
+func (p jobLogs) whyNoOutput(ctx context.Context, archivers *kept.Kept, object *found) error {
 	if err := p.whyNoFiles(ctx, archivers, object); err != nil {
 		return err
 	}
@@ -209,7 +212,7 @@ func (p *portal) whyNoOutput(ctx context.Context, archivers *kept.Kept, object *
 }
 
 // keptProcess returns the file with the log of a process of a gang, and a sink that says which round it is of where the caller gave none.
-func (p *portal) keptProcess(
+func (p jobLogs) keptProcess(
 	ctx context.Context, archivers *kept.Kept, object *found, attempt *v1beta1.JobAttempt, r *heliostatv1.ReadLogRequest, sink logs.Sink,
 ) (string, logs.Sink, error) {
 	if _, _, is := heads.ParseProcess(r.GetProcess()); !is {

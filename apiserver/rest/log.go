@@ -72,7 +72,7 @@ func (p *portal) readLog(ctx context.Context, r logRequest, sink logs.Sink, cont
 		return sink(event)
 	}
 	if former != nil {
-		err = p.readKept(ctx, former, keptRequest(r), options, nil, guarded)
+		err = jobLogs{p}.readKept(ctx, former, keptRequest(r), options, nil, guarded)
 	} else {
 		err = readFrom(ctx, p, r, options, guarded)
 	}
@@ -88,7 +88,7 @@ func (p *portal) readLog(ctx context.Context, r logRequest, sink logs.Sink, cont
 func (p *portal) reachOutput(ctx context.Context, call string, r logRequest, id string) (*found, []authorizationv1.ResourceAttributes, error) {
 	rights := attributesOf(call, "", r)
 	if one := keptRequest(r); one != nil {
-		former, err := p.reachLog(ctx, one)
+		former, err := jobLogs{p}.reachLog(ctx, one)
 		if former != nil {
 			rights = former.rights
 		}
@@ -114,7 +114,7 @@ func readFrom(ctx context.Context, p *portal, r logRequest, options logs.Options
 		if one.GetProcess() == "" && (one.GetRound() != 0 || one.GetOlder()) {
 			return needsProcess()
 		}
-		return p.readJob(ctx, one, options, sink)
+		return jobLogs{p}.readJob(ctx, one, options, sink)
 	}
 	return fmt.Errorf("read an output: %T names none", r)
 }

@@ -122,12 +122,7 @@ func (v *reviewer) permitUnseen(ctx context.Context, call string, on place, id s
 	return v.mayAll(ctx, attributesOf(call, "", on))
 }
 
-// whilePermitted returns a context that ends, with a Problem as its cause, when its caller may not do a call any more.
-func (v *reviewer) whilePermitted(ctx context.Context, call string, on place) (context.Context, func()) {
-	return v.whileMay(ctx, attributesOf(call, "", on))
-}
-
-// whileMay is whilePermitted for rights that were asked for.
+// whileMay returns a context that ends, with a Problem as its cause, when its caller no longer has rights that were asked for.
 func (v *reviewer) whileMay(ctx context.Context, rights []authorizationv1.ResourceAttributes) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})

@@ -217,8 +217,12 @@ func matches(one *pb.Record, r *pb.ListRecordsRequest) bool {
 	isOf := func(wanted, value string) bool { return wanted == "" || wanted == value }
 	isIn := r.GetAllNamespaces() || slices.Contains(r.GetNamespaceUids(), one.GetNamespaceUid())
 	isThen := (r.GetSince() == 0 || endOf(one) >= r.GetSince()) && (r.GetUntil() == 0 || one.GetCreated() <= r.GetUntil())
-	return isIn && isThen && is(r.GetKinds(), one.GetKind()) && is(r.GetPhases(), one.GetPhase()) && isOf(r.GetName(), one.GetName()) &&
-		isOf(r.GetOwner(), one.GetOwner()) && (!r.GetFailed() || one.GetPhase() == "Failed") && (!r.GetEnded() || one.GetEnded() > 0)
+	isNamed := isOf(r.GetName(), one.GetName()) && isOf(r.GetOwner(), one.GetOwner())
+	return isIn && isThen && isNamed && is(r.GetKinds(), one.GetKind()) && is(r.GetPhases(), one.GetPhase()) && hasEnded(one, r)
+}
+
+func hasEnded(one *pb.Record, r *pb.ListRecordsRequest) bool {
+	return (!r.GetFailed() || one.GetPhase() == "Failed") && (!r.GetEnded() || one.GetEnded() > 0)
 }
 
 // GetRecord implements pb.ReadServer.
