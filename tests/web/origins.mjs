@@ -1,5 +1,5 @@
 // Which requests reach a cluster's head by the session of somebody who has opened it, on each of the three ways to
-// separate origins. The table of docs/dashboards.md says which must.
+// separate origins. The table of docs/dashboards-setup.md says which must.
 import {readFileSync} from "node:fs";
 import {test} from "node:test";
 import assert from "node:assert/strict";
@@ -11,7 +11,7 @@ const ways = ["port", "host", "wildcard"];
 
 /** promised returns what the table says of each request: for each way, whether it passes. */
 function promised() {
-  const text = readFileSync(new URL("../../docs/dashboards.md", import.meta.url), "utf8");
+  const text = readFileSync(new URL("../../docs/dashboards-setup.md", import.meta.url), "utf8");
   const rows = [...text.matchAll(/^\| ([^|]+) \| (passes|refused) \| (passes|refused) \| (passes|refused) \|$/gm)];
   return new Map(rows.map(([, name, ...said]) => [name, said.map((one) => one === "passes")]));
 }

@@ -59,7 +59,7 @@ type way struct {
 }
 
 // TestOrigins opens dashboards in a browser, on each of the three ways to separate origins, and holds what passes there
-// against the table of docs/dashboards.md. In one more, users sign in at an issuer of OpenID Connect.
+// against the table of docs/dashboards-setup.md. In one more, users sign in at an issuer of OpenID Connect.
 func TestOrigins(t *testing.T) {
 	token := accesstest.JWT(map[string]any{"exp": time.Now().Add(time.Hour).Unix()})
 	o := &origins{
