@@ -257,6 +257,16 @@ func (c *Collector) List() []Sized {
 	return all
 }
 
+// Progress returns how many bytes of the files that are followed were sent, and how many there are.
+func (c *Collector) Progress() (sent, seen int64) {
+	for file := range c.each() {
+		if !file.isClosed && !file.isRefused && file.held != file.size {
+			sent, seen = sent+file.offset, seen+max(file.size, file.offset)
+		}
+	}
+	return sent, seen
+}
+
 func (c *Collector) close(file *followed) {
 	if file.handle != nil {
 		file.handle.close()

@@ -1,0 +1,230 @@
+// Package collector runs beside Ray in a pod: it follows Ray's files, and sends what is new in them to an archiver until the pod ends.
+//
+// In: the directory of Ray's sessions, the addresses of the archiver's replicas, and a context that ends when the pod is to end. Out:
+// a stream to one replica at a time, and a log.
+//
+// It must never hold up Ray: it only reads, and waits where no replica answers. What a replica has is asked anew for each stream, so
+// that nothing is kept on a disk.
+package collector
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/heliostat-dev/heliostat/history/collect"
+	"github.com/heliostat-dev/heliostat/history/redact"
+	"github.com/heliostat-dev/heliostat/history/wire"
+)
+
+// Config is what a collector is told.
+type Config struct {
+	// Directory has the sessions of Ray, such as /tmp/ray.
+	Directory string
+	// Archivers are the addresses of the archiver's replicas, each host:port.
+	Archivers []string
+	// Cluster is the UID of the pod's cluster, all of whose pods prefer the same replica.
+	Cluster string
+	// Dial returns a connection to a replica, with the collector's credentials.
+	Dial func(address string) (*grpc.ClientConn, error)
+	// Redactor knows what to replace.
+	Redactor *redact.Redactor
+	Log      *slog.Logger
+	// Times are those of DefaultTimes, but in tests.
+	Times Times
+}
+
+// Times are how long a collector waits.
+type Times struct {
+	// Pass is the time between two looks at the files.
+	Pass time.Duration
+	// Prefer is how long the preferred replica is tried alone. Between two rounds of all replicas it waits from Pass to Retry, each
+	// time twice as long.
+	Prefer, Retry time.Duration
+	// Open is how long a replica may take to begin a stream.
+	Open time.Duration
+	// Quiet is how long a failure that goes on is not logged again.
+	Quiet time.Duration
+}
+
+// DefaultTimes are those of each pod.
+func DefaultTimes() Times {
+	return Times{Pass: time.Second, Prefer: 10 * time.Second, Retry: time.Minute, Open: 10 * time.Second, Quiet: time.Hour}
+}
+
+// Run follows the files until the context ends, sends what is left then, and returns once a replica has the list of all files. The
+// caller ends it where that takes too long: no later time is known to it.
+func Run(ctx context.Context, cfg Config) error {
+	files, err := collect.New(cfg.Directory, cfg.Redactor)
+	if err != nil {
+		return fmt.Errorf("follow the files of Ray: %w", err)
+	}
+	defer files.Close()
+	c := &collector{Config: cfg, files: files, state: newState(), replicas: prefer(cfg.Cluster, cfg.Archivers)}
+	return c.run(ctx)
+}
+
+// prefer returns the replicas in the order in which the pods of a cluster try them, by rendezvous hashing.
+func prefer(cluster string, replicas []string) []string {
+	weight := func(replica string) []byte {
+		sum := sha256.Sum256([]byte(cluster + "\x00" + replica))
+		return sum[:]
+	}
+	return slices.SortedFunc(slices.Values(replicas), func(a, b string) int {
+		return cmp.Or(bytes.Compare(weight(b), weight(a)), cmp.Compare(a, b))
+	})
+}
+
+// collector is a run.
+type collector struct {
+	Config
+	files    *collect.Collector
+	state    *state
+	replicas []string
+	logged   time.Time // of the last failure that was logged
+}
+
+// errEnded ends a stream after its list.
+var errEnded = errors.New("all was sent")
+
+// run keeps a stream to a replica until the pod has ended.
+func (c *collector) run(ctx context.Context) error {
+	alone, wait := time.Now(), c.Times.Pass
+	for {
+		for i, replica := range c.replicas {
+			if i > 0 && time.Since(alone) < c.Times.Prefer {
+				break
+			}
+			began, err := c.stream(ctx, replica)
+			if errors.Is(err, errEnded) {
+				return nil
+			}
+			c.report(replica, err)
+			if began { // the next stream is to the preferred replica again
+				alone, wait = time.Now(), c.Times.Pass
+				break
+			}
+		}
+		// Once the pod has to end, each moment counts.
+		if ctx.Err() != nil {
+			wait = c.Times.Pass
+		}
+		time.Sleep(wait)
+		if time.Since(alone) >= c.Times.Prefer {
+			wait = min(2*wait, c.Times.Retry)
+		}
+	}
+}
+
+// report logs a failure, unless one was logged a short time ago.
+func (c *collector) report(replica string, err error) {
+	if time.Since(c.logged) < c.Times.Quiet {
+		return
+	}
+	c.logged = time.Now()
+	c.Log.Warn("nothing is archived: no stream to the archiver; allow egress to it", "archiver", replica, "err", err)
+}
+
+// stream sends to a replica until the stream breaks, or the pod has ended. It reports whether the stream began.
+func (c *collector) stream(ctx context.Context, replica string) (began bool, err error) {
+	connection, err := c.Dial(replica)
+	if err != nil {
+		return false, fmt.Errorf("dial %s: %w", replica, err)
+	}
+	defer func() { _ = connection.Close() }() // nothing is sent any more
+	// The stream outlives ctx: what is left is sent after its end.
+	open := context.WithoutCancel(ctx)
+	sender, err := c.open(open, connection)
+	if err != nil {
+		return false, err
+	}
+	defer sender.Close()
+	if !c.logged.IsZero() {
+		c.Log.Info("archiving", "archiver", replica)
+		c.logged = time.Time{}
+	}
+	c.files.Resume(c.state.resume(sender.Resume()))
+	out := &outlet{ctx: open, sender: sender, state: c.state}
+	for {
+		if err := c.pass(out, false); err != nil {
+			return true, err
+		}
+		select {
+		case <-sender.Done():
+			return true, fmt.Errorf("send to the archiver: %w", sender.Err())
+		case <-ctx.Done():
+			return true, c.end(out)
+		case <-time.After(c.Times.Pass):
+		}
+	}
+}
+
+// open begins a stream, within a time.
+func (c *collector) open(ctx context.Context, connection *grpc.ClientConn) (*wire.Sender, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	timer := time.AfterFunc(c.Times.Open, cancel)
+	sender, err := wire.Open(ctx, connection, wire.Version, c.state.ack)
+	if err != nil || !timer.Stop() {
+		cancel()
+		return nil, cmp.Or(err, context.DeadlineExceeded)
+	}
+	return sender, nil //nolint:govet // the stream ends by Close
+}
+
+// pass sends what is new in all files, and how much could not be sent.
+func (c *collector) pass(out *outlet, isEnd bool) error {
+	_, err := c.look(out, isEnd)
+	return err
+}
+
+// look does a pass, and reports whether it sent anything or has to send more.
+func (c *collector) look(out *outlet, isEnd bool) (isBusy bool, err error) {
+	sent, err := c.files.Pass(out, isEnd)
+	if err != nil {
+		return sent, fmt.Errorf("look at the files of Ray: %w", err)
+	}
+	if ended := c.state.pending(); len(ended) > 0 {
+		if err := out.sender.Ended(out.ctx, ended); err != nil {
+			return sent, fmt.Errorf("send the files that ended: %w", err)
+		}
+		c.state.end(ended)
+	}
+	behind, age := c.state.progress(time.Now(), c.files)
+	if (behind > 0 || out.isBehind) && out.sender.Room() > 0 { // it must not wait: files that are not opened can go
+		out.isBehind = behind > 0
+		if err := out.sender.Behind(out.ctx, behind, age); err != nil {
+			return sent, fmt.Errorf("send how much is left: %w", err)
+		}
+	}
+	return sent || behind > 0, nil
+}
+
+// end sends what is left of all files, and the list of them. A sidecar is told to end after Ray has ended, so nothing comes after.
+func (c *collector) end(out *outlet) error {
+	for _, isEnd := range []bool{false, true} {
+		for {
+			isBusy, err := c.look(out, isEnd)
+			if err != nil {
+				return err
+			}
+			if !isBusy {
+				break
+			}
+			if out.sender.Room() == 0 {
+				time.Sleep(c.Times.Pass / 20)
+			}
+		}
+	}
+	if err := out.sender.List(out.ctx, c.state.list(c.files.List())); err != nil {
+		return fmt.Errorf("send the list of files: %w", err)
+	}
+	return errEnded
+}
