@@ -207,7 +207,7 @@ func (f *front) unidentified(err error) error {
 	if errors.Is(err, access.ErrUnauthorized) {
 		return err
 	}
-	f.log.Error("Cannot learn who a caller is", "error", err)
+	f.log.Error("Cannot authenticate a caller", "error", err)
 	return problem.New(http.StatusServiceUnavailable, "ServiceUnavailable",
 		"the authentication backend is unavailable; the request was not executed",
 		"try again").Later(time.Second)
@@ -245,7 +245,7 @@ func (f *front) ownerOf(ctx context.Context, caller *access.Caller) <-chan strin
 		case errors.Is(err, access.ErrUnauthorized):
 			name = "unauthenticated"
 		case err != nil:
-			f.log.Error("Cannot learn who a caller is", "error", err)
+			f.log.Error("Cannot authenticate a caller", "error", err)
 			name = "unknown"
 		}
 		owner <- name

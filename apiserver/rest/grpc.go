@@ -299,7 +299,7 @@ func (g *calls) identify(ctx context.Context, r *http.Request) (*access.Caller, 
 	if err == nil || errors.Is(err, access.ErrUnauthorized) || ctx.Err() != nil {
 		return caller, err
 	}
-	g.api.log.Error("Cannot learn who a caller is", "error", err)
+	g.api.log.Error("Cannot authenticate a caller", "error", err)
 	return nil, problem.New(http.StatusServiceUnavailable, "ServiceUnavailable",
 		"the authentication backend is unavailable; the request was not executed",
 		"try again").Later(time.Second)

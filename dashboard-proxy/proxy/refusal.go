@@ -143,7 +143,7 @@ func (f *refuser) refusalOf(r *http.Request, err error) *Refusal {
 		return f.failed(x, err)
 	}
 	if r.Context().Err() == nil { // its caller waits
-		f.Log.Error("Cannot judge a request", "error", err)
+		f.Log.Error("Cannot authorize a request", "error", err)
 	}
 	return &Refusal{Code: http.StatusServiceUnavailable, RetryAfter: time.Second,
 		Text: "the API server did not answer, and nothing was done: try again"}

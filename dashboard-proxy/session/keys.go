@@ -135,7 +135,7 @@ func (k *Keys) now() ring {
 			err = k.read(changed, size)
 		}
 		if err != nil {
-			k.log.Error("Cannot read the session keys; the former ones hold", "error", err)
+			k.log.Error("Cannot read the session keys; the previous keys stay valid", "error", err)
 		}
 	}
 	return k.known

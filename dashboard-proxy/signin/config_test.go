@@ -33,7 +33,7 @@ func TestParseConfig_SaysWhatIsBad(t *testing.T) {
 		`{oidc: {issuer: "https://i", clientID: portal, certificateAuthority: x}}`:         "oidc.certificateAuthority",
 		`{oidc: {issuer: "https://i", clientID: portal, secret: x}}`:                       "unknown field",
 		`{oidc: {issuer: "https://i", clientID: other}}`:                                   `the audience "portal"`,
-		`{oidc: {issuer: "https://j", clientID: portal}}`:                                  "not among identity.issuers",
+		`{oidc: {issuer: "https://j", clientID: portal}}`:                                  "is missing in identity.issuers",
 		`{oidc: {issuer: "https://i", clientID: portal}, links: [{name: a}]}`:              "unknown field",
 		`{oidc: {issuer: "https://i", clientID: portal, name: x, scopes: [openid, email]}`: "read the sign-in file",
 	} {

@@ -116,7 +116,7 @@ func (p *Page) accept(w http.ResponseWriter, r *http.Request, one session.Sessio
 	case errors.As(err, &refused):
 		p.fail(w, refused.Code, sentences(refused.Error()), f.To)
 	case errors.Is(err, access.ErrUnauthorized):
-		p.Log.Error("A token of the issuer is not accepted", "issuer", p.provider.Issuer, "error", err)
+		p.Log.Error("A token of the issuer was not accepted", "issuer", p.provider.Issuer, "error", err)
 		p.fail(w, http.StatusForbidden, "The issuer "+p.provider.Name+" signed you in, and its token is not accepted here. "+
 			sentences(err.Error()), f.To)
 	default:

@@ -88,7 +88,7 @@ func (c *core) open(w http.ResponseWriter, r *http.Request, jar session.Jar, ori
 	renewed, err := c.provider.renew(r.Context(), one)
 	if err == nil {
 		if err = jar.Put(w, r, origin, renewed); err != nil {
-			c.Log.Error("Cannot keep a renewed session", "error", err)
+			c.Log.Error("Cannot store a renewed session", "error", err)
 		}
 		return renewed, nil
 	}
@@ -134,7 +134,7 @@ func (c *core) callerOf(r *http.Request) (*access.Caller, error) {
 	defer cancel()
 	caller, err := c.Access.Identify(ctx, r)
 	if err != nil && !errors.Is(err, access.ErrUnauthorized) {
-		c.Log.Error("Cannot learn who a user is", "error", err)
+		c.Log.Error("Cannot authenticate a user", "error", err)
 		return nil, away("the API server, or the issuer of the token,")
 	}
 	return caller, err

@@ -26,8 +26,9 @@ fi
 source=$(mktemp -d)
 trap 'rm -rf "$source"' EXIT
 python3 -B hack/site/prepare.py . "$source"
-mkdir -p "$source/_static/mermaid"
-cp -r "$script"/node_modules/mermaid/dist/{mermaid.esm.min.mjs,chunks} "$source/_static/mermaid/"
+mkdir -p "$source/_static/mermaid/chunks"
+cp "$script/node_modules/mermaid/dist/mermaid.esm.min.mjs" "$source/_static/mermaid/"
+cp -r "$script/node_modules/mermaid/dist/chunks/mermaid.esm.min" "$source/_static/mermaid/chunks/"
 rm -rf "$out"
 "$python/bin/sphinx-build" --quiet --fail-on-warning --keep-going --doctree-dir "$source/.doctrees" --builder html "$source" "$out"
 echo "The site is in $out. Browsers draw its diagrams over HTTP alone: python3 -m http.server --bind 127.0.0.1 --directory $out"

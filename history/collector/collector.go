@@ -130,7 +130,7 @@ func (c *collector) report(replica string, err error) {
 		return
 	}
 	c.logged = time.Now()
-	c.Log.Warn("nothing is archived: no stream to the archiver; allow egress to it", "archiver", replica, "err", err)
+	c.Log.Warn("Nothing is archived: no stream to the archiver; allow egress to it", "archiver", replica, "err", err)
 }
 
 // stream sends to a replica until the stream breaks, or the pod has ended. It reports whether the stream began.
@@ -148,7 +148,7 @@ func (c *collector) stream(ctx context.Context, replica string) (began bool, err
 	}
 	defer sender.Close()
 	if !c.logged.IsZero() {
-		c.Log.Info("archiving", "archiver", replica)
+		c.Log.Info("Archiving", "archiver", replica)
 		c.logged = time.Time{}
 	}
 	c.files.Resume(c.state.resume(sender.Resume()))

@@ -48,7 +48,7 @@ func (f *front) serve(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
-	log.Info("TLS is taken", "address", on.Addr().String(), "to", f.to)
+	log.Info("Accepting TLS", "address", on.Addr().String(), "to", f.to)
 	r := &relay{to: f.to, config: config, log: log, limits: usual}
 	return r.serve(ctx, netutil.LimitListener(on, connections))
 }

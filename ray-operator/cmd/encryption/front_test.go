@@ -323,7 +323,7 @@ func TestRelay_TargetIsAway(t *testing.T) {
 	b.write(client, "the token")
 	b.reads(target, "the token")
 	said := b.said.String()
-	away, back := strings.Contains(said, "Nobody answers"), strings.Contains(said, "Somebody answers again")
+	away, back := strings.Contains(said, "The dashboard does not answer"), strings.Contains(said, "The dashboard answers again")
 	if strings.Count(said, "\n") != 2 || !away || !back {
 		t.Errorf("it said %s", said)
 	}
@@ -423,13 +423,13 @@ func TestFront_TakesTLS(t *testing.T) {
 	go func() { ended <- f.serve(ctx, slog.New(slog.NewTextHandler(log, nil))) }()
 	b := &bench{t: t, address: f.listen, target: target, trust: trust(t, directory)}
 	first := make([]byte, 1<<10)
-	if n, err := said.Read(first); err != nil || !strings.Contains(string(first[:n]), "Somebody else has the port") {
+	if n, err := said.Read(first); err != nil || !strings.Contains(string(first[:n]), "The port is in use") {
 		t.Fatalf("it said %q, %v", first[:n], err)
 	}
 	if err := taken.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := said.Read(first); err != nil || !strings.Contains(string(first[:n]), "TLS is taken") {
+	if n, err := said.Read(first); err != nil || !strings.Contains(string(first[:n]), "Accepting TLS") {
 		t.Fatalf("it said %q, %v", first[:n], err)
 	}
 	b.trust.NextProtos = []string{"h2"}

@@ -49,7 +49,7 @@ func (r *relay) serve(ctx context.Context, on net.Listener) error {
 		case errors.Is(err, net.ErrClosed):
 			return fmt.Errorf("accept clients: %w", err)
 		default: // the machine has none left of something
-			r.log.Error("No client can be accepted; it is tried again", "error", err.Error())
+			r.log.Error("Cannot accept clients; retrying", "error", err.Error())
 			wait(ctx, pause)
 		}
 	}
@@ -109,9 +109,9 @@ func (r *relay) connect(ctx context.Context) (net.Conn, error) {
 	target, err := (&net.Dialer{Timeout: r.limits.connect}).DialContext(ctx, "tcp", r.to)
 	if away := err != nil; r.away.Swap(away) != away {
 		if away {
-			r.log.Error("Nobody answers; clients are sent away", "address", r.to, "error", err.Error())
+			r.log.Error("The dashboard does not answer; refusing clients", "address", r.to, "error", err.Error())
 		} else {
-			r.log.Info("Somebody answers again", "address", r.to)
+			r.log.Info("The dashboard answers again", "address", r.to)
 		}
 	}
 	return target, err

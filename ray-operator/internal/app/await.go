@@ -47,7 +47,7 @@ func Await(ctx context.Context, cfg Config) error {
 			return true, nil
 		}
 		if !told {
-			ctrl.Log.Info("waiting for the API server", "error", err.Error())
+			ctrl.Log.Info("Waiting for the API server", "error", err.Error())
 			told = true
 		}
 		return false, nil

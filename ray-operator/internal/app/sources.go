@@ -70,7 +70,7 @@ func (s sources) handle(rule wake.Rule) handler.EventHandler {
 		}
 		names, err := rule.Wake(ctx, s.reader, change)
 		if err != nil {
-			log.FromContext(ctx).Error(err, "Cannot find all that a change wakes", "rule", rule.Name, "object", client.ObjectKeyFromObject(object))
+			log.FromContext(ctx).Error(err, "Cannot find all objects that a change affects", "rule", rule.Name, "object", client.ObjectKeyFromObject(object))
 		}
 		for _, name := range names {
 			into.Add(reconcile.Request{NamespacedName: name})

@@ -21,7 +21,7 @@ import (
 // know its own namespace has no notes to sweep by.
 func sweeps(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, access storeAccess) error {
 	if cfg.Namespace == "" {
-		ctrl.Log.Info("without --namespace no cluster can have a control store in a Redis of its user's")
+		ctrl.Log.Info("Without --namespace, clusters cannot use a Redis of their own as control store")
 		return nil
 	}
 	sweeper := &sweep.Sweeper{

@@ -182,7 +182,7 @@ func (h hastener) hastenForeground(ctx context.Context, cluster *v1beta1.Compute
 // hurryPods deletes pods with the grace of orphans, all at once: those of one owner with one call.
 func (h hastener) hurryPods(ctx context.Context, namespace string, orphans []Removal) error {
 	if len(orphans) > 0 {
-		log.FromContext(ctx).Info("hastening pods whose cluster is deleted", "pods", len(orphans))
+		log.FromContext(ctx).Info("Shortening the grace period of pods of a deleted cluster", "pods", len(orphans))
 	}
 	owners, alone := groupOrphans(orphans)
 	together := kube.AtOnce(len(owners), func(i int) error {

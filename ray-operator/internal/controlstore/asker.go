@@ -161,7 +161,7 @@ func (a *asker) read(ctx context.Context, target Target) bool {
 	}
 	if a.unread != err.Error() {
 		a.unread = err.Error()
-		log.FromContext(ctx).Error(err, "reading how a control store is reached", "cluster", a.Key.cluster)
+		log.FromContext(ctx).Error(err, "Reading the connection settings of a control store", "cluster", a.Key.cluster)
 	}
 	return false
 }

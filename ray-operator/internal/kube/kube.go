@@ -329,7 +329,7 @@ func (w *Writer) Edit(ctx context.Context, seen, wanted client.Object) error {
 func (w *Writer) Status(ctx context.Context, seen, wanted client.Object) error {
 	err := w.patchStatus(ctx, seen, wanted)
 	if apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) {
-		log.FromContext(ctx).Error(err, "the API server refused a status; it is written with shorter texts", "object", w.describe(seen))
+		log.FromContext(ctx).Error(err, "The API server refused a status; writing it with shorter texts", "object", w.describe(seen))
 		var shorter client.Object
 		if shorter, err = shortened(wanted); err == nil {
 			err = w.patchStatus(ctx, seen, shorter)

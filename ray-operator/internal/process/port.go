@@ -22,7 +22,7 @@ func Listen(ctx context.Context, address string, clock clock.Clock, log *slog.Lo
 			return listener, err
 		}
 		if tries == 0 {
-			log.Error("Somebody else has the port; it is tried again until it is free", "address", address)
+			log.Error("The port is in use; retrying until it is free", "address", address)
 		}
 		timer := clock.NewTimer(again)
 		select {

@@ -66,7 +66,7 @@ func TestListen_WaitsForItsPort(t *testing.T) {
 	if err := got.listener.Close(); err != nil {
 		t.Error(err)
 	}
-	if strings.Count(said.String(), "\n") != 1 || !strings.Contains(said.String(), "Somebody else has the port") {
+	if strings.Count(said.String(), "\n") != 1 || !strings.Contains(said.String(), "The port is in use") {
 		t.Errorf("it said %q", said)
 	}
 }

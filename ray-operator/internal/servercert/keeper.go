@@ -43,7 +43,7 @@ func (k *Keeper) Start(ctx context.Context) error {
 	defer ticker.Stop()
 	for {
 		if err := k.keep(ctx); err != nil && ctx.Err() == nil {
-			log.FromContext(ctx).Error(err, "Cannot keep the certificate of the server for portals", "secret", k.Secret)
+			log.FromContext(ctx).Error(err, "Cannot maintain the server's certificate", "secret", k.Secret)
 		}
 		select {
 		case <-ctx.Done():
@@ -68,7 +68,7 @@ func (k *Keeper) keep(ctx context.Context) error {
 	if data == nil {
 		return k.publish(ctx, seen.Data[pki.AuthorityCertificateFile])
 	}
-	log.FromContext(ctx).Info("Renewing the certificate of the server for portals", "secret", k.Secret, "because", why)
+	log.FromContext(ctx).Info("Renewing the server's certificate", "secret", k.Secret, "because", why)
 	wanted := seen.DeepCopy()
 	wanted.Data = data
 	if err := k.Writer.Edit(ctx, seen, wanted); err != nil {

@@ -82,7 +82,7 @@ func (t try) run(ctx context.Context) outcome {
 	written, end := context.WithTimeout(ctx, writeLimit)
 	defer end()
 	if err := t.tell(written, result); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
-		log.FromContext(ctx).Error(err, "cannot write down why the keys of a ComputeCluster are still there")
+		log.FromContext(ctx).Error(err, "Cannot record why the keys of a ComputeCluster remain")
 	}
 	return result
 }
@@ -115,7 +115,7 @@ func (t try) sweep(ctx context.Context) outcome {
 	finding, told := fault.Finding(err)
 	switch {
 	case told && finding.Code == reason.StoreInUse.Code: // the other cluster began there after our keys were gone
-		log.FromContext(ctx).Info("nothing to remove: the namespace in the Redis is another's by now", "address", t.note.Address, "rayNamespace", t.note.Namespace)
+		log.FromContext(ctx).Info("Nothing to remove: the namespace in Redis now belongs to another cluster", "address", t.note.Address, "rayNamespace", t.note.Namespace)
 	case told && slices.Contains(hopeless, finding.Code):
 		return outcome{state: StateStuck, clear: true, why: finding.Text}
 	case told:
@@ -123,7 +123,7 @@ func (t try) sweep(ctx context.Context) outcome {
 	case err != nil:
 		return outcome{state: StateFailing, clear: true, why: err.Error()}
 	default:
-		log.FromContext(ctx).Info("removed the keys of a ComputeCluster that is gone", "address", t.note.Address, "rayNamespace", t.note.Namespace, "keys", removed)
+		log.FromContext(ctx).Info("Removed the keys of a deleted ComputeCluster", "address", t.note.Address, "rayNamespace", t.note.Namespace, "keys", removed)
 	}
 	return t.done(ctx)
 }
@@ -187,7 +187,7 @@ func isOlder(text string, age time.Duration, now time.Time) bool {
 func (t try) done(ctx context.Context) outcome {
 	if err := t.Writer.DeleteSeen(ctx, t.kept); err != nil {
 		if !apierrors.IsConflict(err) {
-			log.FromContext(ctx).Error(err, "cannot delete a note whose keys are gone")
+			log.FromContext(ctx).Error(err, "Cannot delete a note whose keys are gone")
 		}
 		return outcome{state: stateUnknown, clear: true}
 	}
@@ -209,7 +209,7 @@ func (t try) left(ctx context.Context) *outcome {
 	}
 	switch {
 	case err != nil && ctx.Err() == nil:
-		log.FromContext(ctx).Error(err, "cannot tell whether a ComputeCluster is gone")
+		log.FromContext(ctx).Error(err, "Cannot determine whether a ComputeCluster is gone")
 		fallthrough
 	case err != nil:
 		return &outcome{state: stateUnknown}
@@ -307,7 +307,7 @@ func (t try) tell(ctx context.Context, result outcome) error {
 	}
 	if changed.Data[keyState] != result.state || changed.Data[keySince] == "" {
 		changed.Data[keySince] = t.Clock.Now().UTC().Format(time.RFC3339)
-		log.FromContext(ctx).Info("the keys of a ComputeCluster that is gone are still there", "state", result.state, "why", result.why)
+		log.FromContext(ctx).Info("The keys of a deleted ComputeCluster remain", "state", result.state, "why", result.why)
 	}
 	for key, value := range data {
 		changed.Data[key] = value

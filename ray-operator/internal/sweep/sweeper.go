@@ -123,7 +123,7 @@ func (s *Sweeper) Start(ctx context.Context) error {
 	var tries sync.WaitGroup
 	defer tries.Wait()
 	if s.ranOutOfMemory(ctx) {
-		log.FromContext(ctx).Info("the operator had run out of memory; keys of clusters that are gone are not removed for a while", "pause", calm)
+		log.FromContext(ctx).Info("The operator ran out of memory; removal of keys of deleted clusters is paused", "pause", calm)
 		timer := s.Clock.NewTimer(calm)
 		select {
 		case <-ctx.Done():
@@ -156,7 +156,7 @@ func (s *Sweeper) ranOutOfMemory(ctx context.Context) bool {
 	}
 	var own corev1.Pod
 	if err := s.Live.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: s.Pod}, &own); err != nil {
-		log.FromContext(ctx).Info("cannot tell why the operator's last start ended", "error", err.Error())
+		log.FromContext(ctx).Info("Cannot determine why the operator restarted", "error", err.Error())
 		return false
 	}
 	return slices.ContainsFunc(own.Status.ContainerStatuses, func(container corev1.ContainerStatus) bool {
@@ -171,7 +171,7 @@ func (s *Sweeper) look(ctx context.Context) {
 	err := s.Cache.List(ctx, &list, client.InNamespace(s.Namespace), client.HasLabels{v1beta1.LabelNote}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		if ctx.Err() == nil {
-			log.FromContext(ctx).Error(err, "cannot list the notes about keys in a Redis")
+			log.FromContext(ctx).Error(err, "Cannot list the notes about keys in Redis")
 		}
 		return
 	}

@@ -169,7 +169,7 @@ func (l *Loop) hangUp() {
 		return
 	}
 	if err := l.head.Close(); err != nil {
-		l.Log.Error("closing the connection to the head", "error", err)
+		l.Log.Error("Closing the connection to the head failed", "error", err)
 	}
 	l.head = nil
 }
@@ -185,7 +185,7 @@ func (l *Loop) fail(ctx context.Context, err error) {
 	now := l.Clock.Now()
 	if l.trouble.IsZero() {
 		l.trouble = l.heard
-		l.Log.Info("the head gives no answer", "error", err)
+		l.Log.Info("The head does not answer", "error", err)
 	}
 	if snapshot, listening := l.Link.Snapshot(); listening {
 		l.snapshot, l.ordered = snapshot, true
@@ -215,7 +215,7 @@ func troubles(kind headclient.Kind) string {
 
 func (l *Loop) answered() {
 	if !l.trouble.IsZero() {
-		l.Log.Info("the head answers again", "after", l.Clock.Since(l.trouble).Round(time.Millisecond).String())
+		l.Log.Info("The head answers again", "after", l.Clock.Since(l.trouble).Round(time.Millisecond).String())
 	}
 	l.heard, l.trouble = l.Clock.Now(), time.Time{}
 }
@@ -249,18 +249,18 @@ func (l *Loop) drain(ctx context.Context, s *sight, result decision.Result) {
 			return
 		}
 		for _, v := range hosts {
-			l.Log.Info("telling an idle node to go", "pod", v.pod, "node", v.node.String(), "idle", v.idle.Round(time.Millisecond).String())
+			l.Log.Info("Draining an idle node", "pod", v.pod, "node", v.node.String(), "idle", v.idle.Round(time.Millisecond).String())
 			verdict, err := l.head.Drain(ctx, headclient.Drain{
 				Node: v.node, Reason: headclient.IdleTermination, Message: "idle for " + v.idle.Round(time.Second).String(),
 			})
 			if err != nil {
 				l.memory.leaving.took(v, s.Now) // it may have been heard
-				l.Log.Info("telling a node to go got no answer", "pod", v.pod, "error", err)
+				l.Log.Info("No answer to the drain request of a node", "pod", v.pod, "error", err)
 				return
 			}
 			if !verdict.Accepted {
 				l.memory.leaving.balked(v, s.Now)
-				l.Log.Info("the node stays", "pod", v.pod, "reason", verdict.Why)
+				l.Log.Info("The node stays", "pod", v.pod, "reason", verdict.Why)
 				break
 			}
 			l.memory.leaving.took(v, s.Now)
@@ -282,7 +282,7 @@ func (l *Loop) say(decision protocol.Decision) (changed bool) {
 	l.note(decision)
 	l.decision = decision // what cannot be said is not tried again until it is another
 	if err := l.Link.Say(decision); err != nil {
-		l.Log.Error("sending a decision", "error", err)
+		l.Log.Error("Sending a decision failed", "error", err)
 	}
 	return true
 }
@@ -295,16 +295,16 @@ func (l *Loop) note(decision protocol.Decision) {
 	}
 	for _, target := range decision.Targets {
 		if was, known := former[target.Group]; !known || was != target {
-			l.Log.Info("target", "group", target.Group, "replicas", target.Replicas, "before", was.Replicas, "reason", target.Reason)
+			l.Log.Info("Target sizes", "group", target.Group, "replicas", target.Replicas, "before", was.Replicas, "reason", target.Reason)
 		}
 	}
 	for _, never := range decision.Infeasible {
 		if !slices.ContainsFunc(l.decision.Infeasible, func(n protocol.Infeasible) bool { return n.Shape == never.Shape && n.Reason == never.Reason }) {
-			l.Log.Info("never fits", "shape", never.Shape, "count", never.Count, "reason", never.Reason)
+			l.Log.Info("Infeasible demand", "shape", never.Shape, "count", never.Count, "reason", never.Reason)
 		}
 	}
 	if decision.Error != l.decision.Error && decision.Error != "" {
-		l.Log.Info("no decision", "reason", decision.Error)
+		l.Log.Info("Decision failed", "reason", decision.Error)
 	}
 }
 

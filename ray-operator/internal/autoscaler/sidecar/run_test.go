@@ -188,7 +188,7 @@ func TestPortsTaken(t *testing.T) {
 		leave := occupy(t, ports[i])
 		said, log := io.Pipe()
 		p := runOn(t, ports[0], ports[1], log)
-		if line, err := bufio.NewReader(said).ReadString('\n'); err != nil || !strings.Contains(line, "Somebody else has the port") {
+		if line, err := bufio.NewReader(said).ReadString('\n'); err != nil || !strings.Contains(line, "The port is in use") {
 			t.Errorf("it said %q, %v", line, err)
 		}
 		go func() { _, _ = io.Copy(io.Discard, said) }()

@@ -256,7 +256,7 @@ func (a *asker) hangUp(ctx context.Context) {
 		return
 	}
 	if err := a.head.Close(); err != nil {
-		log.FromContext(ctx).Error(err, "closing the connection to a head", "cluster", a.Key.cluster)
+		log.FromContext(ctx).Error(err, "Closing the connection to a head failed", "cluster", a.Key.cluster)
 	}
 	a.head, a.session = nil, ""
 }

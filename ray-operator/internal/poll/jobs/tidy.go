@@ -31,7 +31,7 @@ func (a *asker) tidy(ctx context.Context, _ <-chan struct{}) {
 			return
 		}
 		if err := w.forgetAbandoned(ctx, a); err != nil && ctx.Err() == nil {
-			log.FromContext(ctx).Info("cannot forget submissions of jobs that are gone", "cluster", a.Key.cluster, "why", err.Error())
+			log.FromContext(ctx).Info("Cannot delete submissions of deleted jobs", "cluster", a.Key.cluster, "why", err.Error())
 		}
 		if ctx.Err() == nil {
 			w.tidied(a.Key.head)
@@ -99,7 +99,7 @@ func (w *Watch) forget(ctx context.Context, a *asker, head Head, submission head
 	if gone, err := w.abandoned(ctx, a.Key.cluster, submission); err != nil || !gone {
 		return err
 	}
-	log.FromContext(ctx).Info("forgetting a submission of a job that is gone", "id", submission.ID, "cluster", a.Key.cluster, "head", a.Key.head)
+	log.FromContext(ctx).Info("Deleting a submission of a deleted job", "id", submission.ID, "cluster", a.Key.cluster, "head", a.Key.head)
 	if err := head.Forget(ctx, submission.ID); !answers(err) {
 		return err
 	}

@@ -185,7 +185,7 @@ func (t *turn) submit(ctx context.Context) error {
 				return errWithdrawn // the next turn delivers the other one
 			}
 			t.run.unsure = true
-			log.FromContext(ctx).Info("submitting a run", "job", t.run.Key, "id", want.ID, "cluster", t.Key.cluster, "head", t.Key.head)
+			log.FromContext(ctx).Info("Submitting a run", "job", t.run.Key, "id", want.ID, "cluster", t.Key.cluster, "head", t.Key.head)
 			return t.head.Submit(ctx, *want.Submission)
 		})
 	}
@@ -270,7 +270,7 @@ func (t *turn) stop(ctx context.Context) error {
 	}
 	err := t.call(ctx, toStop, func(ctx context.Context) (err error) {
 		if r.stops == 0 {
-			log.FromContext(ctx).Info("stopping a run", "job", r.Key, "id", t.want.ID, "cluster", t.Key.cluster, "head", t.Key.head, "status", t.answer.Job.Status)
+			log.FromContext(ctx).Info("Stopping a run", "job", r.Key, "id", t.want.ID, "cluster", t.Key.cluster, "head", t.Key.head, "status", t.answer.Job.Status)
 		}
 		r.stops++
 		if pending {

@@ -177,7 +177,7 @@ func (a *asker) act(ctx context.Context, target Target, state headclient.State) 
 				continue
 			}
 			if !a.told[node.ID] {
-				log.FromContext(ctx).Info("draining a node", "cluster", a.Key.cluster, "pod", pod, "node", node.ID.String(), "reason", drain.Reason, "deadline", drain.Deadline)
+				log.FromContext(ctx).Info("Draining a node", "cluster", a.Key.cluster, "pod", pod, "node", node.ID.String(), "reason", drain.Reason, "deadline", drain.Deadline)
 			}
 			told[node.ID] = true
 			verdict, err := a.head.Drain(ctx, headclient.Drain{Node: node.ID, Reason: drain.Reason, Message: drain.Message, Deadline: drain.Deadline})
@@ -230,7 +230,7 @@ func (a *asker) hangUp(ctx context.Context) {
 		return
 	}
 	if err := a.head.Close(); err != nil {
-		log.FromContext(ctx).Error(err, "closing the connection to a head", "cluster", a.Key.cluster)
+		log.FromContext(ctx).Error(err, "Closing the connection to a head failed", "cluster", a.Key.cluster)
 	}
 	a.head = nil
 }

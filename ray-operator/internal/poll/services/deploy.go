@@ -71,7 +71,7 @@ func (l *poller) send(ctx context.Context, service types.NamespacedName, config 
 	known, now := l.parts[service], l.watch.clock.Now()
 	again, former := known.took(config), known.accepted
 	if again || known.sent != config.Digest { // not each time that it fails
-		log.FromContext(ctx).Info("deploying applications", "cluster", l.Key.cluster, "service", service, "session", l.session,
+		log.FromContext(ctx).Info("Deploying applications", "cluster", l.Key.cluster, "service", service, "session", l.session,
 			"digest", config.Digest, "applications", len(config.Applications), "again", again)
 	}
 	known.sent, known.accepted, known.taken, known.form = config.Digest, nil, "", nil

@@ -173,7 +173,7 @@ func (l *poller) turn(ctx context.Context, want Wants) Answer {
 func (l *poller) closeKept(ctx context.Context, closing headclient.Closing, answer *Answer) {
 	done, err := l.head.CloseKept(ctx, closing)
 	if err != nil {
-		log.FromContext(ctx).Info("cannot close kept connections", "cluster", l.Key.cluster, "why", err.Error())
+		log.FromContext(ctx).Info("Cannot close idle connections", "cluster", l.Key.cluster, "why", err.Error())
 		l.heard(ctx, err)
 	} else if done {
 		answer.Closed, answer.ClosedAt = closing.ID, l.watch.clock.Now()
@@ -282,7 +282,7 @@ func (l *poller) hangUp(ctx context.Context) {
 		return
 	}
 	if err := l.head.Close(); err != nil {
-		log.FromContext(ctx).Error(err, "closing the connection to a head", "cluster", l.Key.cluster)
+		log.FromContext(ctx).Error(err, "Closing the connection to a head failed", "cluster", l.Key.cluster)
 	}
 	l.head = nil
 }
