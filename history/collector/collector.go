@@ -117,10 +117,24 @@ func (c *collector) run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			wait = c.Times.Pass
 		}
-		time.Sleep(wait)
+		pause(ctx, wait)
 		if time.Since(alone) >= c.Times.Prefer {
 			wait = min(2*wait, c.Times.Retry)
 		}
+	}
+}
+
+// pause waits for a time, or until the pod has to end. After that it waits for the whole time, so that tries do not spin.
+func pause(ctx context.Context, wait time.Duration) {
+	ended := ctx.Done()
+	if ctx.Err() != nil {
+		ended = nil
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-ended:
+	case <-timer.C:
 	}
 }
 
