@@ -129,12 +129,11 @@ type bed struct {
 	log      bytes.Buffer
 	done     chan error
 	stop     context.CancelFunc
-	retry    time.Duration
 }
 
 func newBed(t *testing.T) *bed {
 	t.Helper()
-	b := &bed{t: t, root: t.TempDir(), servers: map[string]*grpc.Server{}, networks: map[string]*bufconn.Listener{}, done: make(chan error, 1), retry: 40 * time.Millisecond}
+	b := &bed{t: t, root: t.TempDir(), servers: map[string]*grpc.Server{}, networks: map[string]*bufconn.Listener{}, done: make(chan error, 1)}
 	if err := os.MkdirAll(b.path(""), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +208,7 @@ func (b *bed) start(expressions ...string) {
 					return network.DialContext(ctx)
 				}))...)
 		},
-		Times: collector.Times{Pass: 10 * time.Millisecond, Prefer: 100 * time.Millisecond, Retry: b.retry, Open: time.Second, Quiet: time.Hour},
+		Times: collector.Times{Pass: 10 * time.Millisecond, Prefer: 100 * time.Millisecond, Retry: 40 * time.Millisecond, Open: time.Second, Quiet: time.Hour},
 	}
 	go func() { b.done <- collector.Run(ctx, cfg) }()
 }
@@ -382,20 +381,5 @@ func TestRun_ListsFilesThatEndedOnce(t *testing.T) {
 	}
 	if slices.ContainsFunc(r.holes, func(pack.Hole) bool { return true }) {
 		t.Errorf("it reported gaps: %v", r.holes)
-	}
-}
-
-func TestRun_DoesNotWaitForTheNextTryOnceThePodEnds(t *testing.T) {
-	b, r := newBed(t), newReplica()
-	b.retry = time.Hour
-	b.write("raylet.out", "one\n")
-	b.start()
-	b.until("a long wait", func() bool { b.mutex.Lock(); defer b.mutex.Unlock(); return len(b.dialled) >= 26 })
-	b.serve("a:1", r)
-	b.serve("b:1", r)
-	begin := time.Now()
-	b.end()
-	if took := time.Since(begin); took > 500*time.Millisecond {
-		t.Errorf("it ended after %v", took)
 	}
 }
