@@ -104,10 +104,24 @@ func (c *collector) run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			wait = c.Times.Pass
 		}
-		time.Sleep(wait)
+		pause(ctx, wait)
 		if time.Since(alone) >= c.Times.Prefer {
 			wait = min(2*wait, c.Times.Retry)
 		}
+	}
+}
+
+// pause waits for a time, or until the pod has to end. After that it waits for the whole time, so that tries do not spin.
+func pause(ctx context.Context, wait time.Duration) {
+	ended := ctx.Done()
+	if ctx.Err() != nil {
+		ended = nil
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-ended:
+	case <-timer.C:
 	}
 }
 
@@ -117,7 +131,7 @@ func (c *collector) report(replica string, err error) {
 		return
 	}
 	c.logged = time.Now()
-	c.Log.Warn("nothing is archived: no stream to the archiver; allow egress to it", "archiver", replica, "err", err)
+	c.Log.Warn("Nothing is archived: no stream to the archiver; allow egress to it", "archiver", replica, "err", err)
 }
 
 // stream sends to a replica until the stream breaks, or the pod has ended. It reports whether the stream began.
@@ -135,7 +149,7 @@ func (c *collector) stream(ctx context.Context, replica string) (began bool, err
 	}
 	defer sender.Close()
 	if !c.logged.IsZero() {
-		c.Log.Info("archiving", "archiver", replica)
+		c.Log.Info("Archiving", "archiver", replica)
 		c.logged = time.Time{}
 	}
 	c.files.Resume(c.state.resume(sender.Resume()))

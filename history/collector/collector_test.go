@@ -323,7 +323,7 @@ func TestRun_TakesTheOtherReplicaAfterAWhile(t *testing.T) {
 	if !own.last {
 		t.Error("its own replica has no list")
 	}
-	if lines := strings.Count(b.log.String(), "nothing is archived"); lines == 0 || lines > 2 {
+	if lines := strings.Count(b.log.String(), "Nothing is archived"); lines == 0 || lines > 2 {
 		t.Errorf("it logged a failure %d times:\n%s", lines, b.log.String())
 	}
 }
