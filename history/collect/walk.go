@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
 
 	"github.com/heliostat-dev/heliostat/history/pack"
@@ -167,6 +168,9 @@ func (c *Collector) see(sink Sink, in *directory, at sighting) error {
 		return nil
 	}
 	opened, now, err := in.open(at.name)
+	if errors.Is(err, fs.ErrPermission) { // it is of another user, and stays so
+		return c.refuse(sink, file)
+	}
 	if err != nil {
 		return nil // it is gone, or another one is there: the next pass sees it
 	}

@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"time"
 
@@ -38,6 +39,7 @@ type Config struct {
 	Log      *slog.Logger
 	// Times are those of DefaultTimes, but in tests.
 	Times Times
+	Now   func() time.Time
 }
 
 // Times are how long a collector waits.
@@ -51,17 +53,26 @@ type Times struct {
 	Open time.Duration
 	// Quiet is how long a failure that goes on is not logged again.
 	Quiet time.Duration
+	// End is how long the pod may be held up after it has to end. Half of it is for files that are still written.
+	End time.Duration
 }
 
 // DefaultTimes are those of each pod.
 func DefaultTimes() Times {
-	return Times{Pass: time.Second, Prefer: 10 * time.Second, Retry: time.Minute, Open: 10 * time.Second, Quiet: time.Hour}
+	return Times{Pass: time.Second, Prefer: 10 * time.Second, Retry: time.Minute, Open: 10 * time.Second, Quiet: time.Hour, End: 10 * time.Second}
 }
 
-// Run follows the files until the context ends, sends what is left then, and returns once a replica has the list of all files. The
-// caller ends it where that takes too long: no later time is known to it.
+// Run follows the files until the context ends, sends what is left then, and returns once a replica has the list of all files, or the
+// time for that is over.
 func Run(ctx context.Context, cfg Config) error {
 	files, err := collect.New(cfg.Directory, cfg.Redactor)
+	for errors.Is(err, fs.ErrNotExist) && ctx.Err() == nil { // Ray makes it, where its parent is the volume
+		pause(ctx, cfg.Times.Pass)
+		files, err = collect.New(cfg.Directory, cfg.Redactor)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // Ray has not begun
+	}
 	if err != nil {
 		return fmt.Errorf("follow the files of Ray: %w", err)
 	}
@@ -82,21 +93,32 @@ type collector struct {
 // errEnded ends a stream after its list.
 var errEnded = errors.New("all was sent")
 
-// run keeps a stream to a replica until the pod has ended.
+// run keeps a stream to a replica until the pod has ended and all was sent, or the time for that is over.
 func (c *collector) run(ctx context.Context) error {
-	alone, wait := time.Now(), c.Times.Pass
+	// Streams outlive ctx: what is left is sent after its end.
+	streams, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() {
+		pause(streams, c.Times.End)
+		cancel()
+	})()
+	alone, wait := c.Now(), c.Times.Pass
 	for {
 		for i, replica := range c.replicas {
-			if i > 0 && time.Since(alone) < c.Times.Prefer {
+			if i > 0 && c.Now().Sub(alone) < c.Times.Prefer && ctx.Err() == nil {
 				break
 			}
-			began, err := c.stream(ctx, replica)
+			isOfUse, err := c.stream(ctx, streams, replica)
 			if errors.Is(err, errEnded) {
 				return nil
 			}
+			if streams.Err() != nil {
+				c.Log.Warn("Not all was archived before the pod had to end", "err", err)
+				return nil
+			}
 			c.report(replica, err)
-			if began { // the next stream is to the preferred replica again
-				alone, wait = time.Now(), c.Times.Pass
+			if isOfUse { // the next stream is to the preferred replica again
+				alone, wait = c.Now(), c.Times.Pass
 				break
 			}
 		}
@@ -105,7 +127,7 @@ func (c *collector) run(ctx context.Context) error {
 			wait = c.Times.Pass
 		}
 		pause(ctx, wait)
-		if time.Since(alone) >= c.Times.Prefer {
+		if c.Now().Sub(alone) >= c.Times.Prefer {
 			wait = min(2*wait, c.Times.Retry)
 		}
 	}
@@ -127,42 +149,43 @@ func pause(ctx context.Context, wait time.Duration) {
 
 // report logs a failure, unless one was logged a short time ago.
 func (c *collector) report(replica string, err error) {
-	if time.Since(c.logged) < c.Times.Quiet {
+	if c.Now().Sub(c.logged) < c.Times.Quiet {
 		return
 	}
-	c.logged = time.Now()
+	c.logged = c.Now()
 	c.Log.Warn("Nothing is archived: no stream to the archiver; allow egress to it", "archiver", replica, "err", err)
 }
 
-// stream sends to a replica until the stream breaks, or the pod has ended. It reports whether the stream began.
-func (c *collector) stream(ctx context.Context, replica string) (began bool, err error) {
+// stream sends to a replica until the stream breaks, or the pod has ended. It reports whether the replica acknowledged anything, or kept
+// the stream for a while: one that takes streams and no bytes is of no use.
+func (c *collector) stream(ctx, streams context.Context, replica string) (isOfUse bool, err error) {
 	connection, err := c.Dial(replica)
 	if err != nil {
 		return false, fmt.Errorf("dial %s: %w", replica, err)
 	}
 	defer func() { _ = connection.Close() }() // nothing is sent any more
-	// The stream outlives ctx: what is left is sent after its end.
-	open := context.WithoutCancel(ctx)
-	sender, err := c.open(open, connection)
+	sender, err := c.open(streams, connection)
 	if err != nil {
 		return false, err
 	}
 	defer sender.Close()
+	begin, acked := c.Now(), c.state.acknowledged()
+	defer func() { isOfUse = c.state.acknowledged() > acked || c.Now().Sub(begin) > c.Times.Prefer }()
 	if !c.logged.IsZero() {
 		c.Log.Info("Archiving", "archiver", replica)
 		c.logged = time.Time{}
 	}
 	c.files.Resume(c.state.resume(sender.Resume()))
-	out := &outlet{ctx: open, sender: sender, state: c.state}
+	out := &outlet{ctx: streams, sender: sender, state: c.state, now: c.Now}
 	for {
-		if err := c.pass(out, false); err != nil {
-			return true, err
+		if _, _, err := c.look(out, false); err != nil {
+			return false, err
 		}
 		select {
 		case <-sender.Done():
-			return true, fmt.Errorf("send to the archiver: %w", sender.Err())
+			return false, fmt.Errorf("send to the archiver: %w", sender.Err())
 		case <-ctx.Done():
-			return true, c.end(out)
+			return false, c.end(out)
 		case <-time.After(c.Times.Pass):
 		}
 	}
@@ -180,47 +203,43 @@ func (c *collector) open(ctx context.Context, connection *grpc.ClientConn) (*wir
 	return sender, nil //nolint:govet // the stream ends by Close
 }
 
-// pass sends what is new in all files, and how much could not be sent.
-func (c *collector) pass(out *outlet, isEnd bool) error {
-	_, err := c.look(out, isEnd)
-	return err
-}
-
-// look does a pass, and reports whether it sent anything or has to send more.
-func (c *collector) look(out *outlet, isEnd bool) (isBusy bool, err error) {
+// look sends what is new in all files, and how much could not be sent. It reports whether it sent anything, and has to send more.
+func (c *collector) look(out *outlet, isEnd bool) (hasSent, isBehind bool, err error) {
 	sent, err := c.files.Pass(out, isEnd)
 	if err != nil {
-		return sent, fmt.Errorf("look at the files of Ray: %w", err)
+		return sent, false, fmt.Errorf("look at the files of Ray: %w", err)
 	}
 	if ended := c.state.pending(); len(ended) > 0 {
 		if err := out.sender.Ended(out.ctx, ended); err != nil {
-			return sent, fmt.Errorf("send the files that ended: %w", err)
+			return sent, false, fmt.Errorf("send the files that ended: %w", err)
 		}
 		c.state.end(ended)
 	}
-	behind, age := c.state.progress(time.Now(), c.files)
+	behind, age := c.state.progress(c.Now(), c.files)
 	if (behind > 0 || out.isBehind) && out.sender.Room() > 0 { // it must not wait: files that are not opened can go
 		out.isBehind = behind > 0
 		if err := out.sender.Behind(out.ctx, behind, age); err != nil {
-			return sent, fmt.Errorf("send how much is left: %w", err)
+			return sent, false, fmt.Errorf("send how much is left: %w", err)
 		}
 	}
-	return sent || behind > 0, nil
+	return sent, behind > 0, nil
 }
 
-// end sends what is left of all files, and the list of them. A sidecar is told to end after Ray has ended, so nothing comes after.
+// end sends what is left of all files, and the list of them. A sidecar is told to end after Ray has ended, so nothing comes after. What
+// another container goes on writing does not prevent the list.
 func (c *collector) end(out *outlet) error {
+	until := c.Now().Add(c.Times.End / 2)
 	for _, isEnd := range []bool{false, true} {
 		for {
-			isBusy, err := c.look(out, isEnd)
+			hasSent, isBehind, err := c.look(out, isEnd)
 			if err != nil {
 				return err
 			}
-			if !isBusy {
+			if !hasSent && !isBehind || c.Now().After(until) {
 				break
 			}
-			if out.sender.Room() == 0 {
-				time.Sleep(c.Times.Pass / 20)
+			if !hasSent { // there is no room, or a file cannot be opened now
+				pause(out.ctx, c.Times.Pass/20)
 			}
 		}
 	}

@@ -40,6 +40,8 @@ type replica struct {
 	behind  int64
 	holes   []pack.Hole
 	room    func(want int) int
+	// isFull: it takes streams, and keeps nothing.
+	isFull bool
 }
 
 func newReplica() *replica {
@@ -68,6 +70,9 @@ func (r *replica) Resume() (all []wire.Acked) {
 func (r *replica) Append(records []pack.Record) error {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
+	if r.isFull {
+		return errors.New("the volume is full")
+	}
 	for _, record := range records {
 		switch {
 		case record.Chunk != nil:
@@ -129,11 +134,13 @@ type bed struct {
 	log      bytes.Buffer
 	done     chan error
 	stop     context.CancelFunc
+	// within is how long the collector may take to end.
+	within time.Duration
 }
 
 func newBed(t *testing.T) *bed {
 	t.Helper()
-	b := &bed{t: t, root: t.TempDir(), servers: map[string]*grpc.Server{}, networks: map[string]*bufconn.Listener{}, done: make(chan error, 1)}
+	b := &bed{t: t, root: t.TempDir(), servers: map[string]*grpc.Server{}, networks: map[string]*bufconn.Listener{}, done: make(chan error, 1), within: 20 * time.Second}
 	if err := os.MkdirAll(b.path(""), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +215,8 @@ func (b *bed) start(expressions ...string) {
 					return network.DialContext(ctx)
 				}))...)
 		},
-		Times: collector.Times{Pass: 10 * time.Millisecond, Prefer: 100 * time.Millisecond, Retry: 40 * time.Millisecond, Open: time.Second, Quiet: time.Hour},
+		Times: collector.Times{Pass: 10 * time.Millisecond, Prefer: 100 * time.Millisecond, Retry: 40 * time.Millisecond, Open: time.Second, Quiet: time.Hour, End: b.within},
+		Now:   time.Now,
 	}
 	go func() { b.done <- collector.Run(ctx, cfg) }()
 }
@@ -326,6 +334,53 @@ func TestRun_TakesTheOtherReplicaAfterAWhile(t *testing.T) {
 	if lines := strings.Count(b.log.String(), "Nothing is archived"); lines == 0 || lines > 2 {
 		t.Errorf("it logged a failure %d times:\n%s", lines, b.log.String())
 	}
+}
+
+func TestRun_EndsWithoutAReplica(t *testing.T) {
+	b := newBed(t)
+	b.within = 200 * time.Millisecond
+	b.write("raylet.out", "one\n")
+	b.start()
+	b.preferred()
+	b.end()
+	if !strings.Contains(b.log.String(), "Not all was archived") {
+		t.Errorf("it logged\n%s", b.log.String())
+	}
+}
+
+func TestRun_SendsTheListWhileAFileGrows(t *testing.T) {
+	b, r := newBed(t), newReplica()
+	b.within = time.Second
+	b.serve("a:1", r)
+	b.serve("b:1", r)
+	b.write("raylet.out", "one\n")
+	b.start()
+	b.until("the line", func() bool { return r.byPath()["raylet.out"] == "one\n" })
+	writing, stop := context.WithCancel(t.Context())
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		for writing.Err() == nil {
+			b.write("raylet.out", "more\n")
+		}
+	})
+	b.end()
+	stop()
+	writer.Wait()
+	if !r.last {
+		t.Error("the replica has no list")
+	}
+}
+
+func TestRun_TakesTheOtherReplicaWhereOneKeepsNothing(t *testing.T) {
+	b, full, good := newBed(t), newReplica(), newReplica()
+	full.isFull = true
+	b.write("raylet.out", "one\n")
+	b.start()
+	first, second := b.preferred()
+	b.serve(first, full)
+	b.serve(second, good)
+	b.until("the line at the other replica", func() bool { return good.byPath()["raylet.out"] == "one\n" })
+	b.end()
 }
 
 func TestRun_ReportsWhatItCannotSend(t *testing.T) {

@@ -15,6 +15,8 @@ const maxSamples = 600
 
 // state is what outlives a stream.
 type state struct {
+	// acks is how often a replica acknowledged something.
+	acks  int
 	mutex sync.Mutex
 	// acked is up to where a replica has each file.
 	acked map[pack.FileKey]int64
@@ -42,7 +44,15 @@ func keyOf(id pack.FileID, generation uint32) pack.FileKey {
 func (s *state) ack(acked wire.Acked) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
+	s.acks++
 	s.acked[keyOf(acked.ID, acked.Generation)] = acked.Offset
+}
+
+// acknowledged returns how often a replica acknowledged something.
+func (s *state) acknowledged() int {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.acks
 }
 
 // resume takes what a replica has at the beginning of a stream, and returns where to go on.
@@ -121,6 +131,7 @@ type outlet struct {
 	sender   *wire.Sender
 	state    *state
 	isBehind bool
+	now      func() time.Time
 }
 
 // reportRoom is the room in bytes that is kept for reports of how much is left. An archiver that has no room for files needs them.
@@ -135,12 +146,12 @@ func packed(file collect.File) pack.File {
 
 // Chunk implements collect.Sink.
 func (o *outlet) Chunk(file collect.File, offset int64, data []byte) error {
-	return o.sender.Chunk(o.ctx, pack.Chunk{File: packed(file), Offset: offset, At: time.Now().UnixMilli(), Data: data})
+	return o.sender.Chunk(o.ctx, pack.Chunk{File: packed(file), Offset: offset, At: o.now().UnixMilli(), Data: data})
 }
 
 // Gap implements collect.Sink.
 func (o *outlet) Gap(file collect.File, offset, length int64, reason pack.Reason) error {
-	return o.sender.Gap(o.ctx, pack.Hole{File: packed(file), Offset: offset, Length: length, At: time.Now().UnixMilli(), Reason: reason})
+	return o.sender.Gap(o.ctx, pack.Hole{File: packed(file), Offset: offset, Length: length, At: o.now().UnixMilli(), Reason: reason})
 }
 
 // Closed implements collect.Sink.

@@ -20,6 +20,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
@@ -86,7 +87,7 @@ func (f *flags) config() (collector.Config, error) {
 		Directory: f.directory, Archivers: strings.Split(f.archivers, ","), Cluster: f.cluster, Redactor: redactor,
 		Dial:  func(address string) (*grpc.ClientConn, error) { return grpc.NewClient(address, options...) },
 		Log:   slog.New(slog.NewJSONHandler(os.Stderr, nil)),
-		Times: collector.DefaultTimes(),
+		Times: collector.DefaultTimes(), Now: time.Now,
 	}, nil
 }
 
