@@ -179,6 +179,9 @@ func (c *cluster) append(records []pack.Record) error {
 	if left := c.archive.left(c.key.Namespace); int64(len(data)) > left && left < wire.WideRoom {
 		return fmt.Errorf("append %d bytes of cluster %s: %w", len(data), c.key.Cluster, ErrFull)
 	}
+	if err := c.admit(records); err != nil {
+		return err
+	}
 	if c.open != nil && (c.open.size+int64(len(data)) > c.archive.settings.PackBytes || c.open.rows+rows > maxRows) {
 		c.seal()
 	}
@@ -190,6 +193,57 @@ func (c *cluster) append(records []pack.Record) error {
 		advance(c.ends, record)
 	}
 	return nil
+}
+
+// ErrCrowded is wrapped by the error about a pod with more files at once than one can have.
+var ErrCrowded = errors.New("the pod has too many files")
+
+// admit makes place for the files of records that are new. A pod has at most wire.MaxRows; of those that are too many, files that have
+// ended are forgotten, which costs no more than that a collector can send them again.
+func (c *cluster) admit(records []pack.Record) error {
+	added := map[pack.FileKey]bool{}
+	for _, record := range records {
+		key, is := keyOf(record)
+		if _, isKnown := c.ends[key]; is && !isKnown {
+			added[key] = true
+		}
+	}
+	if len(added) == 0 {
+		return nil
+	}
+	pods := map[pack.UID]int{}
+	for key := range added {
+		pods[key.Pod]++
+	}
+	for pod, count := range pods {
+		var ended []pack.FileKey
+		for key, row := range c.ends {
+			if key.Pod == pod {
+				count++
+				if row.Length > 0 {
+					ended = append(ended, key)
+				}
+			}
+		}
+		if count-len(ended) > wire.MaxRows {
+			return fmt.Errorf("append %d files of pod %s: %w", len(added), pod, ErrCrowded)
+		}
+		for i := 0; count > wire.MaxRows; i, count = i+1, count-1 {
+			delete(c.ends, ended[i])
+		}
+	}
+	return nil
+}
+
+// keyOf returns the file that a record is about, and reports false for a list.
+func keyOf(record pack.Record) (pack.FileKey, bool) {
+	switch {
+	case record.Chunk != nil:
+		return record.Chunk.FileKey, true
+	case record.Hole != nil:
+		return record.Hole.FileKey, true
+	}
+	return pack.FileKey{}, false
 }
 
 // bounded returns a record with a time that is not far from now.

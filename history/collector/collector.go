@@ -116,11 +116,11 @@ func (c *collector) run(ctx context.Context) error {
 				c.Log.Warn("Not all was archived before the pod had to end", "err", err)
 				return nil
 			}
-			c.report(replica, err)
-			if isOfUse { // the next stream is to the preferred replica again
+			if isOfUse { // the next stream is to the preferred replica again. Archivers end old ones
 				alone, wait = c.Now(), c.Times.Pass
 				break
 			}
+			c.report(replica, err)
 		}
 		// Once the pod has to end, each moment counts.
 		if ctx.Err() != nil {

@@ -12,8 +12,11 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -21,6 +24,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
 	"github.com/heliostat-dev/heliostat/history/pack"
@@ -35,6 +39,8 @@ const Audience = "history.heliostat.dev"
 const (
 	maxToken   = 8 << 10 // bytes; one of a service account has about 1 KiB
 	maxReviews = 16      // reviews at once
+	maxOfHost  = 4       // calls of one address that wait for a review or have one
+	reviewTime = 10 * time.Second
 )
 
 // What a review says of a pod.
@@ -57,11 +63,13 @@ type Finder struct {
 	Review  func(ctx context.Context, token string) (authenticationv1.TokenReviewStatus, error)
 	Objects Objects
 	turns   chan struct{}
+	mutex   sync.Mutex
+	hosts   map[string]int // calls of an address that begin
 }
 
 // New returns a finder.
 func New(review func(ctx context.Context, token string) (authenticationv1.TokenReviewStatus, error), objects Objects) *Finder {
-	return &Finder{review, objects, make(chan struct{}, maxReviews)}
+	return &Finder{Review: review, Objects: objects, turns: make(chan struct{}, maxReviews), hosts: map[string]int{}}
 }
 
 // Find returns the pod that calls. Its errors are statuses: Unauthenticated for a token that is not one of a pod of a cluster, and
@@ -71,13 +79,19 @@ func (f *Finder) Find(ctx context.Context) (wire.Source, error) {
 	if err != nil {
 		return wire.Source{}, err
 	}
+	if !f.enter(hostOf(ctx)) {
+		return wire.Source{}, status.Error(codes.ResourceExhausted, "too many calls of this address begin at once")
+	}
+	defer f.leave(hostOf(ctx))
 	select {
 	case f.turns <- struct{}{}:
 		defer func() { <-f.turns }()
 	case <-ctx.Done():
 		return wire.Source{}, status.Error(codes.Unavailable, "too many calls begin at once")
 	}
-	reviewed, err := f.Review(ctx, token)
+	reviewing, stop := context.WithTimeout(ctx, reviewTime)
+	defer stop()
+	reviewed, err := f.Review(reviewing, token)
 	if err != nil {
 		return wire.Source{}, status.Error(codes.Unavailable, "the API server does not review the token")
 	}
@@ -86,6 +100,38 @@ func (f *Finder) Find(ctx context.Context) (wire.Source, error) {
 		return wire.Source{}, err
 	}
 	return f.source(ctx, caller)
+}
+
+// enter takes one of the calls that an address may have under way, so that forged tokens of one pod leave turns to others.
+func (f *Finder) enter(host string) bool {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	if f.hosts[host] == maxOfHost {
+		return false
+	}
+	f.hosts[host]++
+	return true
+}
+
+func (f *Finder) leave(host string) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	if f.hosts[host]--; f.hosts[host] == 0 {
+		delete(f.hosts, host)
+	}
+}
+
+// hostOf returns the address that a call comes from.
+func hostOf(ctx context.Context) string {
+	from, is := peer.FromContext(ctx)
+	if !is || from.Addr == nil {
+		return ""
+	}
+	host, _, err := net.SplitHostPort(from.Addr.String())
+	if err != nil {
+		return from.Addr.String()
+	}
+	return host
 }
 
 // caller is the pod that a token is bound to.

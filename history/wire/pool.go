@@ -24,6 +24,7 @@ type pool struct {
 	counts  map[pack.UID]int // streams of a namespace
 	wide    map[pack.UID]int // room of a namespace beyond the narrow one
 	taken   int
+	total   int // streams, and those that were replaced and have not ended
 	closed  bool
 }
 
@@ -45,14 +46,16 @@ func (p *pool) enter(m *member) (former *member, isIn bool) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	former = p.streams[m.source.Pod]
-	if former == nil {
-		if len(p.streams) >= p.limits.Streams || p.counts[m.source.Namespace] >= p.limits.NamespaceStreams {
-			return nil, false
-		}
-	} else {
-		p.count(former.source.Namespace, -1)
+	// A stream that replaces another one may come before that has ended, and counts beside it until then.
+	spare := 0
+	if former != nil {
+		spare = 1
+	}
+	if p.total >= p.limits.Streams+spare*p.limits.Streams/8+spare || p.counts[m.source.Namespace] >= p.limits.NamespaceStreams+spare*p.limits.NamespaceStreams/8+spare {
+		return nil, false
 	}
 	p.streams[m.source.Pod] = m
+	p.total++
 	p.count(m.source.Namespace, 1)
 	return former, true
 }
@@ -77,8 +80,9 @@ func (p *pool) leave(m *member) {
 	defer p.mutex.Unlock()
 	if p.streams[m.source.Pod] == m {
 		delete(p.streams, m.source.Pod)
-		p.count(m.source.Namespace, -1)
 	}
+	p.total--
+	p.count(m.source.Namespace, -1)
 	p.give(m, m.wide)
 	close(m.ended)
 }

@@ -78,7 +78,13 @@ func (s *Server) Append(stream grpc.BidiStreamingServer[pb.AppendRequest, pb.App
 	defer s.pool.leave(place)
 	if former != nil {
 		former.end()
-		<-former.ended
+		select {
+		case <-former.ended:
+		case <-ctx.Done():
+			return status.FromContextError(ctx.Err()).Err()
+		case <-time.After(formerTime): // its peer does not read what it is sent
+			return status.Error(codes.Unavailable, "the former stream of the pod has not ended")
+		}
 	}
 	intake, err := s.archive.Open(ctx, source)
 	if err != nil {
@@ -100,6 +106,9 @@ func (s *Server) Append(stream grpc.BidiStreamingServer[pb.AppendRequest, pb.App
 		return status.Error(codes.Aborted, "another stream of the pod began")
 	}
 }
+
+// formerTime is how long a stream waits for the end of the one that it replaces.
+const formerTime = 10 * time.Second
 
 // errEnds sends a collector to another replica.
 var errEnds = status.Error(codes.Unavailable, "the archiver ends")

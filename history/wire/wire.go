@@ -55,6 +55,9 @@ type Acked struct {
 	IsClosed bool
 }
 
+// judgedFor is how long a stream lasts on one judgement of its token.
+const judgedFor = 15 * time.Minute
+
 // ServerOptions are for the archiver's end. Small buffers keep the memory of thousands of streams small.
 func ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
@@ -64,6 +67,8 @@ func ServerOptions() []grpc.ServerOption {
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{
 			MaxConnectionIdle: time.Minute, Time: 30 * time.Second, Timeout: 20 * time.Second,
+			// The next stream is judged again: a stolen token is of no use for long after the end of its pod.
+			MaxConnectionAge: judgedFor, MaxConnectionAgeGrace: 10 * time.Second,
 		}),
 	}
 }
