@@ -203,7 +203,7 @@ var ErrCrowded = errors.New("the pod has too many files")
 func (c *cluster) admit(records []pack.Record) error {
 	added := map[pack.FileKey]bool{}
 	for _, record := range records {
-		key, is := keyOf(record)
+		key, is := fileOf(record)
 		if _, isKnown := c.ends[key]; is && !isKnown {
 			added[key] = true
 		}
@@ -235,8 +235,8 @@ func (c *cluster) admit(records []pack.Record) error {
 	return nil
 }
 
-// keyOf returns the file that a record is about, and reports false for a list.
-func keyOf(record pack.Record) (pack.FileKey, bool) {
+// fileOf returns the file that a record is about, and reports false for a list.
+func fileOf(record pack.Record) (pack.FileKey, bool) {
 	switch {
 	case record.Chunk != nil:
 		return record.Chunk.FileKey, true
