@@ -163,7 +163,7 @@ func (o object) ReadAt(buffer []byte, offset int64) (int, error) {
 	return copy(buffer, data), err
 }
 
-// ManifestTime returns when a manifest was made, as its name says. A part of one is none.
+// ManifestTime returns when a manifest was made, as its name says, and false for a part of one.
 func ManifestTime(name string) (int64, bool) {
 	text, is := strings.CutPrefix(name, "m/")
 	if !is || strings.Contains(text, "-") {

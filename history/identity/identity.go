@@ -28,7 +28,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1beta1"
 )
 
-// Audience is whom a collector's token is for. The API server refuses a token with it.
+// Audience is the audience of a collector's token. The API server refuses a token with it.
 const Audience = "history.heliostat.dev"
 
 // The bounds of what a caller sends.
@@ -44,7 +44,7 @@ const (
 	userPrefix   = "system:serviceaccount:"
 )
 
-// Objects are what the archiver knows of Kubernetes. Each returns nil for what is not there.
+// Objects are the objects of Kubernetes in the archiver's cache. Each method returns nil for an object that does not exist.
 type Objects interface {
 	Pod(ctx context.Context, namespace, name string) (*corev1.Pod, error)
 	Cluster(ctx context.Context, namespace, name string) (*v1beta1.ComputeCluster, error)
@@ -105,7 +105,7 @@ func tokenOf(ctx context.Context) (string, error) {
 	return token, nil
 }
 
-// audiencesOf returns whom a token says it is for. It only saves a review: nothing of it is believed.
+// audiencesOf returns the audiences that a token claims. It only saves a review: the claims are not trusted.
 func audiencesOf(token string) []string {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {

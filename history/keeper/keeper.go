@@ -1,5 +1,5 @@
-// Package keeper decides each minute what becomes of archives in the store: packs become final objects, what is older than it must be
-// kept or above a limit goes, and so does what nothing names.
+// Package keeper compacts and removes archives in the store, each minute: it rewrites packs into final objects, and removes what is
+// expired, above a limit, or named by nothing.
 //
 // In: the records of clusters and of the ends of their pods, the store, the limits, the time. Out: final objects, manifests, markers
 // of archives that ended, and deletions. docs/design/history.md has the rules.
