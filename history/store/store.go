@@ -149,25 +149,3 @@ func failed(what, key string, err error) error {
 	}
 	return fmt.Errorf("%s object %s: %w", what, key, err)
 }
-
-// Object is an object as an io.ReaderAt, for as long as a context.
-type Object struct {
-	store *Store
-	ctx   context.Context
-	key   string
-}
-
-// Object returns the object of a key. That it is there is found by reading.
-func (s *Store) Object(ctx context.Context, key string) *Object { return &Object{s, ctx, key} }
-
-// ReadAt reads from an offset on.
-func (o *Object) ReadAt(buffer []byte, offset int64) (int, error) {
-	data, err := o.store.Read(o.ctx, o.key, offset, int64(len(buffer)))
-	if err != nil {
-		return 0, err
-	}
-	if n := copy(buffer, data); n < len(buffer) {
-		return n, io.EOF
-	}
-	return len(buffer), nil
-}
